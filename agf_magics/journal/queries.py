@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
 
 SLICE = 500
-"""Rows that are deleted in one commit."""
+"""Rows that are deleted in one commit, or read by their numbers in one statement."""
 
 PAGES = 1024
 """Pages that are released in one commit, if the disk has room for its log."""
@@ -41,6 +42,7 @@ LISTED = """num, run, name, language, status, started, ended, owner, taken, toke
 head_crc, state_crc, work_crc, end_crc"""
 
 OF_RUN = "line>? AND line<?"
+REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
 state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status=?"""
@@ -166,6 +168,26 @@ def results(store: Store, num: int) -> Iterator[Record | JsonResult]:
     """The same for a run that reuses results: see `read_results`. Raises JournalError."""
     with _rows(store, num) as rows:
         yield from read_results(rows)
+
+
+def missing_results(store: Store, num: int, known: Callable[[bytes], int]) -> Iterator[Record | JsonResult]:
+    """`results`, but of each digest only those after the first ``known(digest)``. Raises JournalError.
+
+    The others are not read: a run is often repeated with all results of the run before."""
+    store.flush()
+    with store.reading() as connection:
+        connection.text_factory = str
+        numbers, lines = Counter[bytes](), list[int]()
+        sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
+        for line, digest in connection.execute(sql, (num, num + ROOM)):
+            numbers[digest] += 1
+            if numbers[digest] > known(digest):
+                lines.append(line)
+        for start in range(0, len(lines), SLICE):
+            some = lines[start : start + SLICE]
+            these = ",".join("?" * len(some))
+            sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
+            yield from read_results(connection.execute(sql, some))
 
 
 @contextmanager

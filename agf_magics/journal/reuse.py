@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
@@ -130,29 +131,44 @@ class Reuse:
         id, the record with its value; raises DecodeError if that cannot be used."""
         self.run_id = source
         self._read = read
-        self._left: dict[bytes, _Stored | list[_Stored]] = {}
-        """A list only for a digest with several results: most have one, and a text is less than its record."""
+        self._left: dict[bytes, _Stored | deque[_Stored]] = {}
+        """A deque only for a digest with several results: most have one, and a text is less than its record."""
         for run_id, records in runs:
-            self._add(run_id, records)
-        for results in self._left.values():
-            if type(results) is list:
-                results.reverse()
+            self.add(run_id, self._missing(records))
 
-    def _add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
-        found, count = self._left, dict[bytes, int]()
+    @property
+    def is_empty(self) -> bool:
+        return not self._left
+
+    def count(self, digest: bytes) -> int:
+        """How many results of this digest are known."""
+        known = self._left.get(digest)
+        return len(known) if type(known) is deque else int(known is not None)
+
+    def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
+        """Add results of a run, of which each is the n-th of its digest in that run and no newer run has so many."""
+        found = self._left
         for record in records:
             digest, stored = _result(record, run_id) if isinstance(record, Record) else record
             if not digest or stored is None:
                 continue
             known = found.get(digest)
             if known is None:  # not `setdefault(…) is stored`: two equal texts may be one object
-                found[digest], count[digest] = stored, 1
-                continue
-            count[digest] = number = count.get(digest, 0) + 1
-            if type(known) is not list:
-                known = found[digest] = [known]  # type: ignore[list-item]
-            if number > len(known):
+                found[digest] = stored
+            elif type(known) is deque:
                 known.append(stored)
+            else:
+                found[digest] = deque((known, stored))  # type: ignore[arg-type]
+
+    def _missing(self, records: Iterable[Record | JsonResult]) -> Iterator[Record | JsonResult]:
+        """The results in ``records`` that no newer run has."""
+        numbers = Counter[bytes]()
+        for record in records:
+            digest, stored = _result(record, "") if isinstance(record, Record) else record
+            if digest and stored is not None:
+                numbers[digest] += 1
+                if numbers[digest] > self.count(digest):
+                    yield record
 
     def take(self, digest: bytes | None) -> ReusedResult | None:
         """The next result of an identical call."""
@@ -168,7 +184,7 @@ class Reuse:
         or it is stored otherwise and is left to `take`."""
         while True:
             left = self._left.get(digest)
-            text = left[-1] if type(left) is list and left else left
+            text = left[0] if type(left) is deque and left else left
             if type(text) is not str or len(text) > most:
                 return None
             self._next(digest)
@@ -180,7 +196,7 @@ class Reuse:
     def _next(self, digest: bytes) -> _Stored | None:
         """Take the next result out."""
         left = self._left.get(digest)
-        if type(left) is list:
-            return left.pop() if left else None
+        if type(left) is deque:
+            return left.popleft() if left else None
         self._left.pop(digest, None)
         return left  # type: ignore[return-value]
