@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from marshal import dumps
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ..catalog import Tool
 from ..flow.steps import Invoke
@@ -126,13 +128,15 @@ class CallRows:
         return self.json(encode(at), tries, kind, name, started or begun, given, whole, text, digest)
 
     def json(
-        self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
-        digest: bytes | None,
+        self, place: str, tries: str, kind: str, name: str, started: float | None, given: str | None, whole: bool,
+        text: str, digest: bytes | None,
     ) -> Cells:  # fmt: skip
-        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON."""
+        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON.
+        ``started``: None: now."""
         line, ended, full = self._next_line(), time.time(), 1 if whole else 0
-        crc = row_crc((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
-                       None, None, None, digest))  # fmt: skip
+        started = started or ended
+        crc = crc32(dumps((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
+                           None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
         return line, place, tries, kind, name, started, ended, given, full, text, digest, crc
 
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
