@@ -138,6 +138,8 @@ class Placed(NamedTuple):
     """How many are with workers now."""
     where: str
     """``2 processes``."""
+    starting: int = 0
+    """How many workers are being started; 0: they are there."""
 
 
 class EdgeTaken(NamedTuple):

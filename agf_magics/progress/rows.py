@@ -137,8 +137,9 @@ class Row:
     """Whether it, or a step in it, needs the answer that the run waits for."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
-    placed: tuple[int, str] | None = None
-    """Of a fan-out: how many elements are with workers, and which workers; None: none are."""
+    placed: tuple[int, str, int] | None = None
+    """Of a fan-out: how many elements are with workers, and which workers, and how many workers are
+    being started; None: none are."""
     error: BaseException | None = None
     why = ""
     """Why it was skipped, the last time it was."""
