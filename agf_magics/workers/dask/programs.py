@@ -1,7 +1,7 @@
 """Large functions, which are sent once to the cluster instead of with each chunk.
 
-Such a function is the result of a task: Dask repeats a task whose worker was lost. Scattered data would be lost, and
-all chunks that need it with it.
+Such a function is the result of a task, because Dask repeats a task whose worker was lost. Scattered data, and all
+chunks that need it, would be lost.
 """
 
 from __future__ import annotations
