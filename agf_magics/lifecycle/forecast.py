@@ -40,7 +40,7 @@ MOST_TEXT = 20_000
 
 
 class Forecast(OfflineJournal):
-    """Gives each call the result that ``--reuse`` would take, and counts the calls for which there is none."""
+    """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
 
     def __init__(self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults) -> None:
         super().__init__(most, run_id)
