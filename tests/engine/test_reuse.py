@@ -19,6 +19,7 @@ from agf_magics.journal.reuse import Reuse
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle.lookup import unpickled
 from agf_magics.settings import Settings, current
+from tests.engine import kept
 
 
 class Calls:
@@ -352,3 +353,58 @@ def test_a_result_that_was_changed_is_never_reused(calls: Calls) -> None:
     with pytest.raises(agf.DefinitionError, match="has changed since it was written"):
         agf.run("many", {"xs": [1]}, registry=registry, reuse=newer.run_id)
     assert calls.made == []
+
+
+CHANGED = """\
+pipeline: changed
+steps:
+- tool: {name: table, output: frame}
+- tool: {name: widen, args: {frame: !expr ctx.frame, names: [b]}, output: wide}
+- for_each:
+    over: "[1]"
+    on_error: abort
+    do: {tool: {name: widen, args: {frame: !expr ctx.frame, names: [c]}}}
+    collect: {transform: {value: pipe}}
+- tool: {name: width, args: {frame: !expr ctx.frame, names: [x]}}
+"""
+
+
+@pytest.mark.parametrize("where", ["loop", "kernel", "thread", "async"])
+def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path, where: str) -> None:
+    """All steps share the table: without the call, those after it would get an unchanged one."""
+    registry = agf.Registry()
+
+    def widen(frame: Any, names: list[str]) -> int:
+        calls.append("widen")
+        for name in names:
+            frame[name] = 1
+        return len(names)
+
+    async def widen_later(frame: Any, names: list[str]) -> int:
+        return widen(frame, names)
+
+    def width(frame: Any, names: list[str]) -> int:
+        calls.append("width")
+        names.append("y")  # its own list: nothing that others see
+        return int(frame.shape[1])
+
+    place: dict[str, Any] = {} if where == "async" else {"where": where}
+    agf.tool(lambda: pandas.DataFrame({"a": [1, 2]}), name="table", registry=registry)
+    agf.tool(widen_later if where == "async" else widen, name="widen", registry=registry, **place)
+    agf.tool(width, registry=registry, **place)
+    flow = agf.define(CHANGED, registry=registry)
+    assert flow is not None
+    first = agf.run(flow, registry=registry)
+    assert first.output == 3
+    assert [one.message for one in first.warnings] == [
+        f"the result of 'widen' in {place} is not stored: the call changed its arguments, which later steps share"
+        for place in ("steps[1]", "steps[2].do")
+    ]
+    cut = kept.cut(tmp_path / ".agf" / "runs.sqlite", 3, tmp_path / "cut")
+    calls.clear()
+    again = agf.run(flow, registry=registry, reuse=True)
+    assert (again.output, calls.made) == (3, ["widen", "widen"])
+    calls.clear()
+    with kept.journal_in(cut.parent):
+        resumed = agf.resume(first.run_id, registry=registry)
+    assert (resumed.output, calls.made) == (3, ["widen", "widen", "width"])
