@@ -127,10 +127,11 @@ class CallRows:
 
     def json(
         self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
-        digest: bytes | None,
+        digest: bytes | None, ended: float | None = None,
     ) -> Cells:  # fmt: skip
-        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON."""
-        line, ended, full = self._next_line(), time.time(), 1 if whole else 0
+        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON.
+        ``ended``: as in `outcome`."""
+        line, ended, full = self._next_line(), time.time() if ended is None else ended, 1 if whole else 0
         crc = row_crc((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
                        None, None, None, digest))  # fmt: skip
         return line, place, tries, kind, name, started, ended, given, full, text, digest, crc

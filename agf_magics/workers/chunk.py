@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+import io
 import os
 import pickle
 import socket
@@ -225,18 +226,26 @@ def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
     return "".join(letters), found
 
 
+class _ByName(pickle.Pickler):
+    """Plain pickle, which raises PicklingError for what only this process knows. See `sending.ByName`."""
+
+    def reducer_override(self, thing: Any) -> Any:
+        if getattr(thing, "__module__", None) == "__main__":
+            raise pickle.PicklingError
+        return NotImplemented
+
+
 def _dumped(value: Any) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
-        data = pickle.dumps(value, 5)
-        if b"__main__" not in data:
-            return data
+        file = io.BytesIO()
+        _ByName(file, 5).dump(value)
+        return file.getvalue()
     except Exception:
         pass
     import cloudpickle
 
-    data = cloudpickle.dumps(value, 5)
-    return bytes(data)
+    return bytes(cloudpickle.dumps(value, 5))
 
 
 def _described(error: BaseException) -> tuple[bytes, str]:

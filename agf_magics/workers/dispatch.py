@@ -66,9 +66,10 @@ class Dispatcher:
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
         if not self._due:
             self._due = True
-            self._loop.call_soon(self._send_all)
+            self._loop.call_soon(self.send)
 
-    def _send_all(self) -> None:
+    def send(self) -> None:
+        """Send what waits, now."""
         self._due = False
         sources = list(self._sources)
         while sources:
