@@ -16,9 +16,10 @@ from ..lifecycle.run_calls import calls_of
 from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
 from ..pictures.diagram import place
+from ..pictures.findings import format_exception
 from ..pictures.fold import fold
 from ..pictures.groups import group
-from ..pictures.page import format_exception, status
+from ..pictures.page import status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
 from ..pictures.scene import scene
