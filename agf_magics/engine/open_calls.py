@@ -47,7 +47,7 @@ class OpenCalls:
             self._woken.set_result(None)
 
     def announce(self, element: Element) -> None:
-        """Emit the start of an element whose call has begun."""
+        """Emit the start of an element whose call has started, once."""
         if not element.announced and element in self.open:
             element.announced = True
             when = element.began if element.began is not None else clock()

@@ -23,7 +23,7 @@ from ..flow.values import Value
 from ..host.calls import is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
-from ..host.remote import CallPool, WidePool
+from ..host.remote import CallPool, Placement, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
 from ..progress import events as ev
@@ -200,8 +200,8 @@ class ThreadedPool(Parts):
                 element.end((False, error))
             self._collect(calls)
 
-    def _place(self, count: int, where: str) -> None:
-        self.runner.emit(ev.Placed(self.site.at, clock(), count, where))
+    def _place(self, found: Placement) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), *found))
 
     # --- ends ---
 

@@ -170,9 +170,12 @@ def _values_of_many(run: AnyRun) -> Json:
 def _values(run: AnyRun, row: Row) -> Json:
     """The input, the output and the attempts of a step that runs once."""
     calls, mask = calls_of(run), run.secrets.shown
-    attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
-    last = attempts[-1] if attempts else None
     found: Json = {} if calls is not None else {"note": NO_JOURNAL}
+    try:
+        attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
+    except AgfError as error:  # the journal is gone: the rest is known without it
+        attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
+    last = attempts[-1] if attempts else None
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:

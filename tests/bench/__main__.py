@@ -282,7 +282,7 @@ def _workers(run: Run) -> Iterator[str]:
     yield "Fan-outs on two processes, by the wall clock. Goals, to a chunked `client.map` of Dask with the same seconds"
     yield "in a chunk: 1.3 × for 0 ms, 1 ms and 10 ms; for 100 kB in and out 1.3 ×, and 2 × with the journal."
     yield f"A whole element of one call takes at most {workers.KERNEL_CPU:.0f} µs of the kernel's CPU: see the first"
-    yield "three tables, without Dask. In the others, the scheduler of Dask is in the kernel, so the CPU time of each row"
+    yield "three tables, without Dask. In the others, the scheduler of Dask is in the kernel: the CPU time of each row"
     yield "contains what it does meanwhile. [Scale](scale.md) explains the last table.\n"
     for name, found in itertools.chain(workers.element_rows(), workers.rows()):
         yield f"| {name} | µs an element | × the first | µs of the kernel's CPU |\n|---|---|---|---|"
