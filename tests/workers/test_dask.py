@@ -28,6 +28,7 @@ from tests.workers import fans
 from tests.workers.fans import FAN
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,8 @@ def client() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
     found = distributed.Client(cluster)
-    yield found
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):  # tests end its workers again and again
+        yield found
     found.close()
     cluster.close()
     started.close()
@@ -313,6 +315,64 @@ def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_p
         assert backend.lanes == sum(own.nthreads().values()) > 0
 
 
+def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        while not pathlib.Path(goes_on).exists():
+            time.sleep(0.01)
+        return x
+
+    begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
+    monkeypatch.setattr("agf_magics.workers.dask.backend.LOOK", 0.05)
+    warned = threading.Event()
+    with (
+        distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        registry = agf.Registry()
+        agf.tool(work, name="work", registry=registry)
+        own.wait_for_workers(1)
+        handle = agf.start(
+            FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own,
+            on_event=lambda event: warned.set() if isinstance(event, ev.Warned) else None,
+        )  # fmt: skip
+        while not Path(begun).exists():
+            assert not handle.wait(0.02).done
+        cluster.scale(0)
+        assert warned.wait(60)
+        Path(goes_on).touch()
+        cluster.scale(1)
+        assert handle.result().output == [1, 2]
+        (found,) = handle.warnings
+        assert (found.code, found.message) == (
+            "on.no-workers", "all workers have left the scheduler: the run waits for one",
+        )  # fmt: skip
+
+
+def test_our_cluster_replaces_a_worker_that_dask_has_given_up(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import os
+        import pathlib
+
+        if not pathlib.Path(begun).exists():
+            pathlib.Path(begun).touch()
+            os._exit(1)
+        return x
+
+    begun = str(tmp_path / "begun")
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "0s"}):
+        backend = start_cluster(1)
+        try:
+            assert run_fan(work, list(range(5)), backend).output == list(range(5))
+        finally:
+            backend.close()
+
+
 def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
     def work(x: int) -> int:
         import pathlib
@@ -349,53 +409,6 @@ def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
         with pytest.raises(DefinitionError) as found:
             find_backend(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
         assert found.value.code == "on.unreachable"
-
-
-def test_no_byte_that_is_sent_has_a_secret(client: Any) -> None:
-    """The secret stays in the kernel: the tool that gets it runs there, and the others are sent without it."""
-    marker, sent = "mArKeR-93b1", list[bytes]()
-    backend = find_backend(client)
-    assert backend is not None
-    submit = backend.submit
-
-    class Recording:
-        name, identifies_lost_chunk = "recorded", True
-
-        @property
-        def lanes(self) -> int:
-            return backend.lanes
-
-        def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
-            sent.append(repr(order).encode())
-            return submit(run, order, done)
-
-    registry = agf.Registry()
-
-    def sign(x: int, token: str) -> int:
-        assert token == marker
-        return x + 1
-
-    agf.tool(sign, secret=["token"], registry=registry)
-    agf.tool(lambda x: x * 2, name="work", registry=registry)
-    text = """
-pipeline: main
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: abort
-      do: {tool: {name: sign, args: {x: !expr item, token: !expr ctx.token}}}
-      collect: {transform: {value: pipe}}
-      output: signed
-  - for_each:
-      over: signed
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: pipe}}
-"""
-    run = agf.run(text, {"xs": [1, 2], "token": marker}, registry=registry, on=Recording())
-    assert run.output == [4, 6]
-    assert sent
-    assert not any(marker.encode() in each for each in sent)
 
 
 SCRIPT = """
