@@ -79,7 +79,7 @@ def _call_journaled(
             return _stored(site, Pending(raise_durable(journal, call, error)), given)
     done = journal.returned(call, value, site.is_secret)
     if done is None:
-        return _stored(site, Pending(journal.durable(None, value)), given)
+        return _stored(site, Pending(journal.durable(None, value)) if journal.waits else value, given)
     return Pending(_store_durable(site, journal, done, ShapeResult(value, given) if step.keeps else value))
 
 

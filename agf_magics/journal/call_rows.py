@@ -155,12 +155,12 @@ class CallRows:
 
     def json(
         self, place: str, tries: str, kind: str, name: str, started: float | None, given: str | None, whole: bool,
-        text: str, digest: bytes | None,
+        text: str, digest: bytes | None, ended: float | None = None,
     ) -> Cells:  # fmt: skip
         """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON.
-        ``started``: None: now."""
-        line, ended, full = self._next_line(), time.time(), 1 if whole else 0
-        started = started or ended
+        ``started``: None: at its end. ``ended``: as in `outcome`."""
+        line, ended, full = self._next_line(), time.time() if ended is None else ended, 1 if whole else 0
+        started = ended if started is None else started
         crc = crc32(dumps((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
                            None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
         return line, place, tries, kind, name, started, ended, given, full, text, digest, crc

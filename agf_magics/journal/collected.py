@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..catalog import Tool
@@ -18,11 +18,12 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..progress import events as ev
-from ..serialization.codec import EncodedValue, decode
+from ..serialization.codec import EncodedValue, decode, encode, encode_value, to_show
 from ..text.diagnostics import StepError
 from .call_rows import Insert, StartedCall
 from .recorder import Journal
 from .records import FORMS, UNREADABLE, CallKey, SequenceRow, check_tries, error_from, error_json, is_at, is_moment
+from .store import ADD_JSON
 
 T = TypeVar("T")
 
@@ -30,44 +31,53 @@ CALLS = frozenset({"finished", "failed"})
 MARKS = frozenset({"dropped", "rescued", "retried", "ended", "stored"})
 
 Collected = tuple[Any, ...]
-"""A mark: ``(what, at, tries)``. A call: ``(what, at, tries, started, ended, given, whole, form, value, shown, why,
-error, arguments)``, as in `Record`; ``why``: why the value is not stored; ``arguments``: a pickle of them, if they are
-not JSON."""
+"""A mark: ``(what, place, tries)``. A call with JSON arguments that returned JSON: ``(place, started, ended, given,
+value)``. Any other call: ``(what, place, tries, started, ended, given, whole, form, value, shown, why, error,
+arguments)``, as in `Record`; ``why``: why the value is not stored; ``arguments``: a pickle of them, if they are not
+JSON. ``place``: the path, less the part that all records of an element share."""
+
+MOST_PLACES = 1_000
+"""Places whose paths are known. An inner fan-out has one for each of its elements."""
 
 
 class CollectingJournal(Journal):
     """A journal on a worker: it keeps its records in a list."""
 
-    writes_on_threads = False
+    writes_on_threads, waits = False, False
 
-    def __init__(self, most: int, dump: Callable[[Any], bytes]) -> None:
-        """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON."""
+    def __init__(self, most: int, dump: Callable[[Any], bytes], before: int, index: int) -> None:
+        """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON; ``before``: the length of the
+        path around the fan-out; ``index``: how many numbers an element has."""
         super().__init__(None, 0, "", most)  # type: ignore[arg-type]  # it has no file
         self.found: list[Collected] = []
         self._dump = dump
+        self._id, self._inside = slice(before, before + 1), slice(before + 1 + index, None)
         self._arguments: dict[CallKey, bytes] = {}
 
     def start_call(
         self, step: Invoke, callee: object, key: CallKey, given: Any,
         tools: Mapping[str, Tool] | None = None, grant: Grant = ANYTHING,
     ) -> StartedCall:  # fmt: skip
-        call = super().start_call(step, callee, key, given)
-        if not call.whole:
+        text, whole = to_show(given, self.most)  # a run with a secret has no elements on workers
+        if not whole:
             try:
                 self._arguments[key] = self._dump(dict(given))
             except Exception:  # then the call has no digest
                 self._arguments.pop(key, None)
-        return call
+        return StartedCall(key, step.kind, "", time.time(), text, whole)
 
     def mark(self, what: str, key: CallKey) -> None:
-        self.found.append((what, key.at, key.tries))
+        self.found.append((what, self._place(key.at), key.tries))
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         return None  # an element with a record of an earlier session runs in the kernel
 
     def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
-        packed = self.secret.pack(value, self.most)
-        self._add("finished", call, packed, None)
+        packed = encode_value(value, self.most)
+        if packed.form == "json" and call.whole and not call.key.tries:
+            self.found.append((self._place(call.key.at), call.started, time.time(), call.given, packed.data))
+        else:
+            self._add("finished", call, packed, None)
         return None
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
@@ -77,10 +87,13 @@ class CollectingJournal(Journal):
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
         return value
 
+    def _place(self, at: ev.StepPath) -> ev.StepPath:
+        return at[self._id] + at[self._inside]
+
     def _add(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
         (at, tries), arguments = call.key, None if call.whole else self._arguments.pop(call.key, None)
-        self.found.append((what, at, tries, call.started, time.time(), call.given, call.whole, packed.form, packed.data,
-                           packed.shown, packed.why, error, arguments))  # fmt: skip
+        self.found.append((what, self._place(at), tries, call.started, time.time(), call.given, call.whole, packed.form,
+                           packed.data, packed.shown, packed.why, error, arguments))  # fmt: skip
 
 
 class KnownCall(NamedTuple):
@@ -93,35 +106,60 @@ class KnownCall(NamedTuple):
     """Of its arguments as JSON."""
 
 
+class _Place(NamedTuple):
+    """A place of records in an element, and the call there, if there is one."""
+
+    call: KnownCall | None
+    before: ev.StepPath
+    """The path up to the number of the element; ``head`` is the same as JSON."""
+    after: ev.StepPath
+    """The path after it, as is ``tail``."""
+    head: str
+    tail: str
+
+
 class CollectedRecords:
     """Checks and writes the records of the elements of one fan-out."""
 
     def __init__(
         self, journal: Journal, calls: Mapping[tuple[str, ...], KnownCall], grant: Grant,
-        load: Callable[[bytes], Any],
+        load: Callable[[bytes], Any], before: ev.StepPath, index: tuple[int, ...],
     ) -> None:  # fmt: skip
-        """``calls``: by the ids in their paths; ``load``: reads arguments that are not JSON."""
+        """``calls``: by the ids in their paths; ``load``: reads arguments that are not JSON; ``before``: the path of
+        the call around the fan-out; ``index``: the numbers around its elements."""
         self._journal, self._calls, self._grant, self._load = journal, calls, grant, load
+        self._before, self._index = before, index
+        self._ids = tuple([bit for bit in before if type(bit) is str])
+        self._places: dict[ev.StepPath, _Place] = {}
 
-    def check(self, records: Any, before: ev.StepPath, index: tuple[int, ...]) -> None:
-        """Raise ValueError unless all records are those of one element.
-
-        ``before``: the path of the call around the fan-out; ``index``: the numbers around the element, and its own."""
+    def check(self, records: Any) -> None:
+        """Raise ValueError unless these can be the records of an element."""
         if type(records) is not list:
             raise ValueError("the records of an element are a list")
         try:
             for record in records:
-                self._check(record, before, index)
+                if type(record) is not tuple:
+                    raise ValueError("a record is a tuple")
+                if len(record) == 5:
+                    self._check_plain(*record)
+                else:
+                    self._check(record)
         except UNREADABLE as error:
             raise ValueError(str(error)) from None
 
-    def _check(self, record: Collected, before: ev.StepPath, index: tuple[int, ...]) -> None:
-        if type(record) is not tuple or len(record) not in (3, 13):
-            raise ValueError("a record has 3 or 13 fields")
+    def _check_plain(self, place: Any, started: Any, ended: Any, given: Any, value: Any) -> None:
+        if self._place(place).call is None or not (is_moment(started) and is_moment(ended)):
+            raise ValueError("a record of an unknown call")
+        if type(given) is not str or type(value) is not str or len(value) > self._journal.most:
+            raise ValueError("a record with a value that is too large, or no text")
+        decode(given)
+        decode(value)
+
+    def _check(self, record: Collected) -> None:
+        if len(record) not in (3, 13):
+            raise ValueError("a record has 3, 5 or 13 fields")
         what, at, tries = record[:3]
-        depth = len(before)
-        if not is_at(at) or at[:depth] != before or at[depth + 1 : depth + 1 + len(index)] != index:
-            raise ValueError("a record belongs to another element")
+        place = self._place(at)
         if type(tries) is not str or what not in (MARKS if len(record) == 3 else CALLS):
             raise ValueError("a record has an unknown kind")
         if tries:
@@ -129,7 +167,7 @@ class CollectedRecords:
         if len(record) == 3:
             return
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        if _ids(at) not in self._calls or not is_moment(started) or not is_moment(ended) or type(whole) is not bool:
+        if place.call is None or not is_moment(started) or not is_moment(ended) or type(whole) is not bool:
             raise ValueError("a record of an unknown call")
         if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
             raise ValueError("a record without an outcome")
@@ -143,24 +181,50 @@ class CollectedRecords:
         if error is not None:
             error_from(error, ())
 
-    async def write(self, records: Sequence[Collected]) -> None:
-        """Write checked records; done when they are durable. One commit for all."""
+    def _place(self, at: Any) -> _Place:
+        """The place of a record. Raises ValueError unless ``at`` is a path."""
+        found = self._places.get(at)
+        if found is None:
+            if not is_at(at):
+                raise ValueError("a record belongs to another element")
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            call = self._calls.get((*self._ids, *[bit for bit in at if type(bit) is str]))
+            before, after = (*self._before, at[0], *self._index), at[1:]
+            head, tail = encode(before)[:-1] + ",", "," + encode(after)[1:] if after else "]"
+            found = self._places[at] = _Place(call, before, after, head, tail)
+        return found
+
+    async def write(self, records: Iterable[tuple[int, Sequence[Collected]]]) -> None:
+        """Write checked records, each with the numbers of its element; done when they are durable. One commit for
+        all."""
         journal = self._journal
-        count = sum(len(record) > 3 for record in records)
-        rows = [self._row(record) for record in records]
+        rows, count = list[Insert](), 0
+        for i, some in records:
+            for record in some:
+                rows.append(self._plain_row(i, *record) if len(record) == 5 else self._row(i, record))
+                count += len(record) > 3
         if not rows:
             return
         done = journal.store.writer.write_all(rows, journal.lose) if journal.is_open else None
         await journal.durable(done, lost=count)
         journal.warn_broken()
 
-    def _row(self, record: Collected) -> Insert:
+    def _plain_row(self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str) -> Insert:
+        known, _, _, head, tail = self._place(at)
+        assert known is not None
+        digest = known.digest(given) if known.digest is not None else None
+        rows, kind, name = self._journal.rows, known.step.kind, known.name
+        return ADD_JSON, rows.json(f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended)
+
+    def _row(self, i: int, record: Collected) -> Insert:
         what, at, tries = record[:3]
-        key = CallKey(at, tries)
+        known, before, after, _, _ = self._place(at)
+        key = CallKey((*before, i, *after), tries)
         if len(record) == 3:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        known = self._calls[_ids(at)]
+        assert known is not None
         digest = self._digest(known, given if whole else None, arguments)
         call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
@@ -181,10 +245,6 @@ class CollectedRecords:
 def known_call(journal: Journal, step: Invoke, callee: Any) -> KnownCall:
     """A call with its digest, which the kernel computes."""
     return KnownCall(step, callee, getattr(callee, "name", step.name.text), journal.rows.digests.of_json(step, callee))
-
-
-def _ids(at: ev.StepPath) -> tuple[str, ...]:
-    return tuple([bit for bit in at if type(bit) is str])
 
 
 def _is_json(text: str) -> bool:

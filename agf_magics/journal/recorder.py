@@ -49,6 +49,8 @@ class Journal:
 
     writes_on_threads = True
     """Whether `write_here` may be called: False if the rows go elsewhere than into a file of this process."""
+    waits = True
+    """Whether a step continues when the row of its call is durable: False if it continues at once."""
 
     def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
         self.store = store.used_by(self) if store else store  # a journal that goes elsewhere has none

@@ -100,7 +100,8 @@ class Writer:
         written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.extend([PendingWrite(statement, (row,), None, None, failed) for statement, row in rows[:-1]])
+        for statement, some in itertools.groupby(rows[:-1], STATEMENT):
+            self._queue.append(PendingWrite(statement, [row for _, row in some], None, None, failed))
         statement, row = rows[-1]
         self._queue.append(PendingWrite(statement, (row,), done, loop, None))
         if self._is_for_thread:

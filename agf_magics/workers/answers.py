@@ -31,17 +31,13 @@ class Reader(Protocol):
     path: ev.StepPath
 
 
-class ElementAnswer(NamedTuple):
-    number: int
-    ok: bool
-    value: Any
-    """Or the failure."""
-    events: list[ev.Event]
-    records: list[Collected]
+Answer = tuple[bool, Any, list[ev.Event], list[Collected]]
+"""Whether an element has a value; the value or the failure; its events; its records."""
 
 
 class Answered(NamedTuple):
-    elements: list[ElementAnswer]
+    elements: list[tuple[int, Answer]]
+    """With their numbers."""
     counts: Mapping[tuple[str, ...], tuple[int, int]] | None
     """The starts and the ends of each row; None: all events are there."""
     calls: int
@@ -91,27 +87,31 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader, sources: S
         raise ValueError("it has another number of elements")
     if not (_is_time(began) and _is_time(ended)) or began > ended:
         raise ValueError("its times are not numbers in order")
-    found = [_element(i, one, reader) for i, one in zip(numbers, elements, strict=False)]
-    if len(found) < len(numbers) and found[-1].ok:
+    found = list(zip(numbers, elements, strict=False))
+    for i, element in found:
+        _check(i, element, reader)
+    if len(found) < len(numbers) and elements[-1][0]:
         raise ValueError("elements are missing")
     return Answered(found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints))
 
 
-def _element(i: int, element: Any, reader: Reader) -> ElementAnswer:
+def _check(i: int, element: Any, reader: Reader) -> None:
+    """Raise unless this is an answer for element ``i``."""
     ok, value, events, records = element
     if type(ok) is not bool or not (ok or isinstance(value, BaseException)):
         raise ValueError("an element has neither a value nor a failure")
-    if type(events) is not list or not SENT.issuperset(map(type, events)):
+    if type(events) is not list:
         raise ValueError("an element has an unknown event")
     for event in events:
+        if type(event) not in SENT:
+            raise ValueError("an element has an unknown event")
         at = getattr(event, "at", None)
         if not _is_time(event.when) or not (at is None or _is_inside(at, i, reader)):
             raise ValueError("an event belongs to another element")
     if reader.records is not None:
-        reader.records.check(records, reader.inside.before, (*reader.each.index, i))
+        reader.records.check(records)
     elif records:
         raise ValueError("there are records of a run that is not journaled")
-    return ElementAnswer(i, ok, value, events, records)
 
 
 def _is_inside(at: Any, i: int, reader: Reader) -> bool:

@@ -238,8 +238,12 @@ def too_large(size: int, most: int) -> str:
     return f"it has {size:,} bytes, and at most {most:,} are sent"
 
 
-class _Plain(pickle.Pickler):
+class _ByName(pickle.Pickler):
+    """Plain pickle, which raises PicklingError for what only this process knows. See `sending.ByName`."""
+
     def reducer_override(self, thing: Any) -> Any:
+        if getattr(thing, "__module__", None) == "__main__":
+            raise pickle.PicklingError
         return reduce_exception(thing)
 
 
@@ -247,10 +251,8 @@ def _dumped(value: Any) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
         file = io.BytesIO()
-        _Plain(file, protocol=5).dump(value)
-        data = file.getvalue()
-        if b"__main__" not in data:
-            return data
+        _ByName(file, 5).dump(value)
+        return file.getvalue()
     except Exception:
         pass
     import cloudpickle

@@ -98,9 +98,10 @@ class Dispatcher:
                 notify_warning(self.warn_soon)
         if not self._due:
             self._due = True
-            self._loop.call_soon(self._send_all)
+            self._loop.call_soon(self.send)
 
-    def _send_all(self) -> None:
+    def send(self) -> None:
+        """Send what waits, now."""
         self._due = False
         sources = list(self._sources)
         while sources:

@@ -219,7 +219,8 @@ class _Chunk:
         self.program = program
         self.events: list[ev.Event] = []
         self.counts = Counts()
-        self.journal = CollectingJournal(program.most, dump_plain) if program.most else None
+        before, index = len(program.scope.before), len(program.around) + 1
+        self.journal = CollectingJournal(program.most, dump_plain, before, index) if program.most else None
         steps: Any = StepEvents(self.events.append) if program.events else self.counts
         self.runner = Runner(
             SHAPES, call_directly, ChunkHost(), self.events.append, Budget(program.limits),

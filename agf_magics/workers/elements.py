@@ -118,7 +118,8 @@ class ElementPool(Parts):
             for step, callee, ids in calls_of(self.each.step.body, self.inside.linked, before)
             if not isinstance(callee, Linked)
         }
-        return CollectedRecords(journal, calls, self.inside.grant, load_plain)
+        inside = self.inside
+        return CollectedRecords(journal, calls, inside.grant, load_plain, inside.before, self.each.index)
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         known, numbers = self._recorded(), plan.rest
@@ -231,8 +232,7 @@ class ElementPool(Parts):
             return
         if isinstance(outcome, BaseException) or self.site.run.secrets.active or is_refused(outcome):
             # The backend or the worker cannot run it; or the run has got a secret, which only the kernel masks.
-            self.leaves = False
-            self.stays += flight.numbers
+            self.leaves, self.stays = False, [*self.stays, *flight.numbers]
             return
         for i in flight.numbers if self.losses else ():
             self._forget(i)
@@ -240,18 +240,18 @@ class ElementPool(Parts):
         try:
             answer = read_answer(outcome, flight.numbers, self, self.sent.sources)
         except Unread:  # the calls say which of the results cannot be read
-            self.leaves = False
-            self.stays += flight.numbers
+            self.leaves, self.stays = False, [*self.stays, *flight.numbers]
             return
         except Exception as error:  # whatever reading a damaged pickle raises
             for i in flight.numbers if self.failure is None else ():
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
-        count = len(answer.elements)
-        self.sizes.weigh_returned(answer.weight / count)
+        self.sizes.weigh_returned(answer.weight / (count := len(answer.elements)))
         self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
+        if answer.elements[-1][1][0]:  # with ``abort``, a failure is the last one
+            self.dispatcher.send()  # so the workers do not wait until this chunk is written
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
         self.stays += flight.numbers[count:] if self.failure is None else []
 
@@ -260,17 +260,17 @@ class ElementPool(Parts):
         run = self.site.run
         write_prints(answer.prints)
         if self.records is not None:
-            await self.records.write([record for element in answer.elements for record in element.records])
+            await self.records.write([(i, records) for i, (_, _, _, records) in answer.elements])
         run.calls += answer.calls
         if answer.counts is not None:
             cast("Progress", run.steps).count(answer.counts, shift.of(answer.began), shift.of(answer.ended))
-        for element in answer.elements:
-            for event in element.events:
+        for i, (ok, value, events, _) in answer.elements:
+            for event in events:
                 self._emit(shift.event(event))
-            if element.ok:
-                self.keep(element.number, element.value)
+            if ok:
+                self.keep(i, value)
             else:
-                self._end(element.number, element.value)
+                self._end(i, value)
             if self.failure is not None:
                 return
         await run.host.turn()

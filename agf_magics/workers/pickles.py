@@ -27,7 +27,7 @@ from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import TRACE, reduce_exception
 from .outcomes import RemoteTraceback
-from .sending import by_value
+from .sending import ByName, by_value
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -158,16 +158,15 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
             return _source, (numbers[id(thing)],)
         return reduce_exception(thing)
 
-    class Plain(pickle.Pickler):
+    class Plain(ByName):
         def reducer_override(self, thing: Any) -> Any:
-            return reduce(thing)
+            reduced = reduce(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
     with contextlib.suppress(Exception):  # cloudpickle may send it
         file = io.BytesIO()
-        Plain(file, protocol=5).dump(value)
-        data = file.getvalue()
-        if b"__main__" not in data and not any(name.encode() in data for name in modules):
-            return data
+        Plain(file, modules).dump(value)
+        return file.getvalue()
     import cloudpickle
 
     class Cloud(cloudpickle.Pickler):  # type: ignore[misc]

@@ -20,7 +20,7 @@ from .pickles import dump_program
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-VERSION = 1
+VERSION = 2
 """Of the programs and answers."""
 
 

@@ -15,6 +15,8 @@ class Row(NamedTuple):
     """The median over the rounds, for one unit of work."""
     ratio: float
     """To the first candidate of its table, the median of the ratios within rounds."""
+    cpu: float = 0.0
+    """CPU time of this process, as `micros`."""
 
 
 def paired(
@@ -33,19 +35,22 @@ def paired(
     for run in candidates.values():
         run()
     taken: dict[str, list[float]] = {name: [] for name in candidates}
+    used: dict[str, list[float]] = {name: [] for name in candidates}
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
             for name, run in candidates.items():
-                start = clock()
+                start, cpu = clock(), time.process_time()
                 for _ in range(times):
                     run()
                 taken[name].append((clock() - start) / times / per * 1e6)
+                used[name].append((time.process_time() - cpu) / times / per * 1e6)
     finally:
         gc.enable()
     base = next(iter(taken.values()))
+    median = statistics.median
     return [
-        Row(name, statistics.median(each), statistics.median(a / b for a, b in zip(each, base, strict=True)))
+        Row(name, median(each), median(a / b for a, b in zip(each, base, strict=True)), median(used[name]))
         for name, each in taken.items()
     ]

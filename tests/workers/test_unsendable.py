@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from agf_magics.workers import chunk
+from agf_magics.workers.sending import ByName
 from tests.workers.fans import run_fan
 
 
@@ -80,3 +84,29 @@ def test_an_exception_that_cannot_be_sent_keeps_its_name_and_text() -> None:
 
     _, found = messages(fails, [1])
     assert found == [("step.tool-failed", "tool 'work' failed: Locked: no key")]
+
+
+# --- what belongs to the notebook ---
+
+Own = type("Own", (), {"__module__": "__main__"})
+T = TypeVar("T")
+T.__module__ = "__main__"
+
+
+@pytest.mark.parametrize("thing", [Own, Own(), [{"a": (Own(),)}], T], ids=["class", "object", "part", "variable"])
+def test_things_of_the_notebook_are_not_pickled_by_name(thing: Any) -> None:
+    for pickler in (ByName(io.BytesIO()), chunk._ByName(io.BytesIO(), 5)):
+        with pytest.raises(pickle.PicklingError):
+            pickler.dump(thing)
+
+
+def test_things_of_own_modules_are_not_pickled_by_name() -> None:
+    with pytest.raises(pickle.PicklingError):
+        ByName(io.BytesIO(), [__name__]).dump([test_things_of_own_modules_are_not_pickled_by_name])
+
+
+def test_a_text_that_names_the_notebook_is_a_text() -> None:
+    file, text = io.BytesIO(), "if __name__ == '__main__': ..."
+    ByName(file, ["tests"]).dump([text, "tests"])
+    assert pickle.loads(file.getvalue()) == [text, "tests"]
+    assert pickle.loads(chunk._dumped(text)) == text
