@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from ..catalog import Tool
 from ..flow.frame import finished
 from ..flow.steps import Each, Invoke
-from ..flow.values import Value, isolate
+from ..flow.values import Value, isolate_parts
 from ..host.host import TURN
 from ..journal.copies import Copies
 from ..journal.recorder import Journal
@@ -84,7 +84,8 @@ class Replay:
         """
         host, take = self.run.host, self._take
         for i in numbers:
-            if clock() - host.turned <= TURN and not ends() and take(i):
+            now = clock()
+            if now - host.turned <= TURN and not ends() and take(i, now):
                 continue
             self._write()
             yield i
@@ -94,18 +95,17 @@ class Replay:
         if self.copies is not None:
             self.copies.write()
 
-    def _take(self, i: int) -> bool:
-        """Replay element ``i``; False: it has no usable record, and nothing was done."""
-        earlier, now = self.journal.earlier, clock()
+    def _take(self, i: int, now: float) -> bool:
+        """Replay element ``i``; False: it has no usable record, and nothing was done. ``now``: of `clock`."""
+        earlier = self.journal.earlier
         found = self._recorded(earlier, i) if earlier is not None else None
         if found is None:
             found = self._reused(self.copies, i) if self.copies is not None and self.left > 0 else None
         if found is None:
             return False
         value, source = found
-        run = self.run
-        run.calls += 1
-        run.steps.replay((*self.path, i), now, clock(), source, value)
+        self.run.calls += 1
+        self.run.steps.replay((*self.path, i), now, now, source, value)
         self.keep(i, value)
         return True
 
@@ -116,7 +116,7 @@ class Replay:
     def _reused(self, copies: Copies, i: int) -> tuple[Value, str] | None:
         try:
             frame = self.site.step.element.store(self.site.frame, finished((self.items[i], None, None, "finished")))
-            given = self.tool.arguments.validate(isolate(self.body.args.build(frame, None)))
+            given = self.tool.arguments.validate(isolate_parts(self.body.args.build(frame, None)))
         except Exception:  # the pool builds them again, for an error that is readable and has a place
             found = None
         else:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
+from marshal import dumps
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ..catalog import Tool
 from ..flow.steps import Invoke
-from ..flow.values import Value
+from ..flow.values import Value, isolate
 from ..host.limits import Grant
 from ..secrets.masking import NOTHING, Received, Secrets, hide
-from ..serialization.codec import EncodedValue, encode, json_text, sign, to_show, user_key
+from ..serialization.codec import EncodedValue, encode, json_text, preview, sign, to_show, user_key
 from ..text.diagnostics import StepError
 from .records import CallKey, SequenceRow, error_json, row_crc
 from .reuse import CallDigest
@@ -31,6 +34,8 @@ NO_VALUE = EncodedValue("json", None)
 MOST_STEPS = 1_000
 """The number of steps whose calls' common parts are known. A model's session makes a step for each call."""
 
+CHANGED = "the call changed its arguments, which later steps share"
+
 NO_KEY = "you have no key to sign it with"
 
 
@@ -45,6 +50,13 @@ class StartedCall(NamedTuple):
     whole: bool
     digest: bytes | None = None
     received: Received = NOTHING
+    digest_again: Callable[[], bytes | None] | None = None
+    """The digest with the arguments of now, if some are opaque: the callee may change these for all later steps."""
+
+    @property
+    def changed_arguments(self) -> bool:
+        """Whether the callee changed an opaque argument: a step after it that gets a stored result needs this call."""
+        return self.digest_again is not None and self.digest_again() != self.digest
 
 
 class _StepCalls(NamedTuple):
@@ -81,16 +93,27 @@ class CallRows:
         if tools is not None and type(callee) is Tool and not callee.secret and not self.secret.active:
             started = time.time()
             text, whole = to_show(given, self.most)
+            again = None
             if whole:
                 known = self._steps.get(id(step))
                 if known is None or known.step is not step or known.tool is not callee:
                     known = self._learn(step, callee)
                 digest = known.digest(text) if known.digest is not None else None
             else:
-                digest = self.digests.of(step, callee, given, None, tools, grant)
-            call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING)
+                digest, again = self._digests(step, callee, given, tools, grant)
+            call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING, again)
             return tuple.__new__(StartedCall, call)  # half of the time of StartedCall(…)
         return self._start(step, callee, key, given, tools, grant)
+
+    def _digests(
+        self, step: Invoke, tool: Tool, given: Any, tools: Mapping[str, Tool], grant: Grant
+    ) -> tuple[bytes | None, Callable[[], bytes | None] | None]:
+        """The digest of a call with opaque arguments, and what computes it again. Lists and dicts are copies here: the
+        tool may change its own."""
+        digest = self.digests.of(step, tool, given, None, tools, grant)
+        if digest is None:
+            return None, None
+        return digest, partial(self.digests.of, step, tool, isolate(given), None, tools, grant)
 
     def _learn(self, step: Invoke, tool: Tool) -> _StepCalls:
         if len(self._steps) >= MOST_STEPS:
@@ -106,33 +129,40 @@ class CallRows:
             received = self.secret.receive(callee, given)
             shown = hide(given, callee.secret)
         text, whole, masked = self.secret.to_show(shown, self.most)
+        is_opaque = not whole
         if masked:  # the outcome may contain the arguments
             received = received._replace(any=True)
         whole = whole and not received.any
-        digest = None
+        digest, again = None, None
         if tools is not None:
-            complete = text if whole else None
-            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=received.any)
+            complete, keyed = text if whole else None, received.any
+            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=keyed)
+            if digest is not None and is_opaque:
+                again = partial(self.digests.of, step, callee, isolate(given), None, tools, grant, keyed)
         name = getattr(callee, "name", step.name.text)
-        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received)
+        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
 
     def plain(self, call: StartedCall, value: Value, started: float | None = None) -> Cells | None:
         """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else None. ``started``:
         when the call started; None: when its record did. On any thread."""
-        text = json_text(value, self.most) if not self.secret.active else None
+        if self.secret.active or call.digest_again is not None:
+            return None
+        text = json_text(value, self.most)
         if text is None:
             return None
-        (at, tries), kind, name, begun, given, whole, digest, _ = call
+        (at, tries), kind, name, begun, given, whole, digest, *_ = call
         return self.json(encode(at), tries, kind, name, started or begun, given, whole, text, digest)
 
     def json(
-        self, place: str, tries: str, kind: str, name: str, started: float, given: str | None, whole: bool, text: str,
-        digest: bytes | None,
+        self, place: str, tries: str, kind: str, name: str, started: float | None, given: str | None, whole: bool,
+        text: str, digest: bytes | None,
     ) -> Cells:  # fmt: skip
-        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON."""
+        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON.
+        ``started``: None: now."""
         line, ended, full = self._next_line(), time.time(), 1 if whole else 0
-        crc = row_crc((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
-                       None, None, None, digest))  # fmt: skip
+        started = started or ended
+        crc = crc32(dumps((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
+                           None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
         return line, place, tries, kind, name, started, ended, given, full, text, digest, crc
 
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
@@ -142,7 +172,7 @@ class CallRows:
         elif self.secret.active:
             packed = self.secret.packed(EncodedValue("json", text), value, call.received)
         else:
-            (at, tries), kind, name, started, given, whole, digest, _ = call
+            (at, tries), kind, name, started, given, whole, digest, *_ = call
             return ADD_JSON, self.json(encode(at), tries, kind, name, started, given, whole, text, digest)
         if packed.form == "again":
             self._not_stored(call, packed.why)
@@ -156,6 +186,8 @@ class CallRows:
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
+        if call.changed_arguments:
+            packed = EncodedValue("again", None, packed.shown or encode(preview(value)), CHANGED)
         if packed.form == "again":
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from ..progress.events import StepPath
 from ..serialization.codec import encode
-from .records import COLUMNS, Record, read_records
+from .reading import read_records
+from .records import COLUMNS, Record
 from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind!=''"

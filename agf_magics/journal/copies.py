@@ -6,7 +6,6 @@ Nothing waits for them, because no call was made that a crash could forget.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,8 +35,8 @@ class Copies:
 
     def take(self, i: int, given: Mapping[str, Value]) -> tuple[Value] | None:
         """The next result of the same call, whose row is then copied; None: there is none that can be copied."""
-        journal, started = self.journal, time.time()
-        if self._digest is None or journal.secret.active or not journal.is_open:
+        journal, rows = self.journal, self._rows
+        if self._digest is None or journal.rows.secret.active or not journal.is_open:
             return None
         text, whole = to_show(given, journal.most)
         if not whole:
@@ -46,9 +45,9 @@ class Copies:
         found = self.reuse.take_json(digest, journal.most)
         if found is None:
             return None
-        (value, stored), rows = found, self._rows
+        value, stored = found
         place = f"{self._before}{i}]"
-        rows.append(journal.rows.json(place, self.tries, self._kind, self._name, started, text, True, stored, digest))
+        rows.append(journal.rows.json(place, self.tries, self._kind, self._name, None, text, True, stored, digest))
         if len(rows) >= MOST:
             self.write()
         return (value,)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,14 +14,15 @@ from ..progress.rows import PRICE
 from ..serialization.codec import encode
 from .errors import JournalError
 from .file import checksum, create_reserve
-from .records import COLUMNS, FORMS, Record, is_moment, read_records
+from .reading import JsonOutcome, JsonResult, read_outcomes, read_records, read_results
+from .records import COLUMNS, FORMS, Record, is_moment
 from .store import ROOM, Store
 
 LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
 
 SLICE = 500
-"""Rows that are deleted in one commit."""
+"""Rows that are deleted in one commit, or read by their numbers in one statement."""
 
 PAGES = 1024
 """Pages that are released in one commit, if the disk has room for its log."""
@@ -39,6 +42,7 @@ LISTED = """num, run, name, language, status, started, ended, owner, taken, toke
 head_crc, state_crc, work_crc, end_crc"""
 
 OF_RUN = "line>? AND line<?"
+REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
 CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
 state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status=?"""
@@ -148,13 +152,51 @@ def _is_raw(value: object) -> bool:
     return value is None or isinstance(value, bytes)
 
 
-def records(store: Store, num: int, decodes: bool = False) -> Iterator[Record]:
-    """The records of a run, in order. ``decodes``: with the values that are JSON. Raises JournalError."""
+def records(store: Store, num: int) -> Iterator[Record]:
+    """The records of a run, in order. Raises JournalError."""
+    with _rows(store, num) as rows:
+        yield from read_records(rows)
+
+
+def outcomes(store: Store, num: int) -> Iterator[Record | JsonOutcome]:
+    """The same for a run that is resumed: see `read_outcomes`. Raises JournalError."""
+    with _rows(store, num) as rows:
+        yield from read_outcomes(rows)
+
+
+def results(store: Store, num: int) -> Iterator[Record | JsonResult]:
+    """The same for a run that reuses results: see `read_results`. Raises JournalError."""
+    with _rows(store, num) as rows:
+        yield from read_results(rows)
+
+
+def missing_results(store: Store, num: int, known: Callable[[bytes], int]) -> Iterator[Record | JsonResult]:
+    """`results`, but of each digest only those after the first ``known(digest)``. Raises JournalError.
+
+    The others are not read: a run is often repeated with all results of the run before."""
+    store.flush()
+    with store.reading() as connection:
+        connection.text_factory = str
+        numbers, lines = Counter[bytes](), list[int]()
+        sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
+        for line, digest in connection.execute(sql, (num, num + ROOM)):
+            numbers[digest] += 1
+            if numbers[digest] > known(digest):
+                lines.append(line)
+        for start in range(0, len(lines), SLICE):
+            some = lines[start : start + SLICE]
+            these = ",".join("?" * len(some))
+            sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
+            yield from read_results(connection.execute(sql, some))
+
+
+@contextmanager
+def _rows(store: Store, num: int) -> Iterator[sqlite3.Cursor]:
     store.flush()
     with store.reading() as connection, closing(connection.cursor()) as cursor:
         connection.text_factory = str  # a third of the time of `_text`, for a file whose texts are texts
         cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
-        yield from read_records(cursor, decodes)
+        yield cursor
 
 
 def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:

@@ -6,7 +6,6 @@ import builtins
 import contextlib
 import json
 import marshal
-import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from ..flow.values import Value
 from ..progress import events as ev
 from ..secrets.masking import Secrets
-from ..serialization.codec import DecodeError, SignatureError, decode_value, encode, is_signed, user_key, weigh
+from ..serialization.codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
 from .errors import JournalError
@@ -38,9 +37,6 @@ FORMS: dict[Any, tuple[type, ...]] = {
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 """The exceptions of reading a value whose type is not the one that was written."""
-
-TEXT_OR_NONE = frozenset({str, type(None)})
-RAW_OR_NONE = frozenset({bytes, type(None)})
 
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
@@ -177,81 +173,6 @@ def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
     if not isinstance(found, str) or not found.startswith(step) or found[len(step) :][:1] not in ("", ".", "["):
         return False
     return inner[place + 1 : place + 1 + len(index)] == index
-
-
-def read_records(rows: Iterable[tuple[Any, ...]], decodes: bool = False) -> Iterator[Record]:
-    """The records of rows ``<COLUMNS>, crc``. ``decodes``: with the values that are JSON. Raises JournalError for a
-    damaged row."""
-    read, row = _Reader(decodes).read, None
-    try:
-        for row in rows:
-            yield read(row)
-    except UNREADABLE:
-        which = f"row {row[0]}" if row is not None else "a row"
-        raise JournalError("journal.damaged", f"{which} has changed since it was written") from None
-    except sqlite3.OperationalError as error:
-        if hasattr(error, "sqlite_errorcode"):
-            raise
-        raise JournalError("journal.damaged", "a text of a row is not UTF-8") from None  # Python's error, not SQLite's
-
-
-class _Reader:
-    """Reads the records of one run. Reading is most of the work of a resumed run: see docs/benchmarks.md."""
-
-    def __init__(self, decodes: bool) -> None:
-        self.decodes = decodes
-        self.places: dict[str, ev.StepPath] = {}
-        """The paths of elements that were read, by their text without the last number."""
-        self.words = set[str]()
-        """The values of ``what`` that were read."""
-
-    def read(self, row: tuple[Any, ...]) -> Record:
-        """One record. Raises ValueError or another of `UNREADABLE`."""
-        parts = row[:-1]
-        if row_crc(parts) != row[-1]:
-            raise ValueError
-        line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest = parts
-        if not (type(what) is type(tries) is type(kind) is type(name) is str):
-            raise ValueError
-        if what not in self.words:
-            if not what.isidentifier():
-                raise ValueError
-            self.words.add(what)
-        if not (started is None or (type(started) is float and 0 < started < LATEST)):  # is_moment, without a call
-            raise ValueError
-        if not (ended is None or (type(ended) is float and 0 < ended < LATEST)):
-            raise ValueError
-        if not (type(given) in TEXT_OR_NONE and type(shown) in TEXT_OR_NONE and type(error) in TEXT_OR_NONE):
-            raise ValueError
-        if not (type(sign) in RAW_OR_NONE and type(digest) in RAW_OR_NONE and whole in (0, 1)):
-            raise ValueError
-        if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
-            raise ValueError
-        if tries:
-            check_tries(tries)
-        if error is not None:
-            error_from(error, ())
-        decoded = None
-        if self.decodes and form == "json" and value is not None:
-            with contextlib.suppress(DecodeError):  # its user raises it again, with the name of the call
-                decoded = (decode_value("json", value),)
-        cells = (line, what, self.place(at), tries, kind, name, started, ended, given, whole == 1, form, value, shown,
-                 error, sign, digest, decoded)  # fmt: skip
-        return tuple.__new__(Record, cells)  # half of the time of Record(…)
-
-    def place(self, at: str) -> ev.StepPath:
-        """The path of a record. Those of a fan-out differ only in the last number."""
-        head, _, last = at.rpartition(",")
-        number = last[:-1]
-        known = self.places.get(head)
-        if known is not None and last.endswith("]") and number.isascii() and number.isdecimal() and len(number) < 19:
-            return (*known, int(number))
-        place = tuple(json.loads(at))
-        if not is_at(place):
-            raise ValueError
-        if len(place) > 1 and isinstance(place[-1], int):
-            self.places[head] = place[:-1]
-        return place
 
 
 def check_tries(tries: str) -> None:

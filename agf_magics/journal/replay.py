@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ..flow.values import Value
 from ..progress import events as ev
+from .reading import JsonOutcome
 from .records import SPLIT, CallKey, Record, SequenceRow, around, is_within, sequence_row, value_of
 
 
@@ -27,7 +28,7 @@ class ReplayLog:
     Python's garbage collector visits again.
     """
 
-    def __init__(self, records: Iterable[Record], ended: bool) -> None:
+    def __init__(self, records: Iterable[Record | JsonOutcome], ended: bool) -> None:
         """``records``: with their values, in order. ``ended``: the run ended, and the call that made it fail is made
         again."""
         self.line = 0
@@ -41,12 +42,15 @@ class ReplayLog:
         """The sequences of fan-outs."""
         self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
+        values, failed, unknown = self.values, self.failed, self.unknown
         for record in records:
-            if record.what == "finished":
-                self.line = max(self.line, record.line)
-                self._add_finished(record)
-            else:
+            if isinstance(record, Record):
                 self._add(record)
+                continue
+            self.line, key, value = record
+            values[key] = value
+            if failed or unknown:
+                self._succeed(CallKey(*key))
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
@@ -54,21 +58,25 @@ class ReplayLog:
         self.failures = [key.at for key in self.failed]
 
     def _add_finished(self, record: Record) -> None:
-        key = (record.at, record.tries)  # equal to the CallKey
-        if self.failed:
-            self.failed.pop(CallKey(*key), None)
+        key = record.key
         if record.form != "again":
             self.values[key] = value_of(record)
-            if self.unknown:
-                self.unknown.discard(CallKey(*key))
+            self._succeed(key)
             return
+        self.failed.pop(key, None)
         self.values.pop(key, None)
         if ("begun", key) in self.marks:
-            self.unknown.add(CallKey(*key))
+            self.unknown.add(key)
+
+    def _succeed(self, key: CallKey) -> None:
+        self.failed.pop(key, None)
+        self.unknown.discard(key)
 
     def _add(self, record: Record) -> None:
         self.line, key = max(self.line, record.line), record.key
-        if record.what == "failed":
+        if record.what == "finished":
+            self._add_finished(record)
+        elif record.what == "failed":
             self.failed[key] = record
             self.values.pop(key, None)
             self.unknown.discard(key)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
@@ -17,7 +18,8 @@ from ..catalog.fingerprint import digest_function, digest_value
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..host.limits import Grant
-from ..serialization.codec import DecodeError, decode_value, sign, user_key
+from ..serialization.codec import DecodeError, decode, decode_value, sign, user_key
+from .reading import JsonResult
 from .records import Record, value_of
 
 ReadValue = Callable[[Record, str], Record]
@@ -112,39 +114,61 @@ _Stored = str | tuple[Record, str]
 """A JSON text; or any other result with the id of its run."""
 
 
+def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
+    """The digest of a call and its result, if that can be reused."""
+    if record.what != "finished" or record.form == "again":
+        return None, None
+    is_text = record.form == "json" and type(record.value) is str
+    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+
+
 class Reuse:
     """The results of earlier runs, to be taken call by call."""
 
-    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record]]], read: ReadValue) -> None:
+    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record | JsonResult]]], read: ReadValue) -> None:
         """``source``: what the run says of them; ``runs``: the id and the records of each run, the newest run first.
         The n-th result of a digest is that of the newest run that has so many. ``read``: given a record and its run's
         id, the record with its value; raises DecodeError if that cannot be used."""
         self.run_id = source
         self._read = read
-        self._left: dict[bytes, _Stored | list[_Stored]] = {}
-        """A list only for a digest with several results: most have one, and a text is less than its record."""
+        self._left: dict[bytes, _Stored | deque[_Stored]] = {}
+        """A deque only for a digest with several results: most have one, and a text is less than its record."""
         for run_id, records in runs:
-            self._add(run_id, records)
-        for results in self._left.values():
-            if type(results) is list:
-                results.reverse()
+            self.add(run_id, self._missing(records))
 
-    def _add(self, run_id: str, records: Iterable[Record]) -> None:
-        found, count = self._left, dict[bytes, int]()
+    @property
+    def is_empty(self) -> bool:
+        return not self._left
+
+    def count(self, digest: bytes) -> int:
+        """How many results of this digest are known."""
+        known = self._left.get(digest)
+        return len(known) if type(known) is deque else int(known is not None)
+
+    def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
+        """Add results of a run, of which each is the n-th of its digest in that run and no newer run has so many."""
+        found = self._left
         for record in records:
-            digest, value = record.digest, record.value
-            if record.what != "finished" or not digest or record.form == "again":
+            digest, stored = _result(record, run_id) if isinstance(record, Record) else record
+            if not digest or stored is None:
                 continue
-            count[digest] = number = count.get(digest, 0) + 1
-            stored: _Stored = value if record.form == "json" and type(value) is str else (record, run_id)
             known = found.get(digest)
-            if known is None:  # not `is stored`: two equal texts may be one object
+            if known is None:  # not `setdefault(…) is stored`: two equal texts may be one object
                 found[digest] = stored
-                continue
-            if type(known) is not list:
-                known = found[digest] = [known]  # type: ignore[list-item]
-            if number > len(known):
+            elif type(known) is deque:
                 known.append(stored)
+            else:
+                found[digest] = deque((known, stored))  # type: ignore[arg-type]
+
+    def _missing(self, records: Iterable[Record | JsonResult]) -> Iterator[Record | JsonResult]:
+        """The results in ``records`` that no newer run has."""
+        numbers = Counter[bytes]()
+        for record in records:
+            digest, stored = _result(record, "") if isinstance(record, Record) else record
+            if digest and stored is not None:
+                numbers[digest] += 1
+                if numbers[digest] > self.count(digest):
+                    yield record
 
     def take(self, digest: bytes | None) -> ReusedResult | None:
         """The next result of an identical call."""
@@ -160,17 +184,19 @@ class Reuse:
         or it is stored otherwise and is left to `take`."""
         while True:
             left = self._left.get(digest)
-            text = left[-1] if type(left) is list and left else left
+            text = left[0] if type(left) is deque and left else left
             if type(text) is not str or len(text) > most:
                 return None
             self._next(digest)
-            with suppress(DecodeError):
-                return decode_value("json", text), text
+            try:  # `suppress` takes as long as reading the value
+                return decode(text), text
+            except Exception:  # it is not JSON: the next one
+                continue
 
     def _next(self, digest: bytes) -> _Stored | None:
         """Take the next result out."""
         left = self._left.get(digest)
-        if type(left) is list:
-            return left.pop() if left else None
+        if type(left) is deque:
+            return left.popleft() if left else None
         self._left.pop(digest, None)
         return left  # type: ignore[return-value]

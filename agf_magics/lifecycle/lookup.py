@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from ..flow.values import type_name
 from ..journal.errors import CURES, JournalError
-from ..journal.queries import RunHead, RunRow, list_runs, read_run, records
+from ..journal.queries import RunHead, RunRow, list_runs, outcomes, read_run
+from ..journal.reading import JsonOutcome
 from ..journal.records import Record
 from ..journal.store import Store
 from ..pictures.plain import counted
@@ -80,10 +81,10 @@ def _notebook(found: RunRow) -> str:
         return this_notebook()
 
 
-def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record]:
+def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record | JsonOutcome]:
     """The records of a run with their values. Raises DecodeError for a value that the user has not signed."""
-    for record in records(store, head.num, decodes=True):
-        yield record if record.unpickled is not None else unpickled(record, head.run_id, trust)
+    for found in outcomes(store, head.num):
+        yield unpickled(found, head.run_id, trust) if isinstance(found, Record) else found
 
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:

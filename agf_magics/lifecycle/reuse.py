@@ -5,9 +5,12 @@ After an edit of step 7 the six calls before it are not paid again. Reused resul
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
-from ..journal.queries import RunHead, list_runs, records
+from ..journal.queries import RunHead, list_runs, missing_results, results
+from ..journal.reading import JsonResult
+from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
 from .lookup import as_definition_errors, find_run, journal, refused, unpickled
@@ -30,8 +33,15 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         found = latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
         if run.journal is not None:
             source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
-            runs = ((head.run_id, records(store, head.num)) for head in found)
-            run.journal.reuse = Reuse(source, runs, partial(unpickled, trust=False))
+            reuse = Reuse(source, (), partial(unpickled, trust=False))
+            for head in found:
+                reuse.add(head.run_id, _missing(store, head.num, reuse))
+            run.journal.reuse = reuse
+
+
+def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResult]:
+    """The results of a run that ``reuse`` does not have of newer ones."""
+    return results(store, num) if reuse.is_empty else missing_results(store, num, reuse.count)
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:

@@ -118,11 +118,18 @@ class Progress:
 
     def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
         """Fold a StepStarted, a StepReplayed and a StepFinished without making the events."""
-        row = self.start(at, when)
-        if row is not None:
-            row.earlier += 1
-            self.changes += 1
-            self.finish(row, at, ended, value)
+        if self.ended is not None:
+            return
+        self.changes += 3
+        row = self.row(at)
+        row.started += 1
+        row.earlier += 1
+        row.finished += 1
+        row.ended = ended
+        if row.when is None:
+            row.when = when
+        if not row.many:
+            row.value = value
 
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
         """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises KeyError for a row

@@ -29,7 +29,8 @@ class WorkerBackend(Protocol):
 
     A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker), ``ahead`` (int: chunks in
     flight for each lane), ``close`` (a function), ``starting`` (int: how many workers are being started; 0: they are
-    there) and ``notify_started`` (a function: calls its argument on any thread as soon as they are)."""
+    there), ``notify_started`` (a function: calls its argument on any thread as soon as they are) and ``notify_warning``
+    (a function: calls its argument, a method, on any thread with each later warning)."""
 
     @property
     def name(self) -> str:

@@ -58,7 +58,7 @@ class Dispatcher:
         self.in_flight: dict[Chunk, Trip] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
-        self.starvation = Starvation(backend, warn)
+        self.warn, self.starvation = warn, Starvation(backend, warn)
         self._fan_outs: dict[OpenFanOut, None] = {}
         self._sources: dict[Source, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -90,9 +90,12 @@ class Dispatcher:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
         if self._loop is None:
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
-            notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
-            if notify is not None:
-                notify(lambda: self._call(self._show_started))
+            notify_started: Any = getattr(self.backend, "notify_started", None)
+            if notify_started is not None:
+                notify_started(lambda: self._call(self._show_started))
+            notify_warning: Any = getattr(self.backend, "notify_warning", None)
+            if notify_warning is not None:
+                notify_warning(self.warn_soon)
         if not self._due:
             self._due = True
             self._loop.call_soon(self._send_all)
@@ -141,6 +144,11 @@ class Dispatcher:
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(function, *given, context=self._context)
+
+    def warn_soon(self, found: Diagnostic) -> None:
+        """Warn, from any thread, if chunks are in flight."""
+        if self.in_flight and self.warn is not None:
+            self._call(self.warn, found)
 
     def _show_started(self) -> None:
         for fan_out in list(self._fan_outs):

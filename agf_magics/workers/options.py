@@ -58,6 +58,11 @@ class WithOptions:
         if notify is not None:
             notify(call)
 
+    def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
+        notify: Callable[[Callable[[Diagnostic], None]], None] | None = getattr(self.backend, "notify_warning", None)
+        if notify is not None:
+            notify(warn)
+
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {

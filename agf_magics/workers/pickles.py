@@ -219,7 +219,10 @@ def _fill_error(error: StepError, state: tuple[Any, ...]) -> None:
 def _pack_cause(cause: BaseException) -> tuple[bytes | None, str, str, str]:
     """An exception; the name of its class and its text if it cannot be sent; its traceback."""
     try:
-        text = "".join(traceback.format_exception(cause))[-TRACE:]
+        trace = cause.__traceback__
+        while trace is not None and _is_own_frame(trace.tb_frame):
+            trace = trace.tb_next
+        text = "".join(traceback.format_exception(type(cause), cause, trace))[-TRACE:]
     except BaseException:  # a class of a user
         text = type(cause).__name__
     try:
@@ -232,6 +235,10 @@ def _pack_cause(cause: BaseException) -> tuple[bytes | None, str, str, str]:
         except BaseException:
             said = ""
         return None, type(cause).__name__, said, text
+
+
+def _is_own_frame(frame: types.FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == PACKAGE
 
 
 def _read_cause(data: bytes | None, name: str, said: str, text: str) -> BaseException:

@@ -245,15 +245,14 @@ class Notebook:
         self.command("notebook:run-all-cells", wait=wait)
 
     def run(self, index: int, *, wait: bool = True) -> None:
-        self.select(index)
-        self.command("notebook:run-cell", wait=wait)
+        self.command("notebook:run-cell", wait=wait, cell=index)
 
     def interrupt(self) -> None:
         self.command("notebook:interrupt-kernel", wait=False)  # `finished` waits for the cell that it stops, too
 
-    def command(self, name: str, wait: bool = True, **arguments: Any) -> None:
-        """A command of JupyterLab. What is not waited for goes on; `finished` waits for it."""
-        number = self.page.evaluate(COMMAND, [name, arguments])
+    def command(self, name: str, wait: bool = True, cell: int | None = None, **arguments: Any) -> None:
+        """A command of JupyterLab, with ``cell`` selected. Without ``wait`` it continues; `finished` waits for it."""
+        number = self.page.evaluate(COMMAND, [name, arguments, cell])
         if wait:
             self.wait("!window.agfCommands.has(it)", number)
 
@@ -300,7 +299,9 @@ SEEN = """area => {
   return [area, ...shown].map(node => node?.innerText ?? '').join('\\n');
 }"""
 
-COMMAND = """([name, given]) => {
+# One turn of the page: nothing selects another cell in between.
+COMMAND = """([name, given, cell]) => {
+  if (cell !== null) window.jupyterapp.shell.currentWidget.content.activeCellIndex = cell;
   const going = window.agfCommands ??= new Set();
   const number = window.agfCommand = (window.agfCommand ?? 0) + 1;
   const end = () => going.delete(number);

@@ -249,6 +249,25 @@ def test_markup_in_every_text_is_shown_and_does_nothing(opened: Open) -> None:
     assert page.page.evaluate(active) == [0]
 
 
+def test_a_picture_that_did_not_arrive_is_asked_for_again(opened: Open) -> None:
+    page = opened(SETUP, DOUBLED, "WORKS = True", "%run_pipeline doubled")
+    page.run_all()
+    explorer = page.explorer(3)
+    page.page.evaluate("""() => {
+      const state = document.querySelector(".agf-run").explorer.state, request = state.request;
+      state.request = (name, ...given) => {
+        if (name !== "picture") return request.call(state, name, ...given);
+        state.request = request;
+        return Promise.reject(new Error("too late"));
+      };
+    }""")
+    page.open_view(3, "Picture")
+    explorer.locator(".picture >> text=too late").wait_for()
+    page.open_view(3, "Steps")
+    page.open_view(3, "Picture")
+    explorer.locator(".picture g[data-row]").first.wait_for()
+
+
 def test_a_lost_message_is_asked_for_and_a_repeated_one_ignored(opened: Open) -> None:
     page = opened(SETUP, DOUBLED, DIGEST)
     page.run_all()

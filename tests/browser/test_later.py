@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.harness import PANEL, Notebook, Open
+from tests.browser.harness import PANEL, Lab, Notebook, Open
 
 pytestmark = pytest.mark.browser
 
@@ -215,6 +215,28 @@ def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_ask
     page.picture("notices-own")
     notices.last.locator("button[aria-label=Close]").click()
     page.wait("![...document.getElementById('agf-notices').shadowRoot.querySelectorAll('.notice.error')].length")
+
+
+@pytest.mark.parametrize("place", ["cell", "explorer"])
+def test_the_end_of_a_run_leaves_the_focus_where_it_is(place: str, opened: Open, lab: Lab) -> None:
+    held = f"focus-{place}"
+    page = opened(SETUP, HOLD, BACKGROUND, run_held(held), "typed = 1")
+    page.page.evaluate(f"({ALONE})()")
+    for cell in range(4):
+        page.run(cell)
+    bell = page.explorer(3).locator("button[aria-label='Notify me through the browser']")
+    bell.click()  # it has the focus, and is hidden then
+    bell.wait_for(state="hidden")
+    if place == "cell":
+        page.cell(4).locator(".cm-content").click()
+    else:
+        page.explorer(3).locator(".row").first.click()
+    page.explorer(3).evaluate("node => { window.first = node; }")
+    (lab.folder / held).touch()
+    page.wait("!window.first.getRootNode().host.isConnected")  # the page of the ended run replaces it
+    page.says(3, "✓ ok")
+    where = "() => document.activeElement.shadowRoot?.activeElement?.role ?? document.activeElement.className"
+    assert page.page.evaluate(where) == ("cm-content" if place == "cell" else "tree")
 
 
 HOSTILE = """%%pipeline --run

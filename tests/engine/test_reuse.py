@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,12 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.definitions.define import register
-from agf_magics.journal.queries import forget, list_runs
-from agf_magics.journal.store import Store
+from agf_magics.journal.queries import forget, list_runs, missing_results, records
+from agf_magics.journal.reuse import Reuse
+from agf_magics.journal.store import ROOM, Store
+from agf_magics.lifecycle.lookup import unpickled
 from agf_magics.settings import Settings, current
+from tests.engine import kept
 
 
 class Calls:
@@ -265,3 +271,140 @@ def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
     assert [run.output for run in runs] == [runs[0].output] * 3
     assert len(called.read_text()) == 300
     assert [list(run.steps.values())[1].earlier for run in runs] == [0, 300, 300]
+
+
+MANY = """\
+pipeline: many
+steps:
+- for_each:
+    over: ctx.xs
+    on_error: continue
+    do: {tool: {name: work, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+def counting(calls: Calls) -> agf.Registry:
+    """A tool whose results differ with each call."""
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(x: int) -> Any:
+        calls.append(str(x))
+        if x == 3:
+            raise ValueError(x)
+        return (x, len(calls.made)) if x == 2 else [x, len(calls.made)]
+
+    register(MANY, registry=registry)
+    return registry
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [[1, 1, 1], [1], [1, 1]],
+        [[0, 1, 2, 2], [2, 1, 0], [4]],
+        [[3, 1], [1, 3, 1, 1], [3]],
+        [[0] * 5, [1] * 5, [0, 1] * 4],
+        [[2] * 4, [2], [2, 2]],
+    ],
+)
+def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[list[int]]) -> None:
+    registry = counting(calls)
+    ids = [agf.run("many", {"xs": xs}, registry=registry).run_id for xs in runs]
+    store = Store.at(Path(current.settings.journal or ""))
+    nums = {head.run_id: head.num for head in list_runs(store)}
+    read = partial(unpickled, trust=False)
+    every = Reuse("all", [(one, list(records(store, nums[one]))) for one in reversed(ids)], read)
+    some = Reuse("missing", (), read)
+    for one in reversed(ids):
+        some.add(one, missing_results(store, nums[one], some.count))
+    digests = {record.digest for one in ids for record in records(store, nums[one]) if record.what == "finished"}
+    assert digests
+    for digest in digests:
+        assert digest is not None
+        assert some.count(digest) == every.count(digest) > 0
+        taken = [every.take(digest) for _ in range(every.count(digest) + 1)]
+        assert [some.take(digest) for _ in taken] == taken
+        assert taken[-1] is None
+
+
+def change(run_id: str) -> None:
+    """Change the values of a run; their checksums stay."""
+    num = {head.run_id: head.num for head in list_runs(Store.at(Path(current.settings.journal or "")))}[run_id]
+    Store.close_all()
+    with closing(sqlite3.connect(current.settings.journal or "")) as connection:
+        changed = connection.execute(
+            "UPDATE records SET value='[1,99]' WHERE what='finished' AND line>? AND line<?", (num, num + ROOM)
+        )
+        assert changed.rowcount == 1
+        connection.commit()
+
+
+def test_a_result_that_was_changed_is_never_reused(calls: Calls) -> None:
+    registry = counting(calls)
+    older, newer = (agf.run("many", {"xs": [1]}, registry=registry) for _ in range(2))
+    change(older.run_id)
+    calls.clear()
+    assert agf.run("many", {"xs": [1]}, registry=registry, reuse=True).output == newer.output == [[1, 2]]
+    with pytest.raises(agf.DefinitionError, match="has changed since it was written"):
+        agf.run("many", {"xs": [1]}, registry=registry, reuse=older.run_id)
+    change(newer.run_id)
+    with pytest.raises(agf.DefinitionError, match="has changed since it was written"):
+        agf.run("many", {"xs": [1]}, registry=registry, reuse=newer.run_id)
+    assert calls.made == []
+
+
+CHANGED = """\
+pipeline: changed
+steps:
+- tool: {name: table, output: frame}
+- tool: {name: widen, args: {frame: !expr ctx.frame, names: [b]}, output: wide}
+- for_each:
+    over: "[1]"
+    on_error: abort
+    do: {tool: {name: widen, args: {frame: !expr ctx.frame, names: [c]}}}
+    collect: {transform: {value: pipe}}
+- tool: {name: width, args: {frame: !expr ctx.frame, names: [x]}}
+"""
+
+
+@pytest.mark.parametrize("where", ["loop", "kernel", "thread", "async"])
+def test_a_call_that_changed_a_table_is_made_again(calls: Calls, tmp_path: Path, where: str) -> None:
+    """All steps share the table: without the call, those after it would get an unchanged one."""
+    registry = agf.Registry()
+
+    def widen(frame: Any, names: list[str]) -> int:
+        calls.append("widen")
+        for name in names:
+            frame[name] = 1
+        return len(names)
+
+    async def widen_later(frame: Any, names: list[str]) -> int:
+        return widen(frame, names)
+
+    def width(frame: Any, names: list[str]) -> int:
+        calls.append("width")
+        names.append("y")  # its own list: nothing that others see
+        return int(frame.shape[1])
+
+    place: dict[str, Any] = {} if where == "async" else {"where": where}
+    agf.tool(lambda: pandas.DataFrame({"a": [1, 2]}), name="table", registry=registry)
+    agf.tool(widen_later if where == "async" else widen, name="widen", registry=registry, **place)
+    agf.tool(width, registry=registry, **place)
+    flow = agf.define(CHANGED, registry=registry)
+    assert flow is not None
+    first = agf.run(flow, registry=registry)
+    assert first.output == 3
+    assert [one.message for one in first.warnings] == [
+        f"the result of 'widen' in {place} is not stored: the call changed its arguments, which later steps share"
+        for place in ("steps[1]", "steps[2].do")
+    ]
+    cut = kept.cut(tmp_path / ".agf" / "runs.sqlite", 3, tmp_path / "cut")
+    calls.clear()
+    again = agf.run(flow, registry=registry, reuse=True)
+    assert (again.output, calls.made) == (3, ["widen", "widen"])
+    calls.clear()
+    with kept.journal_in(cut.parent):
+        resumed = agf.resume(first.run_id, registry=registry)
+    assert (resumed.output, calls.made) == (3, ["widen", "widen", "width"])

@@ -28,6 +28,7 @@ from tests.workers import fans
 from tests.workers.fans import FAN
 
 distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,8 @@ def client() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
     found = distributed.Client(cluster)
-    yield found
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):  # tests end its workers again and again
+        yield found
     found.close()
     cluster.close()
     started.close()
@@ -311,6 +313,64 @@ def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_p
         backend = find_backend(own)
         assert backend is not None
         assert backend.lanes == sum(own.nthreads().values()) > 0
+
+
+def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        while not pathlib.Path(goes_on).exists():
+            time.sleep(0.01)
+        return x
+
+    begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
+    monkeypatch.setattr("agf_magics.workers.dask.backend.LOOK", 0.05)
+    warned = threading.Event()
+    with (
+        distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        registry = agf.Registry()
+        agf.tool(work, name="work", registry=registry)
+        own.wait_for_workers(1)
+        handle = agf.start(
+            FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own,
+            on_event=lambda event: warned.set() if isinstance(event, ev.Warned) else None,
+        )  # fmt: skip
+        while not Path(begun).exists():
+            assert not handle.wait(0.02).done
+        cluster.scale(0)
+        assert warned.wait(60)
+        Path(goes_on).touch()
+        cluster.scale(1)
+        assert handle.result().output == [1, 2]
+        (found,) = handle.warnings
+        assert (found.code, found.message) == (
+            "on.no-workers", "all workers have left the scheduler: the run waits for one",
+        )  # fmt: skip
+
+
+def test_our_cluster_replaces_a_worker_that_dask_has_given_up(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import os
+        import pathlib
+
+        if not pathlib.Path(begun).exists():
+            pathlib.Path(begun).touch()
+            os._exit(1)
+        return x
+
+    begun = str(tmp_path / "begun")
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "0s"}):
+        backend = start_cluster(1)
+        try:
+            assert run_fan(work, list(range(5)), backend).output == list(range(5))
+        finally:
+            backend.close()
 
 
 def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:

@@ -80,6 +80,20 @@ def test_an_exception_with_an_init_of_its_own_returns_as_it_was_raised(text: str
     assert all(str(failure.error.__cause__) in failure.error.diagnostic.message for failure in failures)
 
 
+@pytest.mark.parametrize("text", [ONE_CALL, BRANCHES], ids=["elements", "calls"])
+def test_the_traceback_of_the_worker_has_the_frames_of_the_tool_alone(text: str) -> None:
+    registry = agf.Registry()
+    agf.tool(raised, name="work", registry=registry)
+    run = agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=InProcess())
+    causes = [failure.error.__cause__ for failure in run.progress.failures]
+    assert causes
+    for cause in causes:
+        assert cause is not None
+        there = str(cause.__cause__)
+        assert "in raised" in there
+        assert there.count('File "') == 1
+
+
 def test_a_result_that_is_an_exception_is_the_one_that_was_returned() -> None:
     def work(x: int) -> Any:
         return NoSuch("pear")

@@ -168,7 +168,7 @@ class Explorer {
     }
     this.main.setAttribute("aria-labelledby", `tab-${tab}`);
     if (tab === "picture") {
-      this.picture ??= new PictureView(this);
+      if (!this.picture?.svg) this.picture = new PictureView(this); // asked again after a failure
       this.shown = this.picture;
       this.main.replaceChildren(this.picture.node);
     } else {

@@ -22,6 +22,7 @@ function mount(model) {
       views.set(host, view);
       if (!left) continue;
       left[1].hasFocus = false;
+      if (document.activeElement && document.activeElement !== document.body) continue; // the person works elsewhere by now
       (host.shadowRoot.querySelector("[role=tree]") ?? host.shadowRoot.querySelector("button")).focus({ preventScroll: true });
     }
     for (const [host, view] of views) {

@@ -104,6 +104,7 @@ class RunState {
     return new Promise((resolve, reject) => {
       this.waiting.set(id, { resolve, reject, sent: performance.now() });
       const pauses = REPEATABLE.has(name) ? [...REPEAT_AFTER] : [PATIENCE];
+      if (name === "picture") pauses.push(PATIENCE); // the first one of a kernel loads graphviz
       const send = () => {
         if (!this.waiting.has(id)) return;
         if (!pauses.length) {

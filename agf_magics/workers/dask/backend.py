@@ -12,6 +12,7 @@ import itertools
 import secrets
 import sys
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
@@ -23,11 +24,14 @@ from ..needs import Need, lacking_resource
 from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
-from .checks import compare_versions, find_problems
+from .checks import compare_versions, find_problems, without_workers
 from .losses import explain_end, find_failure
+from .programs import submit_program
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
+LEFT = 5
+"""Looks without a worker after which the run warns: a worker that ended may be restarted sooner."""
 HEAVY = 1_000_000
 """Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
 
@@ -43,6 +47,9 @@ class Dask:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
         a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
         self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
+        self.grow: Callable[[], object] | None = None
+        """Starts the workers of our own cluster that are missing: it gives up a worker that ends again and again."""
+        self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
         self._closed = False
@@ -109,6 +116,10 @@ class Dask:
             if self._early is not None:
                 self._started.append(call)
 
+    def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
+        """Call ``warn``, a method, on any thread with each later warning, as long as its object exists."""
+        self._warned = {weakref.WeakMethod(warn), *(one for one in self._warned if one() is not None)}
+
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
         with self._lock:
@@ -154,7 +165,10 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            program = self._programs[digest] = self._programs.get(digest) or self._held(program)
+            if digest not in self._programs:
+                key = f"{self._prefix}-program-{next(self._numbers)}"
+                self._programs[digest] = submit_program(self.client, key, program)
+            program = self._programs[digest]
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -165,15 +179,6 @@ class Dask:
         elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
             where |= {"workers": list(self.tokens), "allow_other_workers": True}  # those may end before it starts
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
-
-    def _held(self, program: bytes) -> Any:
-        """The future of a large function: a task, which Dask repeats after the loss of its worker. Scattered data and
-        all chunks that need it would be lost."""
-        from dask import config
-
-        key = f"{self._prefix}-program-{next(self._numbers)}"
-        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
-            return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
@@ -235,9 +240,17 @@ class Dask:
 
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned chunks that ended."""
+        looks, had_workers = 0, False
         while self._flights and not self.closed:
             with contextlib.suppress(Exception):
                 await self._update()
+            had_workers = had_workers or bool(self._threads)
+            looks = looks + 1 if had_workers and not self._threads else 0
+            if self.grow is not None and len(self._threads) < self._own:
+                self.grow()
+            elif looks == LEFT:
+                for warn in filter(None, [one() for one in self._warned]):
+                    warn(without_workers("all workers have left the scheduler"))
             for flight in list(self._flights.values()):
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future

@@ -74,9 +74,13 @@ def find_problems(
         if need.resources and resources and not any(_has(one, need.resources) for one in resources.values()):
             found.append(lacking_resource(need, name))
     if len(addresses) < 2:
-        message = "no worker has connected to the scheduler yet: the run waits for one"
-        found.append(Diagnostic("on.no-workers", message, hint="start one: dask worker ADDRESS", severity="warning"))
+        found.append(without_workers("no worker has connected to the scheduler yet"))
     return found
+
+
+def without_workers(why: str) -> Diagnostic:
+    hint = "start one: dask worker ADDRESS"
+    return Diagnostic("on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning")
 
 
 def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:

@@ -42,6 +42,7 @@ def start_cluster(count: int | None = None) -> Dask:
             ends.insert(0, client.close)
             for worker in client.nthreads():  # the import takes a second, which the first chunk need not wait for
                 fire_and_forget(client.submit(loadable(tasks.import_elements), workers=[worker], pure=False))
+            backend.grow = lambda: cluster.scale(count)
             backend.open(client)
         except Exception as error:
             _close_all(ends)
