@@ -177,7 +177,7 @@ class Dask:
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
         elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
-            where |= {"workers": list(self.tokens), "allow_other_workers": False}
+            where |= {"workers": list(self.tokens), "allow_other_workers": True}  # those may end before it starts
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
 
     async def _free_worker(self) -> tuple[str, str]:
