@@ -1,11 +1,11 @@
 """A server on this computer that answers as a language model would, from a script: no key, no network, no surprise.
 
-It speaks the part of the OpenAI protocol that every client knows (`POST …/chat/completions`), so whatever can be
-pointed at such a server can be tried and tested with it:
+It has the part of the OpenAI protocol that every client uses (`POST …/chat/completions`), so every client of such a
+server can be tried and tested with it:
 
     with ScriptedServer([calls(("add", {"x": 2, "y": 3})), "It is 5."]) as server:
-        server.url        # http://127.0.0.1:…/v1: what to point a client at
-        server.requests   # what it was asked, as JSON
+        server.url        # http://127.0.0.1:…/v1, the address for the client
+        server.requests   # the bodies of the requests
 
 A script is a list of answers, given one after another (the last one again and again), or a function from a request to
 an answer. An answer is a text, `calls(...)`, a `Stream`, or a `Raw` reply for everything that can go wrong. A request
@@ -16,21 +16,22 @@ from __future__ import annotations
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
 class Raw:
-    """A reply as it goes over the wire."""
+    """A reply as it is sent."""
 
     body: str = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     stalls: bool = False
-    """It never comes: the connection stays open and silent until the server is closed."""
+    """Whether it never comes: the connection stays open and silent until the server is closed."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def streamed(text: str) -> Raw:
 
 
 def failing(status: int, message: str, **headers: str) -> Raw:
-    """An error as such servers tell it."""
+    """An error in the form of such servers."""
     body = {"error": {"message": message, "type": "scripted", "code": None}}
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return Raw(json.dumps(body), status, {"Content-Type": "application/json", **named})
@@ -80,27 +81,27 @@ def failing(status: int, message: str, **headers: str) -> Raw:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 64  # sessions side by side connect at once
+    request_queue_size = 64  # concurrent sessions connect at once
 
 
-class ScriptedServer:
-    """A context: the server runs inside it, in threads of its own."""
+class LocalServer(ABC):
+    """A context: an HTTP server on this computer runs inside it, in threads of its own."""
 
-    def __init__(self, script: Script) -> None:
-        self.requests: list[dict[str, Any]] = []
-        """The bodies of what it was asked."""
-        self.headers: list[dict[str, str]] = []
-        self._script = script
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> ScriptedServer:
+    @abstractmethod
+    def reply(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Raw | Stream:
+        """The reply to a request; the names of ``headers`` are in lower case. Called by a thread of its own."""
+
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -110,27 +111,39 @@ class ScriptedServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, request: dict[str, Any], headers: Mapping[str, str]) -> Raw | Stream:
-        """What comes back for a request; blocks for one that stalls."""
+
+class ScriptedServer(LocalServer):
+    """Answers from a script, as described above."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self.requests: list[dict[str, Any]] = []
+        """The bodies of the requests."""
+        self.headers: list[dict[str, str]] = []
+        self._script = script
+
+    @property
+    def url(self) -> str:
+        return f"{self.address}/v1"
+
+    def reply(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Raw | Stream:
+        if not path.endswith("/chat/completions"):
+            return failing(404, f"this server has no {path}")
         with self._lock:
             number = len(self.requests)
-            self.requests.append(request)
-            self.headers.append({name.lower(): value for name, value in headers.items()})
+            self.requests.append(body)
+            self.headers.append(dict(headers))
         script = self._script
-        said = script(request) if callable(script) else script[min(number, len(script) - 1)]
-        if isinstance(said, Stream):
-            return said
-        if isinstance(said, Raw):
-            if said.stalls:
-                self._over.wait()
-            return said
-        if request.get("stream"):
-            return Stream(_deltas(said))
-        return Raw(json.dumps(_completion(said)), headers={"Content-Type": "application/json"})
+        answer = script(body) if callable(script) else script[min(number, len(script) - 1)]
+        if isinstance(answer, Raw | Stream):
+            return answer
+        if body.get("stream"):
+            return Stream(_deltas(answer))
+        return Raw(json.dumps(_completion(answer)), headers={"Content-Type": "application/json"})
 
 
-def _completion(said: str | dict[str, Any]) -> dict[str, Any]:
-    message = {"role": "assistant", "content": said} if isinstance(said, str) else said
+def _completion(answer: str | dict[str, Any]) -> dict[str, Any]:
+    message = {"role": "assistant", "content": answer} if isinstance(answer, str) else answer
     finish = "tool_calls" if message.get("tool_calls") else "stop"
     return {
         **_head("chat.completion"),
@@ -139,13 +152,13 @@ def _completion(said: str | dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _deltas(said: str | dict[str, Any]) -> Iterator[str | dict[str, Any]]:
+def _deltas(answer: str | dict[str, Any]) -> Iterator[str | dict[str, Any]]:
     """An answer in pieces: the words of a text; the name of each call, then its arguments in two."""
-    if isinstance(said, str):
-        *words, last = said.split(" ")
+    if isinstance(answer, str):
+        *words, last = answer.split(" ")
         yield from (*(f"{word} " for word in words), last)
         return
-    for index, call in enumerate(said.get("tool_calls") or ()):
+    for index, call in enumerate(answer.get("tool_calls") or ()):
         name, given = call["function"]["name"], call["function"]["arguments"]
         yield {"tool_calls": [{**call, "index": index, "function": {"name": name, "arguments": ""}}]}
         for part in (given[: len(given) // 2], given[len(given) // 2 :]):
@@ -153,7 +166,7 @@ def _deltas(said: str | dict[str, Any]) -> Iterator[str | dict[str, Any]]:
 
 
 def _events(stream: Stream) -> Iterator[bytes]:
-    """The lines of a stream, as they go over the wire."""
+    """The lines of a stream, as they are sent."""
     called = False
     for piece in stream.pieces:
         if isinstance(piece, bytes):
@@ -177,21 +190,18 @@ def _head(kind: str) -> dict[str, Any]:
     return {"id": "scripted", "object": kind, "created": 0, "model": "scripted"}
 
 
-def _handler(owner: ScriptedServer) -> type[BaseHTTPRequestHandler]:
+def _handler(owner: LocalServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            if not self.path.endswith("/chat/completions"):
-                self._reply(failing(404, f"nothing is served at {self.path}"))
-            else:
-                self._reply(owner.answer(json.loads(body), self.headers))
-
-        def _reply(self, reply: Raw | Stream) -> None:
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+            reply = owner.reply(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
             if isinstance(reply, Stream):
                 self._stream(reply)
                 return
+            if reply.stalls:
+                owner._over.wait()
             content = reply.body.encode()
             self.send_response(reply.status)
             for name, value in reply.headers.items():
@@ -217,7 +227,7 @@ def _handler(owner: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             try:
                 super().handle()
             except OSError:
-                return  # the client has gone: it was cut off, or did not want to wait
+                return  # the client has closed the connection
 
         def log_message(self, format: str, *args: object) -> None:
             """Nothing is printed."""

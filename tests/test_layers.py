@@ -61,7 +61,7 @@ WHERE = {
     "threading": ("host", "journal", "notebook", "workers"), "_thread": ("host",), "sqlite3": ("journal",),
     "wasmtime": ("pictures.graphviz_module",),
     "pandas": ("lifecycle.trace",),
-    "cloudpickle": ("workers",), "distributed": ("workers.dask",),
+    "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
     "traitlets": ("notebook",),
 }  # fmt: skip

@@ -30,7 +30,7 @@ _KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "
 """The parts of a reply that its provider may need in the next request."""
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
-"""Providers that accept a schema of the answer beside tools. Gemini refuses both together, and servers that compile the
+"""Providers that accept a schema of the answer together with tools. Gemini refuses both, and servers that compile the
 schema into a grammar then cannot call tools: these get the answer as a call of its own."""
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")

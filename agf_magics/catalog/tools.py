@@ -95,6 +95,14 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
     return make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
 
 
+def are_resources(value: object) -> bool:
+    """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and isinstance(amount, int | float) and not isinstance(amount, bool) and amount > 0
+        for name, amount in value.items()
+    )
+
+
 def make_tool(
     function: Callable[..., Any],
     name: str,
@@ -105,14 +113,8 @@ def make_tool(
     resources: Mapping[str, float] | None = None,
 ) -> Tool:
     checked_limits(where, timeout)
-    for resource, amount in (resources or {}).items():
-        if (
-            not isinstance(resource, str)
-            or isinstance(amount, bool)
-            or not isinstance(amount, int | float)
-            or amount <= 0
-        ):
-            raise TypeError(f"resources must be a mapping of names to numbers above 0, got {resources!r}")
+    if resources is not None and not are_resources(resources):
+        raise TypeError(f"resources must be a mapping of names to numbers above 0, got {resources!r}")
     if not isinstance(reuse, bool):
         raise TypeError(f"reuse must be True or False, got {reuse!r}")
     arguments = Arguments(function, f"tool {name!r}", secret=secret)

@@ -30,6 +30,8 @@ def failure(site: CallSite[Invoke], callee: str | None, what: str, raised: BaseE
     if isinstance(raised, StepError) and all(isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])):
         return with_place(_copy(raised), step)
     hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
+    if isinstance(raised, MemoryError):
+        hint = hint or "its process has too little memory: give the call less data, or the process a higher limit"
     error = StepError(Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None))
     error.__cause__ = raised
     return error

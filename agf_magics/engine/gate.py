@@ -13,7 +13,7 @@ from ..catalog import Agent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke, every
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .linked import Built, Choice, Linked
+from .linked import Built, Linked, every_callee
 
 DELEGATES = frozenset({"delegate_to_agent"})
 """Tools that give work to agents outside the run. A registered flow may call them; a generated one may not."""
@@ -32,20 +32,12 @@ def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
 
 def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not have."""
-    seen, queue = {id(linked)}, [linked]
-    while queue:
-        flow = queue.pop()
-        steps = {step.id: step for step in every(flow.flow.body) if isinstance(step, Invoke)}
-        for step_id, callee in flow.callees.items():
-            for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
-                outer = one.policy if isinstance(one, Built) else one
-                if isinstance(outer, Linked) and id(outer) not in seen:
-                    seen.add(id(outer))
-                    queue.append(outer)
-                elif isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
-                    message = f"{outer.name!r} needs the caller's thread (where='kernel'), which a background run lacks"
-                    hint = "run it in the foreground (agf.run, %run_pipeline), or register it without where='kernel'"
-                    yield Diagnostic("run.kernel-tool", message, steps[step_id].name.span, hint)
+    for callee, span in every_callee(linked):
+        outer = callee.policy if isinstance(callee, Built) else callee
+        if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
+            message = f"{outer.name!r} needs the caller's thread (where='kernel'), which a background run lacks"
+            hint = "run it in the foreground (agf.run, %run_pipeline), or register it without where='kernel'"
+            yield Diagnostic("run.kernel-tool", message, span, hint)
 
 
 def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
-from ..flow.steps import Flow, Invoke
+from ..flow.steps import Flow, Invoke, every
 from ..flow.values import Value
 from ..host.limits import LAUNCHES, Grant
+from ..text.source import Span
 from .sessions import ModelBinding
 
 
@@ -67,6 +68,20 @@ class Linked:
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
+
+
+def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
+    """Each callee of a flow and of the flows that it calls, with the place of its name. Each flow is searched once."""
+    seen, queue = {id(linked)}, [linked]
+    while queue:
+        flow = queue.pop()
+        places = {step.id: step.name.span for step in every(flow.flow.body) if isinstance(step, Invoke)}
+        for step_id, callee in flow.callees.items():
+            for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
+                yield one, places.get(step_id)
+                if isinstance(one, Linked) and id(one) not in seen:
+                    seen.add(id(one))
+                    queue.append(one)
 
 
 def depends_on_names(linked: Linked) -> bool:

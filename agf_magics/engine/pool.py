@@ -1,7 +1,7 @@
 """The parts of a fan-out: a fixed number of workers takes them from one iterator.
 
-100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks behind a semaphore (3.4 µs,
-1,600 bytes).
+100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks that wait for a semaphore
+(3.4 µs, 1,600 bytes).
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class Pool(Parts):
             forget()
 
     async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
-        """Run parts until there are no more, or ``is_too_many()``; whether there are no more."""
+        """Run parts until all have run, or until ``is_too_many()``; returns whether all have run."""
         separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts

@@ -77,7 +77,7 @@ class StepPrints:
 
     A task of the engine uses one again for its next call, because to make one for each call would cost 5 % of an
     element. After a call that waited it takes a new one: tasks that the call has started keep the old one, which then
-    emits nothing. If a call ends without a wait, tasks that it leaves behind print for the call that follows.
+    emits nothing. If a call ends without a wait, the tasks that it has started print for the next call.
     """
 
     __slots__ = ("_before", "_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
@@ -88,7 +88,7 @@ class StepPrints:
         """``before`` is called before each event."""
         self._run, self._loop, self._before = run, loop, before
         self.at: ev.StepPath | None = None
-        """The path of the call; None: there is none, and the next one may use this; `NEVER`: none may."""
+        """The path of the call; None: no call runs, and the next one may use this; `NEVER`: no other call may."""
         self.pieces: list[str] = []
         """The texts since the last event."""
         self._pending = ""

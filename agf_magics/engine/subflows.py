@@ -19,7 +19,7 @@ from .attach import attach_files
 from .boundary import check_result
 from .linked import Linked, named_tools
 from .questions import permitted
-from .runner import CallSite, Scope, ShapeResult, clock
+from .runner import CallSite, Scope, ShapeResult, StepEvents, clock
 from .streaming import separate_prints
 
 
@@ -136,6 +136,7 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     separate_prints(site.run)
     silent = copy.copy(site.run)
     silent.emit, silent.journal, silent.stream = lambda event: None, None, False
+    silent.steps = StepEvents(silent.emit)
     try:
         await _within_timeout(site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given)))
     except StepError as failure:

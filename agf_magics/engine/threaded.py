@@ -20,10 +20,10 @@ from ..catalog import Tool
 from ..flow.frame import finished
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
-from ..host.calls import Result, is_awaitable
+from ..host.calls import is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
-from ..host.remote import CallPool, WidePool
+from ..host.remote import CallPool, Placement, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
 from ..progress import events as ev
@@ -31,6 +31,7 @@ from ..text.diagnostics import StepError
 from .element import Element, remote_terms
 from .external import start_record, value_of_call
 from .invoke import finish_tool_call, prepare_tool_call
+from .open_calls import OpenCalls
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
@@ -82,12 +83,8 @@ class ThreadedPool(Parts):
         but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
-        self.open: dict[Element, None] = {}
-        """The elements that have started and not ended, in this order: one for each slot that is taken."""
-        self.ended: list[Element] = []
-        """Those of them whose calls have ended."""
-        self.woken: asyncio.Future[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
+        self.calls = OpenCalls(self.runner, self.timeout, self.loop, self.context)
+        self.open = self.calls.open
         self.wide: WidePool[Element] | None = None
         """The workers, if they make the calls: as many elements start as they want."""
 
@@ -104,12 +101,11 @@ class ThreadedPool(Parts):
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
-            await self._cancel_open()
+            await self.calls.cancel()
             raise
         finally:
             self.threads.close()
-            if self.timer is not None:
-                self.timer.cancel()
+            self.calls.close()
         if self.failure is not None:
             raise self.failure
         self.warn_if_all_dropped(plan.count)
@@ -121,15 +117,12 @@ class ThreadedPool(Parts):
                 width = self.wide.wanted
             await self._start_elements(numbers, width)
             if self.failure is not None:  # P15: after a failure no further element starts
-                return await self._cancel_open()
+                return await self.calls.cancel()
             if not self.open:
                 return None
-            if not self.ended:
-                self.woken = self.loop.create_future()
-                await self.woken
-            await self._end_elements()
+            await self._end_elements(await self.calls.wait())
             for element in self.threads.running if self.ahead else ():
-                self._announce(element)
+                self.calls.announce(element)
 
     async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
         """Start elements in all free slots, and build the calls of some that follow."""
@@ -190,7 +183,7 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy(), self._announce)
+        element = Element(one, self.tool, given, self.loop, self.context.copy(), self.calls.announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
@@ -198,20 +191,17 @@ class ThreadedPool(Parts):
         """Hand over calls. ``resumes``: those that wait after a failure may start too."""
         if not calls and (not (resumes and self.threads.halted) or self.failure is not None):
             return
-        if self.timeout is not None:
-            for element in calls:
-                element.deadline = self.loop.time() + self.timeout
-            self._set_timer()
+        self.calls.limit_time(calls)
         try:
             again = [e for e in calls if e.attempt > 1]
-            self.threads.hand([e for e in calls if e.attempt == 1], again, resumes and not self.ended)
+            self.threads.hand([e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended)
         except RuntimeError as error:  # no thread left
             for element in calls:
                 element.end((False, error))
             self._collect(calls)
 
-    def _place(self, count: int, where: str) -> None:
-        self.runner.emit(ev.Placed(self.site.at, clock(), count, where))
+    def _place(self, found: Placement) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), *found))
 
     # --- ends ---
 
@@ -222,13 +212,12 @@ class ThreadedPool(Parts):
                 continue
             assert element.result is not None
             ok, value = element.result
-            is_late = self.timeout is not None and self.loop.time() > element.deadline
-            if element.interrupted or is_late or (ok and is_awaitable(value)):
+            if element.interrupted or self.calls.is_late(element) or (ok and is_awaitable(value)):
                 self._stop_ahead()  # its slot is not free although its thread is
-                self._in_task(element, lambda element: self.host.finish_call(element, self.timeout, element.deadline))
+                self.calls.finish(element)
             else:
-                self.ended.append(element)
-        self._wake()
+                self.calls.ended.append(element)
+        self.calls.wake()
 
     def _stop_ahead(self) -> None:
         """Take back the calls that were built ahead."""
@@ -242,37 +231,8 @@ class ThreadedPool(Parts):
             self.again.extendleft((element.i, element.attempt) for element in reversed(early))
             self.threads.hand([element for element in waiting if element.announced], resumes=False)
 
-    def _wake(self) -> None:
-        if self.woken is not None and not self.woken.done():
-            self.woken.set_result(None)
-
-    def _in_task(self, element: Element, end: Callable[[Element], Any]) -> None:
-        """End an element that needs to wait, in a task of its own."""
-
-        async def ended() -> None:
-            try:
-                element.print_here()
-                result: Result = await end(element)
-            except asyncio.CancelledError as stop:
-                element.stopped_by, result = stop, (False, stop)
-            except Exception as error:  # the element fails, and the fan-out does not wait for ever
-                result = False, error
-            element.result, element.task = result, None
-            self.ended.append(element)
-            self._wake()
-
-        element.task = self.loop.create_task(ended(), context=self.context.copy())
-
-    def _announce(self, element: Element) -> None:
-        """Emit the start of an element whose call has begun."""
-        if not element.announced and element in self.open:
-            element.announced = True
-            when = element.began if element.began is not None else clock()
-            element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
-
-    async def _end_elements(self) -> None:
+    async def _end_elements(self, batch: list[Element]) -> None:
         """Journal the outcomes of the elements whose calls have ended; then their slots are free."""
-        batch, self.ended = self.ended, []
         outcomes = [self._outcome(element) for element in batch]
         if self.journal is not None:
             rows = [
@@ -287,7 +247,7 @@ class ThreadedPool(Parts):
                 self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
-                self._announce(element)
+                self.calls.announce(element)
             del self.open[element]
             if error is None:
                 self._finish(element.i, element.attempt, element.site, element.given, value)
@@ -332,57 +292,3 @@ class ThreadedPool(Parts):
     def _release(self, i: int) -> None:
         if self.read is not None:
             self.read.release(i)
-
-    # --- calls that do not end ---
-
-    def _set_timer(self) -> None:
-        """Set the timer to the first deadline."""
-        waits = (e for e in self.open if e.result is None and e.task is None)
-        first = next(waits, None)
-        if first is not None and (self.timer is None or self.timer.cancelled() or self.timer.when() < self.loop.time()):
-            self.timer = self.loop.call_at(first.deadline, self._expire)
-
-    def _expire(self) -> None:
-        timeout, now = self.timeout, self.loop.time()
-        assert timeout is not None
-        for element in self.open:
-            if element.result is None and element.task is None and element.deadline <= now:
-                self._in_task(element, lambda element: self.host.end_late_call(element, timeout))
-        self.timer = None
-        self._set_timer()
-
-    async def _cancel_open(self) -> None:
-        """Stop the calls of all open elements, and wait for them as long as they have to stop."""
-        for element in [element for element in self.open if not element.announced and element.take()]:
-            del self.open[element]  # its call never began
-            self.runner.calls -= 1
-        for element in self.open:
-            self._announce(element)
-        stops = [self.loop.create_task(self._cancel(element)) for element in list(self.open)]
-        cancelled = False
-        while stops and not all(stop.done() for stop in stops):
-            try:
-                await asyncio.wait(stops)
-            except asyncio.CancelledError:
-                cancelled = True
-                for stop in stops:
-                    stop.cancel()
-        if cancelled:
-            raise asyncio.CancelledError
-
-    async def _cancel(self, element: Element) -> None:
-        error: BaseException | None = None
-        if element.task is not None:
-            task = element.task
-            task.cancel()
-            try:
-                await asyncio.wait((task,))
-            except asyncio.CancelledError:
-                task.cancel()
-            error = element.stopped_by
-        else:
-            error = await self.host.cancel_call(element)
-        self.open.pop(element, None)
-        element.close()
-        with contextlib.suppress(asyncio.CancelledError):
-            self.runner.fail_step(error or asyncio.CancelledError(), element.site)

@@ -320,5 +320,5 @@ def every(step: Step) -> Iterator[Step]:
 
 
 def part(name: str) -> str:
-    """A name as the last part of an id: ``.name``, or ``["x.y"]`` for one that is no identifier."""
+    """A name as the last part of an id: ``.name``, or ``["x.y"]`` if it is not an identifier."""
     return f".{name}" if name.isidentifier() else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'

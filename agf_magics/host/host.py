@@ -71,6 +71,8 @@ class Host:
     ) -> None:
         self.grace = grace
         """Seconds that user code has to stop, before it is left running."""
+        self.where = ""
+        """What a message about a call that is left running ends with: `` on process 7 on host``."""
         self._calls = calls
         self._enter = enter
         self.turned = time.monotonic()
@@ -299,7 +301,7 @@ class Host:
             again = True
         if call.result is not None:
             return None, again
-        where = "" if call.waiter is None else call.waiter.where
+        where = self.where if call.waiter is None else call.waiter.where
         return f"left running: {call.name}{where}", again
 
     async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:

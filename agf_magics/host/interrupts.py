@@ -123,7 +123,7 @@ class Waiter:
         waiters.stack.append(self)
         try:
             with _handling_sigint():
-                self._reachable = _on_main_thread() and isinstance(_handler(), _OnSigint)
+                self._reachable = on_main_thread() and isinstance(sigint_handler(), OnSigint)
                 try:
                     yield waiters.stack[0]
                 finally:
@@ -146,14 +146,12 @@ class _Waiters(threading.local):
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
         """The waiters of this thread, the outermost first: a tool may start a run and wait for it."""
-        self.held: Held | None = None
-        """What delays interrupts on this thread."""
 
 
 waiters = _Waiters()
 
 
-class _OnSigint:
+class OnSigint:
     """The handler while the main thread waits."""
 
     def __init__(self, before: Any) -> None:
@@ -235,75 +233,17 @@ def _get_out(frame: FrameType) -> None:
 
 @contextlib.contextmanager
 def _handling_sigint() -> Iterator[None]:
-    before = _handler()
-    if not _on_main_thread() or before is None or isinstance(before, _OnSigint):
+    before = sigint_handler()
+    if not on_main_thread() or before is None or isinstance(before, OnSigint):
         yield
         return
-    ours = _OnSigint(before)
+    ours = OnSigint(before)
     signal.signal(signal.SIGINT, ours)
     try:
         yield
     finally:
-        if _handler() is ours:  # a tool may have installed its own
+        if sigint_handler() is ours:  # a tool may have installed its own
             signal.signal(signal.SIGINT, before)
-
-
-class Held:
-    """The handler of SIGINT before a thread waits for a run, and after that until the end of the run is shown.
-
-    Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is not lost: the first
-    one cancels the run. After the run has `ended`, the first one raises KeyboardInterrupt when everything is shown, and
-    the second one at once.
-    """
-
-    def __init__(self, before: Any) -> None:
-        self.before = before
-        self.ended = False
-        self.missed = False
-        """Whether an interrupt came after the end."""
-        self._cancel: Callable[[str], None] | None = None
-
-    def hold(self, cancel: Callable[[str], None]) -> None:
-        """From now on an interrupt calls ``cancel``."""
-        self._cancel = cancel
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self._cancel is None:
-            self.before(number, frame)
-            return
-        if self.ended and self.missed:
-            raise KeyboardInterrupt
-        self.missed = self.ended
-        self._cancel("interrupt")
-
-
-def hold_for(cancel: Callable[[str], None]) -> None:
-    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
-    if waiters.held is not None and not waiters.stack:
-        waiters.held.hold(cancel)
-
-
-@contextlib.contextmanager
-def held_interrupts() -> Iterator[Held]:
-    """For a block that starts a run and waits for it: an interrupt in between cancels the run instead of raising.
-
-    Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
-    """
-    held = Held(_handler())
-    if not _on_main_thread() or not callable(held.before) or isinstance(held.before, _OnSigint | Held):
-        yield held  # no interrupt arrives here, or an outer handler handles it
-        return
-    around = waiters.held
-    try:
-        waiters.held = held
-        signal.signal(signal.SIGINT, held)
-        yield held
-    finally:
-        waiters.held = around
-        if _handler() is held:
-            signal.signal(signal.SIGINT, held.before)
-    if held.missed:
-        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
@@ -312,7 +252,7 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
     A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its next timer.
     """
-    if not _on_main_thread():
+    if not on_main_thread():
         yield
         return
     ear, mouth = socket.socketpair()
@@ -332,11 +272,11 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
                 signal.set_wakeup_fd(-1)
 
 
-def _on_main_thread() -> bool:
+def on_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _handler() -> Any:
+def sigint_handler() -> Any:
     return signal.getsignal(signal.SIGINT)
 
 

@@ -49,7 +49,7 @@ class EngineLoop:
 
     @classmethod
     def current(cls) -> EngineLoop:
-        """The loop of this process; a new one if there is none, if its thread died (a fork), or if it is blocked."""
+        """The loop of this process; a new one on first use, after a fork, and if the last one is blocked."""
         with cls._lock:
             found = cls._current
             if found is None or not found.thread.is_alive() or found.stuck():

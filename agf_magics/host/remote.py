@@ -23,6 +23,16 @@ class Terms(NamedTuple):
     """What a call needs of its worker."""
 
 
+class Placement(NamedTuple):
+    """How many elements of a fan-out are with workers."""
+
+    elements: int
+    where: str
+    """The name of the workers."""
+    starting: int = 0
+    """How many workers are being started, before the first one is there."""
+
+
 class CallPool(Protocol[C]):
     """The calls of one fan-out: threads of this process (`thread_pool.ThreadPool`), or workers."""
 
@@ -59,12 +69,12 @@ class RemoteCalls(Protocol):
         """Make ``call`` on a worker, under the rights of the present context. Its result is set on the present loop."""
 
     def pool(
-        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[Placement], None]
     ) -> WidePool[C]:
         """The calls of a fan-out.
 
         ``report`` receives the calls that have ended. ``halts``: after a failure, no further call is sent before the
-        next `hand`. ``place`` receives the number of calls that are with workers, and the name of the workers."""
+        next `hand`. ``place`` receives each change of the number of calls that are with workers."""
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each chunk, until the function that this returns is called."""

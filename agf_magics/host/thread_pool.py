@@ -4,8 +4,8 @@ A hop to a thread and back for each call costs 20 to 60 µs, more than most func
 call, and wakes the loop when the queue is empty, costs 2 µs a call.
 
 The number of threads follows demand. One thread pulls while calls are short: with more of them, Python's lock would
-only change hands. All get threads as soon as the mean call takes longer than `SLOW`. A lookout adds a thread for calls
-that wait behind a long one; it is a thread too, because a call of an async tool may block the loop.
+only change hands. All get threads as soon as the mean call takes longer than `SLOW`. A lookout adds a thread if calls
+wait for a long one; it is a thread too, because a call of an async tool may block the loop.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LONGEST = SAMPLE / 2 * SLOW
 """Seconds that one call counts at most, so that a single delay does not make the mean slow."""
 
 LOOK = 0.001
-"""Seconds between two looks for calls that wait behind a long one."""
+"""Seconds between two looks for calls that wait for a long one."""
 
 REST = 3
 """Looks without a waiting call after which the lookout sleeps."""
@@ -86,7 +86,7 @@ class ThreadPool(Generic[C]):
         self._due = threading.Event()
         """Wakes the lookout."""
         self._looks: bool | None = None
-        """Whether the lookout is awake; None: there is none."""
+        """Whether the lookout is awake; None: it has not been started."""
 
     @property
     def halted(self) -> bool:
@@ -118,7 +118,7 @@ class ThreadPool(Generic[C]):
             self._wake_lookout()
 
     def take_back(self) -> list[C]:
-        """The calls that have not begun. They are not made."""
+        """Remove and return the calls that have not started."""
         found = list[C]()
         while self._queue:
             with contextlib.suppress(IndexError):
@@ -257,7 +257,7 @@ class ThreadPool(Generic[C]):
         return True
 
     def _save_ended(self, save: Callable[[list[tuple[C, Result]]], list[bool]]) -> bool:
-        """Save the calls that have ended, and free their slots; whether there are any."""
+        """Save the calls that have ended, and free their slots; returns whether any had ended."""
         found = list[tuple[C, Result]]()
         while self._unsaved:
             with contextlib.suppress(IndexError):

@@ -74,7 +74,7 @@ class Call:
         return True
 
     def give_back(self) -> None:
-        """It has not begun after all, so that it can be taken again."""
+        """Undo `take`: the call has not started, and can be taken again."""
         self._taken.append(None)
 
     def perform(self) -> Result:

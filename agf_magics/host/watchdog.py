@@ -71,7 +71,7 @@ class Watchdog:
 
 
 def _check(due: dict[Look, float]) -> None:
-    """Check what is due now."""
+    """Call the looks that are due."""
     for look in [look for look, when in due.items() if when <= time.monotonic()]:
         if look():
             del due[look]

@@ -59,7 +59,7 @@ def read_word(text: str) -> Word | None:
 
 
 def is_private(address: str) -> bool:
-    """Whether what is sent to this address cannot be read on the way: it stays on this machine, or is encrypted.
+    """Whether nothing between here and this address can read the data: it stays on this machine, or is encrypted.
 
     >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
     (True, True, False)

@@ -28,7 +28,7 @@ def ask_at_prompt(
     question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
 ) -> Value:
     """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments; one of the choices;
-    else the text. Raises Nobody."""
+    else the text. Raises NoUser."""
     say(format_question(question))
     for _ in range(TRIES):
         found = parse_answer(question, _read(read or builtins.input, _prompt(question)))
@@ -99,4 +99,4 @@ def _read(read: Callable[[str], str], prompt: str) -> str:
     try:
         return read(prompt)
     except (EOFError, OSError, RuntimeError) as error:  # no input, or its end
-        raise NoUser("there is no one to answer") from error
+        raise NoUser("there is no user to answer") from error

@@ -11,7 +11,7 @@ from ..engine import run as engine
 from ..engine.runner import clock
 from ..engine.subflows import duration_exceeded
 from ..host import host, job
-from ..host.interrupts import held_interrupts, hold_for
+from ..host.held import held_interrupts, hold_for
 from ..host.prints import watched_stdout
 from ..progress.events import Event, Warned
 from ..settings import current

@@ -17,7 +17,7 @@ from ..flow.values import Value
 from ..host.limits import ANYTHING, Grant
 from ..journal.call_rows import StartedCall
 from ..journal.queries import records
-from ..journal.records import CallKey, Record, value_of
+from ..journal.records import CallKey, Record, around, error_from, value_of
 from ..journal.reuse import ReadValue, Reuse, ReusedResult
 from ..journal.store import Store
 from ..progress.events import StepPath
@@ -40,7 +40,7 @@ MOST_TEXT = 20_000
 
 
 class Forecast(OfflineJournal):
-    """Gives each call the result that ``--reuse`` would take, and counts the calls for which there is none."""
+    """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
 
     def __init__(self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults) -> None:
         super().__init__(most, run_id)
@@ -114,7 +114,10 @@ class _Taking(Reuse):
     def take(self, digest: bytes | None) -> ReusedResult | None:
         found = self._reuse.take(digest)
         if found is None:
-            return value_of(self._forecast.miss()), None
+            missed = self._forecast.miss()
+            if missed.error is not None:
+                raise error_from(missed.error, ())
+            return value_of(missed), None
         self._forecast.hit()
         return found
 
@@ -130,21 +133,30 @@ class KnownResults:
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[StepPath, Record] = {}
         self._by_name: dict[str, Record] = {}
-        self._failed: set[StepPath] = set()
+        self._failed: dict[StepPath, Record] = {}
+        self._handled: set[StepPath] = set()
+        """Elements and branches that were dropped, and steps whose failure led elsewhere."""
         self._answers: dict[StepPath, Record] = {}
         for record in found:
             if record.what == "answered":
                 self._answers[record.at] = record
             elif record.what == "failed":
-                self._failed.add(record.at)
+                self._failed[record.at] = record
+            elif record.what in ("dropped", "rescued"):
+                self._handled.add(record.at)
             elif record.what == "finished" and record.form != "again":
-                self._failed.discard(record.at)
+                self._failed.pop(record.at, None)
                 self._by_path[record.at] = self._by_name[record.name] = record
                 if record.given is not None and len(record.given) <= MOST_TEXT:
                     self._by_arguments[record.name, record.given] = record
 
     def result(self, call: StartedCall) -> Record | None:
-        """Of a call with the same arguments, else at the same place, else of the same function."""
+        """Of a call with the same arguments, else at the same place, else of the same function. It is the failure of
+        the same call if the run went on after it: so its element is dropped here too."""
+        failed = self._failed.get(call.key.at)
+        is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
+        if is_same and not self._handled.isdisjoint(around(call.key.at)):
+            return failed
         by_path = self._by_path.get(call.key.at)
         candidates = (
             self._by_arguments.get((call.name, call.given or "")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -16,7 +16,7 @@ from ..engine.gate import gate, kernel_bound
 from ..engine.runner import clock
 from ..flow.frame import FlowInput
 from ..flow.steps import Flow
-from ..flow.values import TooDeep, Value, settle, type_name
+from ..flow.values import Value
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import rights
@@ -25,9 +25,9 @@ from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from ..text.source import Span
 from .driving import drive, run_here, start_on_engine
 from .event_queue import EventQueue
+from .input import missing_fields, settle_input
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
@@ -225,8 +225,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         problems = gate(found_flow, problems, rights().grant.identity)
     if options.background:
         problems.extend(kernel_bound(linked))
-    given = FlowInput(settled(input, found_flow), context=_context(found_flow, registry, copies))
-    for missing in _missing(found_flow, given.input if isinstance(given.input, dict) else {}):
+    given = FlowInput(settle_input(input, found_flow), context=_context(found_flow, registry, copies))
+    for missing in missing_fields(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
@@ -268,52 +268,6 @@ def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
         return None
     context = registry.contexts.named(name or flow.name)
     return Context(context.name, context.log) if copies else context
-
-
-def settled(input: Value, flow: Flow) -> Value:
-    """A copy of an input of ``flow``, checked. Raises DefinitionError."""
-    if input is None:
-        return {}
-    if isinstance(input, Mapping) or flow.accepts is None:
-        return settled_fields(input)
-    return _settled(lambda: settle(input))  # the definition's interface checks it
-
-
-def settled_fields(input: Value) -> dict[str, Value]:
-    """A copy of a mapping of names to values. Raises DefinitionError."""
-    if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
-        message = f"the input must be a mapping of names to values, not {type_name(input)}"
-        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
-    return _settled(lambda: {str(key): settle(value) for key, value in input.items()})
-
-
-def _settled(copy: Callable[[], R]) -> R:
-    try:
-        return copy()
-    except Exception as error:  # it contains itself, or a user's class that raises
-        why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
-        raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
-
-
-def _missing(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
-    found: dict[str, Diagnostic] = {}
-    known = {warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint}
-    optional = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
-    for ref in flow.inputs:
-        name = ref.path[-1]
-        if ref.certain and name not in given and name not in found:
-            # The hint of a warning about the same token is more specific.
-            hint = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, optional)
-            found[name] = Diagnostic(
-                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, hint
-            )
-    return list(found.values())
-
-
-def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
-    bare = f" A text has quotes of its own: \"'{name}'\"." if span is not None and span.text == name else ""
-    also = f" It may also read {', '.join(optional)}." if optional else ""
-    return f"give it: {current.words.give.format(name)}.{bare}{also}"
 
 
 def make_emitter(

@@ -73,7 +73,7 @@ class Moments:
     def __init__(self, flow: Flow, found: list[Moment], note: str, secrets: Secrets) -> None:
         self._flow, self._found = flow, found
         self.note = note
-        """Why there are no more moments; empty if there are all."""
+        """Why the last moments are missing; empty if none is missing."""
         self._mask = secrets.shown
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class Moments:
         return {str(name): self._mask(value) for name, value in values.items()}
 
     def differences(self, first: int, other: int) -> tuple[list[Difference], bool]:
-        """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether there are more."""
+        """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts differ."""
         one, two = self.state(first), self.state(other)
         same = {name for name in one if name in two and one[name] is two[name]}
         left, right = ({name: each[name] for name in each if name not in same} for each in (one, two))

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 from ..catalog import Tool
 from ..engine.callee import runs_on_workers
-from ..engine.linked import Choice, Linked
+from ..engine.linked import Linked, every_callee
 from ..engine.runner import clock
-from ..flow.steps import Invoke, every
 from ..progress.events import Warned
 from ..settings import current
 from ..text.diagnostics import Diagnostics
@@ -48,15 +47,6 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
 
 def _needs(linked: Linked) -> Iterator[Need]:
     """What the tools of a flow, and of the flows that it calls, need of workers."""
-    seen, queue = {id(linked)}, [linked]
-    while queue:
-        flow = queue.pop()
-        steps = {step.id: step for step in every(flow.flow.body) if isinstance(step, Invoke)}
-        for step_id, callee in flow.callees.items():
-            for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
-                if isinstance(one, Linked) and id(one) not in seen:
-                    seen.add(id(one))
-                    queue.append(one)
-                elif isinstance(one, Tool) and runs_on_workers(one):
-                    span = steps[step_id].name.span if step_id in steps else None
-                    yield Need(one.name, one.resources, bool(one.secret), span)
+    for callee, span in every_callee(linked):
+        if isinstance(callee, Tool) and runs_on_workers(callee):
+            yield Need(callee.name, callee.resources, bool(callee.secret), span)

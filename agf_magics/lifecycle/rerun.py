@@ -167,7 +167,7 @@ def _after(flow: Flow, id: str) -> After:
 
 
 def _path(step: Step, id: str) -> Iterator[Step]:
-    """The steps from ``step`` to the one with this id; nothing if there is none."""
+    """The steps from ``step`` to the one with this id; none if no step has it."""
     if step.id == id:
         yield step
         return

@@ -21,8 +21,8 @@ from ..flow.frame import FlowInput
 from ..flow.rules import check
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
+from ..host.held import hold_for
 from ..host.host import Asker
-from ..host.interrupts import hold_for
 from ..host.limits import Limits, granted
 from ..host.rights import refuse_inside, rights
 from ..journal.errors import JournalError
@@ -36,7 +36,8 @@ from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .answers import parse_answer
 from .driving import drive, start_on_engine
-from .launch import make_emitter, settled
+from .input import settle_input
+from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
     find_run,
@@ -149,7 +150,7 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, one.run_id)
-    given = FlowInput(_given(order, settled(input, flow), run_id), None, context)
+    given = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
     made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made._budget, made._continuing, made._workers = options.budget, options.continuing, workers

@@ -35,7 +35,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:
-    """The last runs of this name, the newest first. Raises DefinitionError if there is none."""
+    """The last runs of this name, the newest first. Raises DefinitionError if no run has the name."""
     heads = (head for head in list_runs(store) if head.name == run.name and head.status != "damaged")
     found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
     if not found:

@@ -13,7 +13,7 @@ from ..journal.records import Record, error_from
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import RunCalls, calls_of, linked_flow
-from ..pictures.page import format_exception
+from ..pictures.findings import format_exception
 from ..pictures.plain import duration, line, plain
 from ..pictures.value_json import value_json
 from ..pictures.values import value_text

@@ -22,7 +22,7 @@ from .explorer_calls import AnyRun, Refused, journal_of, natural
 from .explorer_session import Json
 
 SLOW = 1.0
-"""Seconds of a comparison after which it is no longer made by itself."""
+"""Seconds: after a comparison that took longer, only the button compares."""
 
 MOST_MARKS = 2_000
 """Steps that are marked."""
@@ -78,7 +78,7 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 
 class _Recent:
-    """The moments of the run that was asked for last: they hold its values, so those of one run are kept."""
+    """The moments of the last requested run. They hold its values, so only those of one run are in memory."""
 
     run_id = ""
     found: Moments | None = None

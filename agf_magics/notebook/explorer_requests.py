@@ -16,9 +16,10 @@ from ..lifecycle.run_calls import calls_of
 from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
 from ..pictures.diagram import place
+from ..pictures.findings import format_exception
 from ..pictures.fold import fold
 from ..pictures.groups import group
-from ..pictures.page import format_exception, status
+from ..pictures.page import status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
 from ..pictures.scene import scene
@@ -169,9 +170,12 @@ def _values_of_many(run: AnyRun) -> Json:
 def _values(run: AnyRun, row: Row) -> Json:
     """The input, the output and the attempts of a step that runs once."""
     calls, mask = calls_of(run), run.secrets.shown
-    attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
-    last = attempts[-1] if attempts else None
     found: Json = {} if calls is not None else {"note": NO_JOURNAL}
+    try:
+        attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
+    except AgfError as error:  # the journal is gone: the rest is known without it
+        attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
+    last = attempts[-1] if attempts else None
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:

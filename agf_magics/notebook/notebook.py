@@ -26,6 +26,7 @@ from .config import AgfMagics
 from .given import inputs, limits_of, new_name, reused, warn_about_names, workers_of, write_file
 from .options import ParsedLine, Token, line_error
 from .rendering import format_findings
+from .shared_options import FOR_RUNS
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
@@ -148,7 +149,7 @@ class Notebook:
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
         """The run options of the line. ``runs``: whether the magic runs a flow without ``--run``."""
-        idle = next((option.flag for option in commands.FOR_RUNS if option.flag in parsed), None)
+        idle = next((option.flag for option in FOR_RUNS if option.flag in parsed), None)
         if idle is not None and not runs and "--run" not in parsed:
             message = f"{idle} needs --run: this cell only defines a flow"
             raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")

@@ -11,7 +11,8 @@ from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan.header import Header, load_header
-from ..lifecycle.launch import Run, settled_fields
+from ..lifecycle.input import settle_fields
+from ..lifecycle.launch import Run
 from ..lifecycle.options import RunOptions
 from ..pictures.page import headline
 from ..pictures.plain import html, line
@@ -58,7 +59,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     )
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
-    given: Mapping[str, Value] = settled_fields({**header.input, **request.given})
+    given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
     result = run_model(assignment, options, given, resume="--resume" in parsed, messages=header.messages)
     return _report(notebook, result, request)
 

@@ -23,8 +23,7 @@ from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ..text.excerpt import wrapped
 from . import registered
 from .config import BadSetting
-from .output import show
-from .view import explorable
+from .view import show_ended
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[1])
@@ -58,10 +57,10 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
 
     def run(found: Run) -> None:
         if not is_shown(found):
-            show(explorable(found, shell))
+            show_ended(found, shell)
 
     def past_run(found: PastRun) -> None:
-        show(explorable(found, shell))
+        show_ended(found, shell)
 
     formatter = shell.display_formatter
     for table, kind, shown in (

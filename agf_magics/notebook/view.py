@@ -222,14 +222,15 @@ def framed(page: Bundle, mark: str) -> Bundle:
     return {**page, "text/html": f'<div class="agf-run {mark}">{page["text/html"]}</div>'}
 
 
-def explorable(run: Run | PastRun, shell: Any) -> Bundle:
-    """The static page of a run that has ended, with an explorer where the front end shows one."""
-    page = dict(run._repr_mimebundle_())
+def show_ended(run: Run | PastRun, shell: Any) -> None:
+    """Show the page of a run that has ended, with an explorer over it; the page of a run that it starts replaces it."""
+    page, slot = dict(run._repr_mimebundle_()), OutputSlot()
     if not is_watched(shell):
-        return page
+        return show(page)
     with contextlib.suppress(Exception):  # a run whose definitions can no longer be loaded has its page only
-        page = framed(page, Explorer.open(run, True, lambda _: None).mark)
-    return page
+        channel = Explorer.open(run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark)))
+        page = framed(page, mark := channel.mark)
+    return slot.reserve(page)
 
 
 class Nothing:

@@ -67,6 +67,8 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
 
 def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
     in_flight = "" if one.in_flight is None else f"{counted(one.in_flight, 'chunk')} in flight"
+    if one.starting:
+        in_flight = f"starting {counted(one.starting, 'worker')}"
     yield (line(one.name, 80), f"{one.lanes:,}", in_flight, "", "", "")
     for worker in one.workers:
         if worker.name != one.name:

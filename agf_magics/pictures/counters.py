@@ -115,10 +115,12 @@ def times(row: Row) -> str:
 
 
 def on_workers(row: Row) -> str:
-    """``running 40 on 2 processes``; empty without workers."""
+    """``running 40 on 2 processes``, ``starting 4 workers``; empty without workers."""
     if row.placed is None or not row.running:
         return ""
-    count, where = row.placed
+    count, where, starting = row.placed
+    if starting:
+        return f"starting {counted(starting, 'worker')}"
     return f"running {count:,} on {line(where, 60)}"
 
 

@@ -7,20 +7,19 @@ enough contrast in a light and in a dark theme; all other text has the color of 
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from json import dumps
 from typing import NamedTuple
 
 from ..progress.events import format_path
 from ..progress.progress import Progress, Row, Usage
-from ..text.diagnostics import AgfError, Diagnostic
 from . import theme as look
 from .counters import on_workers, spent, tails, tallies, times, words
+from .findings import WIDE, error_html, error_text, format_exception, warnings_html, warnings_text
 from .folds import folds_html
-from .plain import cells, counted, duration, html, line, money, padded, plain
+from .plain import cells, counted, duration, html, line, money, padded
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
@@ -32,16 +31,11 @@ _MOST_OPEN = 24
 """Rows of a tree above which rows that have nothing new are folded."""
 DIM = "opacity:0.75"
 """Of text that matters less; fainter text has too little contrast on white."""
-_WIDE = 78
-"""Columns of a message: JupyterLab shows about 90 when the file browser is open."""
 CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 
 QUIET = frozenset({"ok", "pending", "skipped"})
 """States of rows that need no attention."""
 URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
-
-_MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
-_EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
 
 
 def progress_html(progress: Progress, *, now: float) -> str:
@@ -96,7 +90,7 @@ def steps_html(progress: Progress, *, now: float) -> str:
 def steps_text(progress: Progress, *, now: float) -> list[str]:
     rows, below = [], []
     for one in _lines(progress, now):
-        below.append([f"{'  ' * one.depth}    … {line(text, _WIDE)}" for text in one.arriving])
+        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
         step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
         rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
@@ -138,54 +132,6 @@ def failures_text(progress: Progress) -> list[str]:
     more = progress.failed - min(len(progress.failures), MOST_FAILURES)
     lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in _failures(progress))]
     return [*lines, *([f"  … and {more:,} more"] if more else [])]
-
-
-def error_html(error: BaseException) -> str:
-    """The error with its place and its hint."""
-    found = error.diagnostics if isinstance(error, AgfError) else None
-    return diagnostics_html(found) if found else _finding_html("error", format_exception(error))
-
-
-def error_text(error: BaseException) -> str:
-    found = error.diagnostics if isinstance(error, AgfError) else None
-    return diagnostics_text(found) if found else f"✗ error: {format_exception(error)}"
-
-
-def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
-    return "".join(_with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code) for one in diagnostics)
-
-
-def _with_help(page: str, code: str) -> str:
-    """The code of a finding names the magic that explains it (decision D9)."""
-    shown = f"[{html(code)}]"
-    return page.replace(shown, f'<span title="%explain {html(code)}">{shown}</span>', 1)
-
-
-def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
-    return "\n".join(f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics)
-
-
-def warnings_html(warnings: Iterable[Diagnostic]) -> str:
-    found = list(warnings)
-    if not found:
-        return ""
-    return f"<details><summary>⚠ {counted(len(found), 'warning')}</summary>{diagnostics_html(found[:20])}</details>"
-
-
-def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
-    found = list(warnings)
-    return [f"⚠ {counted(len(found), 'warning')}", diagnostics_text(found[:20])] if found else []
-
-
-def format_exception(error: BaseException) -> str:
-    """The message of an error, after its class if the class is not one of ours."""
-    if isinstance(error, AgfError):
-        return plain(error.diagnostic.message, 1_000)
-    try:
-        message = str(error)
-    except Exception:  # any exception may have any __str__
-        message = "(its text cannot be shown)"
-    return plain(f"{type(error).__name__}: {message}" if message else type(error).__name__, 1_000)
 
 
 def tokens(progress: Progress) -> list[str]:
@@ -313,26 +259,6 @@ def _line_html(one: _Line) -> str:
         f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
         f'<td style="{CELL};padding-left:{1.3 * one.depth:.1f}em;{WRAP}">{step}</td></tr>'
     )
-
-
-def _finding_html(severity: str, text: str) -> str:
-    style = (
-        f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px 0;white-space:pre;overflow:auto"
-    )
-    first, *rest = _wrapped(f"{severity}: {text}".split("\n"))
-    head = f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
-    # nbconvert has a proportional font for <pre>, which moves the carets.
-    inside = "\n".join([head, *map(html, rest)])
-    return f'<pre style="{style};font-family:monospace">{inside}</pre>'
-
-
-def _wrapped(lines: list[str]) -> list[str]:
-    """Messages and hints on lines of _WIDE columns; the lines of an excerpt as they are."""
-    found = []
-    for one in lines:
-        is_excerpt = one.startswith("  -->") or one.lstrip(" 0123456789").startswith("| ")
-        found += [one] if is_excerpt else textwrap.wrap(one, _WIDE, subsequent_indent="    ") or [""]
-    return found
 
 
 def _counts(progress: Progress, now: float) -> list[str]:

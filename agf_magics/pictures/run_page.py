@@ -11,6 +11,7 @@ from ..flow.values import Value
 from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic
 from . import page
+from .findings import error_html, error_text, warnings_html, warnings_text
 from .plain import counted, html, line
 from .values import WRAP, value_html, value_text
 
@@ -70,7 +71,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if continuing := how_to_continue(run):
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
     if error and run.error is not None:
-        parts.append(page.error_html(run.error))
+        parts.append(error_html(run.error))
     if _has_output(run):
         parts.append(f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>')
     if run.stores:
@@ -81,7 +82,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
         steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
     parts.append(steps)
     parts.append(page.questions_html(run.progress) if questions else "")
-    parts += [page.failures_html(run.progress), page.warnings_html(run.warnings)]
+    parts += [page.failures_html(run.progress), warnings_html(run.warnings)]
     return "".join(parts)
 
 
@@ -90,7 +91,7 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
     if continuing := how_to_continue(run):
         lines.append(f"to continue: {continuing}")
     if error and run.error is not None:
-        lines.append(page.error_text(run.error))
+        lines.append(error_text(run.error))
     if _has_output(run):
         lines += ["output:", *(f"  {one}" for one in _value_lines(run, run.output))]
     if run.stores:
@@ -104,7 +105,7 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
             lines += [f"  {line(name, 60)}:", *(f"    {one}" for one in [*found[:_MOST_LINES], *more])]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []
-    return [*lines, *page.failures_text(run.progress), *page.warnings_text(run.warnings)]
+    return [*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)]
 
 
 def how_to_continue(run: object) -> str:

@@ -18,7 +18,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value, isolate, type_name
 from ..host.host import Asker
 from ..host.limits import Limits
-from ..lifecycle.launch import settled_fields
+from ..lifecycle.input import settle_fields
 from ..progress.events import Event
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic
@@ -95,7 +95,7 @@ def run_planner(
     Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to call, and StepError
     ``planner.reply`` if a model does not reply with a valid plan.
     """
-    registry, given = registry or default(), settled_fields(input or {})
+    registry, given = registry or default(), settle_fields(input or {})
     options = TickOptions(
         context=context,
         max_ticks=checked_ticks(max_ticks),

@@ -138,6 +138,8 @@ class Placed(NamedTuple):
     """How many are with workers now."""
     where: str
     """``2 processes``."""
+    starting: int = 0
+    """How many workers are being started; 0: they are there."""
 
 
 class EdgeTaken(NamedTuple):
@@ -193,7 +195,7 @@ class ModelText(NamedTuple):
     """Counts from 1; after a retry the text of the attempt before does not count."""
     part: Literal["text", "thinking", "call"]
     text: str
-    """What is new, without secrets; of a call ``price(``, then its arguments as JSON."""
+    """The new part, without secrets; of a call ``price(``, then its arguments as JSON."""
 
 
 class StepPrinted(NamedTuple):
@@ -202,7 +204,7 @@ class StepPrinted(NamedTuple):
     at: StepPath
     when: float
     text: str
-    """What is new, without secrets."""
+    """The new part, without secrets."""
 
 
 class BackgroundCallEnded(NamedTuple):

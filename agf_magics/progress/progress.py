@@ -193,8 +193,8 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.FanOutStarted(at, _, width):
             row = p.row(at)
             row.width = (row.width or 0) + width
-        case ev.Placed(at, _, count, where):
-            p.row(at).placed = (count, where) if count else None
+        case ev.Placed(at, _, count, where, starting):
+            p.row(at).placed = (count, where, starting) if count else None
         case _:
             _fold_run(p, event)
 

@@ -100,7 +100,7 @@ class Arriving:
     """The reply of a model to one request, as far as it has arrived."""
 
     LONGEST = 4_000
-    """Characters of each part that are kept: its last ones."""
+    """The largest number of characters of each part; the last ones are stored."""
 
     def __init__(self, at: StepPath, attempt: int) -> None:
         self.at = at
@@ -137,8 +137,9 @@ class Row:
     """Whether it, or a step in it, needs the answer that the run waits for."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
-    placed: tuple[int, str] | None = None
-    """Of a fan-out: how many elements are with workers, and which workers; None: none are."""
+    placed: tuple[int, str, int] | None = None
+    """Of a fan-out: how many elements are with workers, and which workers, and how many workers are
+    being started; None: none are."""
     error: BaseException | None = None
     why = ""
     """Why it was skipped, the last time it was."""

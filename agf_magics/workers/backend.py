@@ -28,7 +28,8 @@ class WorkerBackend(Protocol):
     """Sends chunks to workers.
 
     A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker), ``ahead`` (int: chunks in
-    flight for each lane) and ``close`` (a function)."""
+    flight for each lane), ``close`` (a function), ``starting`` (int: how many workers are being started; 0: they are
+    there) and ``notify_started`` (a function: calls its argument on any thread as soon as they are)."""
 
     @property
     def name(self) -> str:

@@ -1,7 +1,9 @@
 """The program of a worker process (`processes`): reads chunks from its standard input and writes their outcomes.
 
 It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading that pickle executes
-the chunk (`sending.applied`). The process ends when its input ends or its parent is gone, whatever a call does.
+the chunk (`sending.applied`). An empty frame asks whether another process should take the place of this one: a module
+that is not installed was edited since it was imported here, or a call that took too long is still running. The process
+ends when its input ends or its parent is gone, whatever a call does.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import sysconfig
 import threading
 import time
 from queue import SimpleQueue
@@ -28,9 +31,12 @@ def main() -> None:
     threading.Thread(target=_read_frames, args=(source, frames), daemon=True).start()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     sys.path[:] = pickle.loads(frames.get())
+    modules = Modules()
     try:
         while True:
-            write_frame(target, _outcome(frames.get()))
+            frame, began = frames.get(), time.time()
+            write_frame(target, _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _has_calls()))
+            modules.note(began)
     except OSError:  # the kernel is gone
         os._exit(0)
 
@@ -45,6 +51,45 @@ def _outcome(frame: bytes) -> bytes:
         return pickle.dumps(outcome, 5)
     except BaseException as error:
         return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
+
+
+def _has_calls() -> bool:
+    """Whether a call is running, between two chunks (`chunk`)."""
+    return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
+
+
+class Modules:
+    """The modules of this process that are not installed, and the state of their files when they were imported."""
+
+    def __init__(self) -> None:
+        paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        self._installed = tuple(os.path.join(os.path.realpath(path), "") for path in (*paths, package))
+        self._seen: set[str] = set()
+        self._files: dict[str, tuple[int, int, float]] = {}
+
+    def note(self, began: float) -> None:
+        """Note the modules that were imported since ``began``, a time in seconds."""
+        for name in sys.modules.keys() - self._seen:
+            self._seen.add(name)
+            file = getattr(sys.modules.get(name), "__file__", None)
+            if isinstance(file, str) and not os.path.realpath(file).startswith(self._installed):
+                self._files[file] = (*_state(file), began)
+
+    def were_edited(self) -> bool:
+        return any(
+            _state(file) != (changed, size) or changed > began * 1e9
+            for file, (changed, size, began) in self._files.items()
+        )
+
+
+def _state(file: str) -> tuple[int, int]:
+    """When a file was changed, in nanoseconds, and its size."""
+    try:
+        found = os.stat(file)
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def _read_frames(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:

@@ -8,7 +8,9 @@ no backend logs the arguments of a failed task.
 from __future__ import annotations
 
 import contextvars
+import copyreg
 import inspect
+import io
 import os
 import pickle
 import socket
@@ -22,7 +24,9 @@ from typing import Any
 PRINTS = 65_536
 """Characters of prints that a chunk returns at most."""
 FUNCTIONS = 64
-"""Functions that a worker keeps; the oldest one is dropped."""
+"""Functions that a worker keeps at most; the oldest one is dropped."""
+KEPT = 256_000_000
+"""Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
 TRACE = 20_000
 """Characters of a traceback."""
 
@@ -54,12 +58,13 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
 
 
 def _held() -> Any:
-    """What this process keeps between chunks."""
+    """What this process keeps between chunks. ``calls``: the threads that make calls now; `child` reads it."""
     held: Any = sys.modules.get("_agf_chunk")
     if held is None or not hasattr(held, "functions"):
         held = held or types.ModuleType("_agf_chunk")
-        held.functions = {}
+        held.functions, held.weights = {}, {}
         held.local = threading.local()
+        held.calls = set()
         sys.modules["_agf_chunk"] = held
     return held
 
@@ -71,9 +76,11 @@ def _function(held: Any, program: Any, digest: str) -> Any:
             with open(program, "rb") as file:
                 program = file.read()
         function = pickle.loads(program)
-        while len(held.functions) >= FUNCTIONS:
-            held.functions.pop(next(iter(held.functions)), None)
-        held.functions[digest] = function
+        held.functions[digest], held.weights[digest] = function, len(program)
+        while len(held.functions) > FUNCTIONS or (len(held.functions) > 1 and sum(held.weights.values()) > KEPT):
+            oldest = next(iter(held.functions))
+            held.functions.pop(oldest, None)
+            held.weights.pop(oldest, None)
     return function
 
 
@@ -105,6 +112,7 @@ def _call(
 ) -> tuple[str, Any]:
     """One call in a context of its own. A process that it forks ends here."""
     process, before = os.getpid(), getattr(held.local, "capture", None)
+    held.calls.add(threading.get_ident())
     if capture is not None:
         _route(held)
         held.local.capture = (capture, i)
@@ -114,6 +122,7 @@ def _call(
         result = "e", error
     finally:
         held.local.capture = before
+        held.calls.discard(threading.get_ident())
     if os.getpid() != process:
         os._exit(0 if result[0] == "v" else 1)
     return result
@@ -217,7 +226,7 @@ def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
         try:
             data = _dumped(value)
             if len(data) > most:
-                raise ValueError(f"it has {len(data):,} bytes, and at most {most:,} are sent")
+                raise ValueError(too_large(len(data), most))
         except BaseException as error:
             letters[i] = "u"
             data = pickle.dumps(f"{type(error).__name__}: {error}"[:500])
@@ -225,18 +234,53 @@ def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
     return "".join(letters), found
 
 
+def too_large(size: int, most: int) -> str:
+    return f"it has {size:,} bytes, and at most {most:,} are sent"
+
+
+class _Plain(pickle.Pickler):
+    def reducer_override(self, thing: Any) -> Any:
+        return reduce_exception(thing)
+
+
 def _dumped(value: Any) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
-        data = pickle.dumps(value, 5)
+        file = io.BytesIO()
+        _Plain(file, protocol=5).dump(value)
+        data = file.getvalue()
         if b"__main__" not in data:
             return data
     except Exception:
         pass
     import cloudpickle
 
-    data = cloudpickle.dumps(value, 5)
-    return bytes(data)
+    class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = reduce_exception(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
+
+    file = io.BytesIO()
+    Cloud(file, protocol=5).dump(value)
+    return file.getvalue()
+
+
+def reduce_exception(thing: Any) -> Any:
+    """How an exception is pickled if its class has an ``__init__`` of its own; NotImplemented for everything else.
+
+    Pickle calls the class with ``args``, which is often a text that ``__init__`` has made, and not what it takes:
+    ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy is made without ``__init__``."""
+    kind: Any = type(thing)
+    if (
+        isinstance(thing, Exception)
+        and isinstance(kind.__init__, types.FunctionType)
+        and not isinstance(kind.__new__, types.FunctionType)
+        and kind.__reduce__ is BaseException.__reduce__
+        and kind.__reduce_ex__ is object.__reduce_ex__
+        and not isinstance(thing, SyntaxError | UnicodeError | StopIteration)  # their __init__ sets more than args
+    ):
+        return copyreg.__newobj__, (kind, *thing.args), thing.__dict__ or None  # type: ignore[attr-defined]
+    return NotImplemented
 
 
 def _described(error: BaseException) -> tuple[bytes, str]:

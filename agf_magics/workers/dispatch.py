@@ -8,7 +8,9 @@ import contextvars
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ..text.diagnostics import Diagnostic
 from .backend import AHEAD, Cancel, WorkerBackend
+from .starvation import Starvation, Trip, clock
 
 
 class Chunk(Protocol):
@@ -20,6 +22,10 @@ class Chunk(Protocol):
     """Whether other chunks were in flight at the same time; set by the dispatcher."""
     cancel: Cancel
     """Set by the dispatcher."""
+
+    @property
+    def count(self) -> int:
+        """Of its calls or elements."""
 
     def land(self, outcome: Any) -> None:
         """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop, once."""
@@ -36,14 +42,24 @@ class Source(Protocol):
         """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
 
 
+class OpenFanOut(Protocol):
+    """A fan-out that has work for the workers: `placed.Shown`."""
+
+    def again(self) -> None:
+        """The workers have started."""
+
+
 class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
-    def __init__(self, backend: WorkerBackend) -> None:
+    def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
+        """``warn`` receives the warnings of the run."""
         self.backend = backend
-        self.in_flight: dict[Chunk, None] = {}
+        self.in_flight: dict[Chunk, Trip] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
+        self.starvation = Starvation(backend, warn)
+        self._fan_outs: dict[OpenFanOut, None] = {}
         self._sources: dict[Source, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
@@ -60,10 +76,23 @@ class Dispatcher:
     def remove(self, source: Source) -> None:
         self._sources.pop(source, None)
 
+    def open(self, fan_out: OpenFanOut) -> None:
+        """A fan-out begins."""
+        self._fan_outs[fan_out] = None
+        self.starvation.open(fan_out)
+
+    def close(self, fan_out: OpenFanOut) -> None:
+        """A fan-out has no more work."""
+        self._fan_outs.pop(fan_out, None)
+        self.starvation.close(fan_out)
+
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
         if self._loop is None:
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+            notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
+            if notify is not None:
+                notify(lambda: self._call(self._show_started))
         if not self._due:
             self._due = True
             self._loop.call_soon(self._send_all)
@@ -93,15 +122,13 @@ class Dispatcher:
         return any(getattr(chunk, "is_suspect", False) for chunk in self.in_flight)
 
     def _send(self, chunk: Chunk) -> None:
-        loop = self._loop
-        assert loop is not None
-        self.in_flight[chunk] = None
+        trip = self.in_flight[chunk] = self.starvation.send()
         for one in self.in_flight if len(self.in_flight) > 1 else ():
             one.shared = True
 
         def done(outcome: Any) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._land, chunk, outcome, context=self._context)
+            trip.ended = trip.ended or clock()
+            self._call(self._land, chunk, outcome)
 
         try:
             chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
@@ -109,12 +136,23 @@ class Dispatcher:
         except Exception as error:  # of the backend
             done(error)
 
+    def _call(self, function: Callable[..., None], *given: Any) -> None:
+        """Call ``function`` on the loop, from any thread."""
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(function, *given, context=self._context)
+
+    def _show_started(self) -> None:
+        for fan_out in list(self._fan_outs):
+            fan_out.again()
+
     def _land(self, chunk: Chunk, outcome: Any) -> None:
         if chunk not in self.in_flight:
             return  # the first outcome counts
-        del self.in_flight[chunk]
+        trip, count = self.in_flight.pop(chunk), chunk.count
         chunk.land(outcome)
         chunk.cancel = _nothing  # it refers to the chunk: a circle would keep its arguments until the next collection
+        self.starvation.land(trip, outcome, count, self.in_flight.values())
         self.wake()
         for listener in list(self.listeners):
             listener()

@@ -76,8 +76,8 @@ def run_elements(program: Any, digest: str, given: bytes, count: int, options: d
     worker cannot run; the kernel then sends calls.
 
     ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements,
-    ``count`` of each. ``options``: ``kernel``, the name of the kernel's process, whose prints need not travel, and
-    ``version``, its version."""
+    ``count`` of each. ``options``: ``kernel``, the name of the kernel's process, whose prints need not travel;
+    ``version``, its version; ``most``, the bytes of one element in the answer."""
     began = time.perf_counter()
     prints: list[tuple[int, str, str]] = []
     try:
@@ -91,7 +91,7 @@ def run_elements(program: Any, digest: str, given: bytes, count: int, options: d
         context = contextvars.Context() if capture is None else contextvars.copy_context()
         context.run(_capturing.set, capture)
         answer = context.run(_run, found, numbers, items)
-        data = _pack(found, numbers, answer)
+        data = _pack(found, numbers, answer, options["most"])
     except BaseException as error:
         text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
         return "no", f"{type(error).__name__}: {error}"[:500], time.perf_counter() - began, prints, text
@@ -139,8 +139,10 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function, updated=())
     def call(**given: Any) -> Any:
-        loop, local = asyncio._get_running_loop(), chunk._held().local
-        before, capture = getattr(local, "capture", None), _capturing.get()
+        loop, held, me = asyncio._get_running_loop(), chunk._held(), threading.get_ident()
+        held.calls.add(me)
+        local, capture = held.local, _capturing.get()
+        before = getattr(local, "capture", None)
         asyncio._set_running_loop(None)
         if capture is not None:  # of this thread: a call with a time limit has one of its own
             local.capture = (capture, 0)
@@ -149,12 +151,17 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             local.capture = before
             asyncio._set_running_loop(loop)
+            held.calls.discard(me)
 
     return call
 
 
 class ChunkHost(Host):
     """The host of a chunk: calls with a time limit get a thread, which can be left running."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where = f" on {chunk._worker()}"
 
     def start_call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
@@ -265,13 +272,14 @@ class _Chunk:
 # --- answers ---
 
 
-def _pack(program: ElementProgram, numbers: list[int], answer: Answer) -> bytes:
-    """The answer as bytes. An element whose value cannot be sent fails instead."""
-    try:
-        return dump_plain(tuple(answer), program.sources)
-    except Exception:
-        elements = [_sendable(program, i, one, answer) for i, one in zip(numbers, answer.elements, strict=False)]
-        return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
+def _pack(program: ElementProgram, numbers: list[int], answer: Answer, most: int) -> bytes:
+    """The answer as bytes. An element whose value cannot be sent, or has more than ``most`` bytes, fails instead."""
+    with contextlib.suppress(Exception):
+        data = dump_plain(tuple(answer), program.sources)
+        if len(data) <= most:
+            return data
+    elements = [_sendable(program, i, one, answer, most) for i, one in zip(numbers, answer.elements, strict=False)]
+    return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
 
 
 def body_name(body: Step) -> tuple[str, Span | None]:
@@ -281,10 +289,12 @@ def body_name(body: Step) -> tuple[str, Span | None]:
     return body.label or body.word, body.span
 
 
-def _sendable(program: ElementProgram, i: int, element: Any, answer: Answer) -> Any:
+def _sendable(program: ElementProgram, i: int, element: Any, answer: Answer, most: int) -> Any:
     """The element, or its failure if it cannot be sent: the end of its step was then counted in vain."""
     try:
-        dump_plain(element, program.sources)
+        size = len(dump_plain(element, program.sources))
+        if size > most:
+            raise ValueError(chunk.too_large(size, most))
         return element
     except Exception as error:
         why = f"{type(error).__name__}: {error}"[:300]

@@ -13,8 +13,9 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
+from .outcomes import LOST_HINT
 from .program import version_of_workers
-from .queue import KERNEL
+from .queue import KERNEL, RESULT
 
 FORCE = 1.0
 """Seconds in which the worker of a chunk that did not end in time is ended."""
@@ -38,12 +39,16 @@ class ElementFlight:
         """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
-        options = {"kernel": KERNEL, "version": version_of_workers()}
+        options = {"kernel": KERNEL, "version": version_of_workers(), "most": RESULT}
         self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
         self.shared = False
         self.is_suspect = is_suspect
         self.cancel: Cancel = _nothing
         self.when = clock()
+
+    @property
+    def count(self) -> int:
+        return len(self.numbers)
 
     def land(self, outcome: Any) -> None:
         self.landed.put_nowait((self, outcome))
@@ -103,8 +108,7 @@ def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
     why = "; ".join(dict.fromkeys(losses[-3:]))
     what = "call" if isinstance(body, Invoke) else "element"
     message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
-    hint = "does it end its process, or need more memory than the worker has?"
-    return Diagnostic("step.worker-lost", message, span, hint)
+    return Diagnostic("step.worker-lost", message, span, LOST_HINT)
 
 
 def _nothing() -> None:

@@ -43,6 +43,7 @@ from .element_flights import (
 from .eligible import HEAVY_ELEMENT, HEAVY_PROGRAM, calls_of, reason_to_stay, steps_of
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
+from .placed import Shown
 from .program import make_program, sources_of
 from .sending import HEAVY, own_modules
 from .sizes import ChunkSize
@@ -103,8 +104,6 @@ class ElementPool(Parts):
         self.landed: Landed = asyncio.Queue()
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
-        self.shown = 0
-        """Elements with workers, as in the last event."""
         self.leaves = True
         """Whether more elements are sent."""
         self.records = self._records()
@@ -197,6 +196,8 @@ class ElementPool(Parts):
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
         self.dispatcher.add(self)
+        run, at = self.site.run, self.site.at
+        self.shown = Shown(self.dispatcher, lambda found: run.emit(ev.Placed(at, clock(), *found)))
         try:
             while self.failure is None and (self.flights or self._has_more):
                 self.dispatcher.wake()
@@ -214,6 +215,7 @@ class ElementPool(Parts):
             raise stop from None
         finally:
             self.dispatcher.remove(self)
+            self.shown.close()
         if self.flights:
             await self._stop_flights()
         self._show_placed()
@@ -344,7 +346,4 @@ class ElementPool(Parts):
 
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
-        count = sum(len(flight.numbers) for flight in self.flights)
-        if count != self.shown:
-            self.shown = count
-            self.site.run.emit(ev.Placed(self.site.at, clock(), count, self.backend.name))
+        self.shown.show(sum(len(flight.numbers) for flight in self.flights))

@@ -43,6 +43,11 @@ class Workers:
     resources: Mapping[str, float] = field(default_factory=dict)
     adaptive: bool = False
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for a setup that is not a function."""
+        if self.setup is not None and not callable(self.setup):
+            raise TypeError(f"setup must be a function without parameters, got {type(self.setup).__name__}")
+
 
 def find_backend(on: object, names: Mapping[str, object] | None = None) -> WorkerBackend | None:
     """The worker backend that ``on`` means; None: this process.

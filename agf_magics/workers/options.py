@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..catalog.tools import are_resources
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from .backend import AHEAD, Cancel, WorkerBackend
 from .needs import Need, find_problems
@@ -48,6 +49,15 @@ class WithOptions:
         count: Callable[[Mapping[str, float]], int] | None = getattr(self.backend, "lanes_with", None)
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
+    @property
+    def starting(self) -> int:
+        return int(getattr(self.backend, "starting", 0))
+
+    def notify_started(self, call: Callable[[], None]) -> None:
+        notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
+        if notify is not None:
+            notify(call)
+
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
@@ -80,8 +90,7 @@ def with_options(
     backend: WorkerBackend, setup: Callable[[], object] | None, resources: Mapping[str, float], adaptive: bool
 ) -> WorkerBackend:
     """``backend`` with the options of `on.Workers`. Raises DefinitionError."""
-    wrong = [name for name, amount in resources.items() if not isinstance(amount, int | float) or not amount > 0]
-    if wrong:
+    if not are_resources(resources):
         message = f"resources must be a mapping of names to numbers above 0, got {resources!r}"
         raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
     return WithOptions(backend, setup, resources, adaptive)

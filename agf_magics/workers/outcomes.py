@@ -14,11 +14,13 @@ from ..host.remote import Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
-from .sending import STAY, name_of
+from .sending import STAY, name_of, other_python
 from .sizes import ChunkSize
 
 LOSSES = 3
 """How often a call is sent again after the loss of its worker."""
+
+LOST_HINT = "does it end its process? If memory is short: give each call less data, or start workers with more memory"
 
 
 class FanOut(Protocol):
@@ -95,6 +97,10 @@ class Flight:
     def where(self) -> str:
         """For the message about a call that is left running."""
         return f" on {self.line.backend.name}"
+
+    @property
+    def count(self) -> int:
+        return len(self.entries)
 
     def interrupt(self, call: Call, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``, its worker ends."""
@@ -265,6 +271,10 @@ def _backend_failed(flight: Flight, error: BaseException) -> StepError:
         return error
     if isinstance(error, ImportError) and error.name:
         return _unread(flight, error)
+    if python := other_python(error):
+        message = f"a worker of {flight.line.backend.name} cannot read {flight.name!r}: {python}"
+        hint = "start the workers with the Python of the kernel"
+        return StepError(Diagnostic("step.unsendable", message, hint=hint))
     message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"
     return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
 
@@ -273,7 +283,7 @@ def _worker_lost(flight: Flight, entry: Entry) -> StepError:
     times = {1: "once", 2: "twice"}.get(len(entry.workers), f"{len(entry.workers)} times")
     why = "; ".join(dict.fromkeys(entry.workers[-3:]))
     message = f"the worker of {flight.name!r} ended before the call did, {times}: {why}"
-    hint = "does it end its process, or need more memory than the worker has?"
+    hint = LOST_HINT
     if flight.line.terms.has_effect:
         hint = "the tool has an effect (reuse=False), so the call is not repeated: check whether it had its effect"
     return StepError(Diagnostic("step.worker-lost", message, hint=hint))

@@ -25,7 +25,7 @@ from ..catalog.arguments import Arguments
 from ..catalog.callables import names_around
 from ..text.diagnostics import StepError
 from ..text.source import Source
-from .chunk import TRACE
+from .chunk import TRACE, reduce_exception
 from .outcomes import RemoteTraceback
 from .sending import by_value
 
@@ -156,7 +156,7 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
             return _reduce_error(thing)
         if type(thing) is Source and id(thing) in numbers:
             return _source, (numbers[id(thing)],)
-        return NotImplemented
+        return reduce_exception(thing)
 
     class Plain(pickle.Pickler):
         def reducer_override(self, thing: Any) -> Any:

@@ -51,7 +51,10 @@ class Processes:
         self._threads = self._waiting = 0
         """The threads, and those that have no chunk, less the chunks that wait for one."""
         self._children: set[_Child] = set()
-        self._files: dict[str, str] = {}
+        self._files: dict[str, tuple[str, int]] = {}
+        """The files of large functions, by digest, and the last run that used each."""
+        self._runs = 0
+        """Runs that were started."""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -78,6 +81,18 @@ class Processes:
             threading.Thread(target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True).start()
         return job.cancel
 
+    def look(self) -> None:
+        """A run begins. Before its first chunk, each process is asked whether it is still fit; files of functions that
+        the last runs did not use are removed."""
+        with self._lock:
+            self._runs += 1
+            is_idle = self._waiting == self._threads
+            old = [one for one, (_, last) in self._files.items() if is_idle and last < self._runs - 1]
+            paths = [self._files.pop(one)[0] for one in old]
+        for path in paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
     def restart(self) -> None:
         """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
         for one in list(self._children):
@@ -101,11 +116,11 @@ class Processes:
             self._folder.cleanup()
 
     def _file(self, digest: str, program: bytes) -> str:
-        path = self._files.get(digest)
-        if path is None:
-            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
-            path = self._files[digest] = str(Path(self._folder.name, digest))
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
+        path = str(Path(self._folder.name, digest))
+        if digest not in self._files:
             Path(path).write_bytes(program)
+        self._files[digest] = path, self._runs
         return path
 
     # --- on the threads ---
@@ -147,11 +162,11 @@ class Processes:
         """Execute a chunk and report it. Returns the process for the next one, if it is running."""
         outcome: Any
         try:
-            if process is not None and process.process.poll() is not None:  # it was restarted while it had no work
+            if process is not None and not process.is_fit(self._runs):
                 self._end(process)
                 process = None
             if process is None:
-                process = _Child()
+                process = _Child(self._runs)
                 self._children.add(process)
             job.process = process
             if job.killed:
@@ -201,13 +216,28 @@ class _Job:
 class _Child:
     """A process."""
 
-    def __init__(self) -> None:
+    def __init__(self, runs: int) -> None:
+        """``runs``: how many were started."""
+        self._runs = runs
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", child.__file__],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         self._input, self._output = cast("BinaryIO", self.process.stdin), cast("BinaryIO", self.process.stdout)
         child.write_frame(self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
+
+    def is_fit(self, runs: int) -> bool:
+        """Whether it may execute the next chunk: it was not restarted while it had no work, and when the last run
+        started, none of its modules was edited and no call was left running."""
+        if self.process.poll() is not None:
+            return False
+        if runs == self._runs:
+            return True
+        self._runs = runs
+        try:
+            return self.execute(b"") is False
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return False
 
     def execute(self, frame: bytes) -> Any:
         """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the process ends."""
@@ -233,6 +263,8 @@ class _Child:
             code = self.process.wait()
         if code >= 0:
             return f"the process ended with status {code}"
+        if code == -getattr(signal, "SIGKILL", 0):
+            return "the process was ended by SIGKILL, as the system does when memory is short"
         with contextlib.suppress(ValueError):
             return f"the process was ended by {signal.Signals(-code).name}"
         return f"the process was ended by signal {-code}"

@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..host.limits import Grant, granted
-from ..host.remote import Terms
+from ..host.remote import Placement, Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic
 from . import chunk
 from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
+from .placed import Shown
 from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
@@ -39,7 +40,7 @@ class CallQueue:
 
     def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
         """``warn`` receives the warnings of the run."""
-        self.dispatcher = Dispatcher(backend)
+        self.dispatcher = Dispatcher(backend, warn)
         self.warn = warn
         self._lines: dict[object, Line] = {}
         self._sizes: dict[int, ChunkSize] = {}
@@ -69,13 +70,20 @@ class CallQueue:
         self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
 
     def pool(
-        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[int, str], None]
+        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[Placement], None]
     ) -> RemotePool[C]:
         return RemotePool(self, report, terms, halts, place)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        self.dispatcher.listeners[wake] = None
-        return lambda: self.dispatcher.listeners.pop(wake, None)
+        dispatcher = self.dispatcher
+        dispatcher.listeners[wake] = None
+        dispatcher.starvation.open(wake)
+
+        def forget() -> None:
+            dispatcher.listeners.pop(wake, None)
+            dispatcher.starvation.close(wake)
+
+        return forget
 
     def line(self, function: Callable[..., Any], terms: Terms, grant: Grant, stops: bool, bound: object = None) -> Line:
         """The queue of calls with the same function and terms."""
@@ -196,11 +204,11 @@ class RemotePool(Generic[C]):
 
     def __init__(
         self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool,
-        place: Callable[[int, str], None],
+        place: Callable[[Placement], None],
     ) -> None:  # fmt: skip
         self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
         self.in_flight = 0
-        self._place = place
+        self._shown = Shown(queue.dispatcher, place)
         self.grant = granted.get()
         self.halted = False
         self.held = list[Entry]()
@@ -219,7 +227,7 @@ class RemotePool(Generic[C]):
     def move(self, count: int) -> None:
         """So many more calls are with workers."""
         self.in_flight += count
-        self._place(self.in_flight, self.queue.backend.name)
+        self._shown.show(self.in_flight)
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         new, early = [Entry(call, self) for call in calls], [Entry(call, self) for call in first]
@@ -253,6 +261,7 @@ class RemotePool(Generic[C]):
 
     def close(self) -> None:
         self.take_back()
+        self._shown.close()
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
 

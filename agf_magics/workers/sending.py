@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import operator
 import pickle
+import re
 import sys
+import sysconfig
 import threading
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -91,7 +94,34 @@ class Loadable:
         """Pickle asks for something that can be called."""
 
     def __reduce__(self) -> Any:
-        return pickle.loads, (self.pickled,)
+        return _Loads(), (self.pickled,)
+
+
+class _Loads:
+    """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the compiled code of a
+    function can crash it. Pickle evaluates this before it gets to the code."""
+
+    def __call__(self) -> None:
+        """Pickle asks for something that can be called."""
+
+    def __reduce__(self) -> Any:
+        return operator.getitem, ({PYTHON: pickle.loads}, _Python())
+
+
+class _Python:
+    def __reduce__(self) -> Any:
+        return sysconfig.get_python_version, ()
+
+
+PYTHON = sysconfig.get_python_version()
+"""``3.12``."""
+
+
+def other_python(error: BaseException) -> str:
+    """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
+    found = error.args[0] if isinstance(error, KeyError) and error.args else None
+    is_python = isinstance(found, str) and re.fullmatch(r"[0-9]+\.[0-9]+", found) is not None
+    return f"Python {found} there, {PYTHON} here" if is_python else ""
 
 
 class _Applied:

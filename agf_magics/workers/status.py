@@ -34,6 +34,8 @@ class BackendStatus(NamedTuple):
     """The address of a page about it; empty: there is none."""
     restarts: bool = False
     """Whether its workers can be restarted."""
+    starting: int = 0
+    """How many workers are being started."""
 
 
 def memory_of(pid: int) -> int | None:

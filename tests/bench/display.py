@@ -20,6 +20,7 @@ from typing import Any
 from jupyter_client.manager import start_new_kernel
 
 from tests.bench.rounds import Row
+from tests.fans import fan_out
 
 ELEMENTS = 10_000
 
@@ -31,15 +32,7 @@ async def work(x: int) -> int:
     return x + 1
 xs = list(range(10_000))
 import agf_magics as agf
-agf.define('''
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-''')
+agf.define({text!r})
 %config AgfMagics.journal = None
 """
 
@@ -66,7 +59,7 @@ def rows(rounds: int = 25) -> list[Row]:
     # As under Jupyter Server, so that the view is the widget.
     manager, client = start_new_kernel(env={**os.environ, "JPY_SESSION_NAME": "bench.ipynb"})
     try:
-        _run(client, SETUP)
+        _run(client, SETUP.format(text=fan_out(collect="count(pipe)", name="fan")))
         _run(client, ROUNDS.format(rounds=rounds))
         taken: dict[str, list[float]] = json.loads(_run(client, "", "json.dumps(taken)")[1:-1])
     finally:

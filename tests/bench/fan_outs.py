@@ -23,21 +23,11 @@ import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.settings import current
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 LIMITS = (8, 16)
 TRIVIAL, WAITING = 10_000, 500
 """Elements."""
-
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: abort
-      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: count(pipe)}}}}
-"""
 
 
 def trivial(x: int) -> int:
@@ -97,7 +87,7 @@ def _rows(
     agf.tool(function, registry=registry)
     candidates, xs = {peer: run}, list(range(count))
     for limit in limits:
-        flow = agf.load(FAN.format(limit=limit, tool=function.__name__), registry=registry)
+        flow = agf.load(fan_out(function.__name__, limit=limit, collect="count(pipe)"), registry=registry)
         for name, where in (("off", None), ("on", journal)):
             candidates[f"agf: {function.__name__}, max_parallel {limit}, journal {name}"] = _ours(
                 flow, registry, xs, where

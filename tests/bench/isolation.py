@@ -14,18 +14,9 @@ from agf_magics.flow.frame import FlowInput
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 ITEMS = 300
-
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-"""
 
 
 async def work(x: int) -> int:
@@ -41,7 +32,7 @@ def rows() -> list[Row]:
     """Microseconds an element without and with a large store beside it, then the copy that is not made."""
     registry = agf.Registry()
     agf.tool(work, registry=registry)
-    linked, _ = link(agf.load(FAN, registry=registry), registry)
+    linked, _ = link(agf.load(fan_out(collect="count(pipe)"), registry=registry), registry)
     loop = asyncio.new_event_loop()
 
     def fan(size: int) -> Callable[[], Any]:

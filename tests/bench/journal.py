@@ -21,6 +21,7 @@ from agf_magics.journal.store import Store
 from agf_magics.settings import current
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 STEPS, ITEMS = 100, 1000
 RESULT = {"text": "x" * 236, "number": 12345}
@@ -35,7 +36,8 @@ def rows() -> tuple[list[Row], list[Row]]:
     before = current.settings
     with TemporaryDirectory() as folder:
         try:
-            return _pair(_linear(), STEPS, Path(folder)), _pair(_fan(), ITEMS, Path(folder))
+            fan = fan_out(limit=16, collect="count(pipe)")
+            return _pair(_linear(), STEPS, Path(folder)), _pair(fan, ITEMS, Path(folder))
         finally:
             Store.close_all()
             current.settings = before
@@ -87,16 +89,3 @@ def _committing(bare: sqlite3.Connection, count: int) -> Callable[[], Any]:
 
 def _linear() -> str:
     return "pipeline: linear\nsteps:\n" + "  - tool: {name: work, args: {x: !expr ctx.n}}\n" * STEPS
-
-
-def _fan() -> str:
-    return """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: 16
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-"""

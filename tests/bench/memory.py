@@ -9,19 +9,11 @@ from typing import Any
 
 import agf_magics as agf
 from tests.bench.languages import graph, plan_of_chained, policy, registry
+from tests.fans import fan_out
 
 ITEMS, RUNS = 100_000, 1_000
 
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: 16
-      on_error: abort
-      do: {tool: {name: inc, args: {n: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-"""
+FAN = fan_out("inc", argument="n", limit=16, collect="count(pipe)")
 
 
 def element() -> float:

@@ -14,6 +14,7 @@ from agf_magics.flow.frame import FlowInput
 from agf_magics.host.host import Host
 from agf_magics.progress.progress import Progress
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 STEPS, ITEMS = 200, 1000
 GATHER = "asyncio.gather + Semaphore, no engine"
@@ -39,17 +40,8 @@ def _linear(step: str) -> str:
     return "pipeline: linear\nsteps:\n" + f"  - {step}\n" * STEPS
 
 
-def _fan(tool: str, limit: int = 16) -> str:
-    return f"""
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: abort
-      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: count(pipe)}}}}
-"""
+def _fan(tool: str) -> str:
+    return fan_out(tool, limit=16, collect="count(pipe)")
 
 
 def _ours(text: str) -> Callable[[], Awaitable[Any]]:

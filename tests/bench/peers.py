@@ -18,6 +18,7 @@ from typing import Any
 import agf_magics as agf
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 STEPS, ITEMS, WIDTH = 100, 1000, 16
 Run = Callable[[], object]
@@ -56,16 +57,6 @@ def rows() -> tuple[list[Row], list[Row]]:
 # --- ours -------------------------------------------------------------------------------------------------------------
 
 CHAIN = "pipeline: chain\nsteps:\n  - transform: {value: ctx.n}\n"
-FAN = f"""
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {WIDTH}
-      on_error: abort
-      do: {{tool: {{name: NAME, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-"""
 
 
 def _our_chains() -> Iterator[tuple[str, Run]]:
@@ -80,7 +71,7 @@ def _our_chains() -> Iterator[tuple[str, Run]]:
 
 def _our_fans() -> Iterator[tuple[str, Run]]:
     for name, tool in (("ours: async tool", "asynchronous"), ("ours: plain tool", "plain")):
-        yield name, _ours(FAN.replace("NAME", tool), {"xs": list(range(ITEMS))})
+        yield name, _ours(fan_out(tool, limit=WIDTH), {"xs": list(range(ITEMS))})
 
 
 def _ours(text: str, given: Mapping[str, Any]) -> Run:

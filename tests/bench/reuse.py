@@ -16,20 +16,11 @@ import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.settings import current
 from tests.bench.rounds import Row
+from tests.fans import fan_out
 
 CALLS, ROUNDS = 20_000, 5
 
-TEXT = """
-pipeline: many
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: 16
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-  - tool: {name: last, args: {x: !expr pipe}}
-"""
+TEXT = fan_out(limit=16, collect="count(pipe)") + "  - tool: {name: last, args: {x: !expr pipe}}\n"
 
 
 def rows(calls: int = CALLS, rounds: int = ROUNDS) -> list[Row]:

@@ -29,18 +29,11 @@ from agf_magics.settings import current
 from agf_magics.workers.on import find_backend
 from agf_magics.workers.processes import Processes
 from tests.bench.rounds import Row, paired
+from tests.fans import fan_out
 
 WORKERS = 2
 
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      on_error: abort
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: count(pipe)}}
-"""
+FAN = fan_out(collect="count(pipe)")
 
 
 def spin(loops: int) -> int:

@@ -272,6 +272,18 @@ def test_without_a_journal_the_buttons_are_gone_and_a_lost_journal_is_named(open
     page.picture("journal-gone", 1)
 
 
+def test_a_removed_step_and_a_kernel_that_was_shut_down_are_named(opened: Open) -> None:
+    page = opened(SETUP, FLOW, FLOW.split("- for_each")[0].replace(" --run --set topic=pears", ""))
+    page.run_all()
+    page.explorer(1).locator(".row .badge", has_text="removed").first.wait_for()
+    page.open_step(1, "report")
+    page.says(1, "removed: the definition no longer has it")
+    page.command("notebook:shutdown-kernel")
+    page.wait(f"!{PANEL}.sessionContext.session?.kernel")
+    page.explorer(1).locator("button", has_text="Run from here").click()
+    page.says(1, "the kernel was shut down: start it, then run the cell again")
+
+
 def test_notices_can_be_switched_off(opened: Open) -> None:
     page = opened(SETUP, HOLD, BACKGROUND, "%config AgfMagics.notices = False", run_held("off"), release("off"))
     for cell in range(5):

@@ -88,7 +88,7 @@ FLOWS = {
     "each": """steps:
   - for_each:
       over: ctx.xs
-      max_parallel: 2
+      max_parallel: LIMIT
       on_error: ERRORS
       do: {tool: {name: work, args: {x: !expr item}}}
       collect: {transform: {value: pipe}}""",
@@ -150,7 +150,9 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
     language = flow if flow in ("plan", "graph") else "pipeline"
-    text = FLOWS[flow].replace("ERRORS", errors)
+    # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
+    limit = "2" if errors == "continue" else "1"
+    text = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", limit)
     if language == "pipeline":
         text = f"pipeline: p\n{text}"
     assert outcome(tool, text, language) == outcome(tool, text, language, timeout=1_000.0)

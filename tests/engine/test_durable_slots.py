@@ -23,20 +23,10 @@ from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
 from agf_magics.settings import current
+from tests.fans import fan_out
 
 ELEMENTS = 80
 LIMITS = (1, 2, 3, 8, 16)
-
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: {on_error}
-      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: count(pipe)}}}}
-"""
 
 
 class Look:
@@ -128,7 +118,7 @@ def tools(look: Look) -> agf.Registry:
 
 def run(look: Look, tool: str, limit: int, on_error: str = "abort", elements: int = ELEMENTS) -> agf.Run:
     registry = tools(look)
-    flow = agf.load(FAN.format(tool=tool, limit=limit, on_error=on_error), registry=registry)
+    flow = agf.load(fan_out(tool, limit=limit, on_error=on_error, collect="count(pipe)"), registry=registry)
     return agf.run(flow, {"xs": list(range(elements))}, registry=registry)
 
 

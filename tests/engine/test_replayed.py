@@ -16,18 +16,13 @@ from agf_magics.engine import replayed
 from agf_magics.journal.store import Store
 from agf_magics.progress import events as ev
 from agf_magics.settings import Settings, current
+from tests.fans import fan_out
 
-FAN = """
-pipeline: main
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: {on_error}
-      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-  - tool: {{name: last, args: {{}}}}
-"""
+
+def fan_and_last(tool: str, limit: int, on_error: str = "abort") -> str:
+    """A fan-out, and a step that comes after it."""
+    return fan_out(tool, limit=limit, on_error=on_error) + "  - tool: {name: last, args: {}}\n"
+
 
 MIXED = ["a", "b", "pair", "fails", "a", "a", "pair", "large", "c", 7, "fails", "none", "a"]
 """Elements with equal calls, a result that is a pickle, one that is too large to store, failures, and a wrong type."""
@@ -157,7 +152,7 @@ def test_a_replayed_element_is_like_one_of_the_pool(
     for name in ("replayed", "pool"):
         if name == "pool":
             monkeypatch.setattr(replayed, "replayed_tool", lambda site, inside: None)
-        fan = FAN.format(limit=1, on_error=on_error, tool=tool)
+        fan = fan_and_last(tool, 1, on_error)
         seen.append(
             twice(
                 tmp_path,
@@ -191,7 +186,7 @@ def test_the_pool_gets_only_elements_without_a_record(
     monkeypatch.setattr(replayed, "TURN", 1e9)
     xs = [str(i) for i in range(500)]
     again = [*xs[:300], "new", *xs[300:]]
-    seen = twice(tmp_path, way, FAN.format(limit=8, on_error="abort", tool=tool), xs, again, listens=False)
+    seen = twice(tmp_path, way, fan_and_last(tool, 8), xs, again, listens=False)
     assert seen.status == "ok"
     assert left == ([] if way == "resume" else [300])
     assert seen.calls == ([] if way == "resume" else ["new"])
@@ -203,7 +198,7 @@ def test_a_long_replay_lets_the_loop_run_and_can_be_cancelled(tmp_path: Path) ->
     current.settings = Settings(journal=str(tmp_path / "runs.sqlite"))
     world = World(tmp_path)
     registry = tools_of(world)
-    flow = agf.load(FAN.format(limit=4, on_error="abort", tool="direct"), registry=registry)
+    flow = agf.load(fan_and_last("direct", 4), registry=registry)
     given = {"xs": [str(i) for i in range(20_000)]}
     agf.run(flow, given, registry=registry, raises=False)
     replays: list[ev.StepPath] = []

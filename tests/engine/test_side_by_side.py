@@ -18,23 +18,13 @@ from agf_magics.flow import values
 from agf_magics.host.limits import LimitReached
 from agf_magics.progress import events as ev
 from tests.engine.virtual_time import run_virtual
-
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: {on_error}
-      do: {{tool: {{name: work, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-"""
+from tests.fans import fan_out
 
 
 def fan(
     registry: agf.Registry, xs: list[Any], on_event: Any = None, limit: int = 4, on_error: str = "abort"
 ) -> agf.Run:
-    flow = agf.load(FAN.format(limit=limit, on_error=on_error), registry=registry)
+    flow = agf.load(fan_out(limit=limit, on_error=on_error), registry=registry)
     run: agf.Run = run_virtual(agf.arun(flow, {"xs": xs}, registry=registry, on_event=on_event, raises=False))
     return run
 
@@ -147,7 +137,7 @@ def test_siblings_cannot_see_what_another_did_to_its_arguments() -> None:
         x.append(99)
         return len(x)
 
-    text = FAN.format(limit=2, on_error="abort").replace("item", "ctx.shared")
+    text = fan_out(limit=2).replace("item", "ctx.shared")
     flow = agf.load(text, registry=registry)
     run = run_virtual(agf.arun(flow, {"xs": [1, 2, 3], "shared": [1]}, registry=registry))
     assert run.output == [2, 2, 2]
@@ -163,9 +153,7 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
 
     xs = list(range(20_000))
     fan(registry, xs[:100])
-    flow = agf.load(
-        FAN.format(limit=8, on_error="abort").replace("value: pipe", "value: count(pipe)"), registry=registry
-    )
+    flow = agf.load(fan_out(limit=8, collect="count(pipe)"), registry=registry)
 
     async def measured() -> tuple[agf.Run, int]:
         gc.collect()
@@ -219,7 +207,7 @@ def test_cancelling_a_run_keeps_what_was_done() -> None:
 
     async def cancelled() -> None:
 
-        flow = agf.load(FAN.format(limit=2, on_error="abort"), registry=registry)
+        flow = agf.load(fan_out(limit=2), registry=registry)
         task = asyncio.create_task(agf.arun(flow, {"xs": [0, 1, 2, 3]}, registry=registry))
         await asyncio.sleep(1)
         task.cancel()
@@ -365,7 +353,7 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
         gate.wait()
 
     try:
-        flow = agf.load(FAN.format(limit=4, on_error="abort"), registry=registry)
+        flow = agf.load(fan_out(limit=4), registry=registry)
         limits = agf.Limits(timeout=0.01)
         run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
     finally:

@@ -389,6 +389,36 @@ def test_a_failed_run_runs_the_failed_step_and_those_after_it_again() -> None:
     assert marked[1]["why"] == "it failed"
 
 
+def test_a_call_that_failed_and_was_dropped_fails_again_so_the_steps_after_it_depend_on_it() -> None:
+    def even(n: int) -> int:
+        if n % 2:
+            raise ValueError("odd")
+        return n
+
+    registry = tools(first=even, second=lambda n: sum(n))
+    text = """\
+pipeline: evens
+steps:
+- for_each:
+    over: ctx.items
+    on_error: continue
+    do: {tool: {name: first, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: kept
+- tool: {name: second, args: {n: !expr kept}}
+"""
+    agf.define(text, registry=registry)
+    run = agf.run("evens", {"items": [1, 2, 3, 4]}, registry=registry)
+    marked = agf.stale(run, registry=registry)
+    found = {row["step"]: (row["state"], row["calls"], row["why"]) for row in marked if row["state"]}
+    assert found == {
+        "steps[0].do": ("again", 2, "it failed"),
+        "steps[1]": ("depends", 0, "it depends on a step that runs again"),
+    }
+    other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # an element that the run lacks
+    assert state_of(other)["steps[1]"] == "again"
+
+
 def test_the_reason_of_each_step_is_named() -> None:
     import threading
 

@@ -22,22 +22,12 @@ from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.host.threads import Call
 from agf_magics.journal.recorder import Journal
 from tests.engine import kept
+from tests.fans import fan_out
 
 LONGEST = 60.0
 """Seconds after which what is waited for will not come."""
 
 ELEMENTS = 200
-
-FAN = """
-pipeline: fan
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: 4
-      on_error: {on_error}
-      do: {{tool: {{name: work, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +54,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 def run(function: Any, on_error: str = "abort", count: int = ELEMENTS) -> agf.Run:
     registry = agf.Registry()
     agf.tool(function, name="work", registry=registry)
-    flow = agf.load(FAN.format(on_error=on_error), registry=registry)
+    flow = agf.load(fan_out(limit=4, on_error=on_error), registry=registry)
     return agf.run(flow, {"xs": list(range(count))}, registry=registry, raises=False)
 
 
@@ -231,14 +221,14 @@ def work(x):
     return x
 agf.tool(work, registry=registry)
 agf.define(sys.argv[3], registry=registry)
-agf.run("fan", {"xs": list(range(100))}, registry=registry)
+agf.run("main", {"xs": list(range(100))}, registry=registry)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
 @pytest.mark.parametrize("at", [0, 3, 17, 60, 99])
 def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
-    path, text = tmp_path / "runs.sqlite", FAN.format(on_error="abort")
+    path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at), text], check=False, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     calls = [int(one) for one in Path(f"{path}.calls").read_text().split()]

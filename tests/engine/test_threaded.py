@@ -36,17 +36,7 @@ from agf_magics.lifecycle.options import RunOptions
 from agf_magics.progress import events as ev
 from tests.engine import kept
 from tests.engine.jobs import no_call_is_away
-
-FAN = """
-pipeline: main
-steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: {limit}
-      on_error: {on_error}
-      do: {{tool: {{name: {tool}, args: {{x: !expr item}}}}}}
-      collect: {{transform: {{value: pipe}}}}
-"""
+from tests.fans import fan_out
 
 ELEMENTS = ["ok", "list", "tuple", "fail", "once", "awaits", "awaits and fails", "stops", "deep", 7]
 """What an element does; 7 has the wrong type."""
@@ -203,7 +193,7 @@ def test_both_ways_give_the_same_events_records_and_results(
 ) -> None:
     if on_error != "continue" and not WHOLE.issuperset(xs):
         limit = 1  # how far the others come before the failure is a matter of time
-    text = FAN.format(limit=limit, on_error=on_error, tool=tool)
+    text = fan_out(tool, limit=limit, on_error=on_error)
     threaded, steps = (observed(one, text, numbered(xs), None, reuse) for one in (True, False))
     if limit == 1:
         assert threaded == steps
@@ -224,7 +214,7 @@ def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on
     """Then calls are built ahead."""
     if on_error != "continue" and not WHOLE.issuperset(xs):
         limit = 1
-    text = FAN.format(limit=limit, on_error=on_error, tool=tool)
+    text = fan_out(tool, limit=limit, on_error=on_error)
     threaded, steps = (unjournaled(one, text, numbered(xs)) for one in (True, False))
     if limit == 1:
         assert threaded == steps
@@ -240,7 +230,7 @@ def test_an_element_is_tried_again_before_calls_that_were_built_ahead(
     monkeypatch.setattr(threaded_module, "TURN", -1.0)
     monkeypatch.setattr(ThreadPool, "is_quick", True)
     xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])
-    text, way = FAN.format(limit=1, on_error="retry(1)", tool="work"), observed if journaled else unjournaled
+    text, way = fan_out(limit=1, on_error="retry(1)"), observed if journaled else unjournaled
     threaded, steps = (way(one, text, xs) for one in (True, False))
     assert threaded == steps
 
@@ -255,7 +245,7 @@ def test_an_element_is_tried_again_before_calls_that_were_built_ahead(
 def test_a_run_cut_at_any_record_resumes_as_with_steps(
     xs: list[Any], data: st.DataObject, limit: int, tool: str
 ) -> None:
-    text = FAN.format(limit=limit, on_error="continue", tool=tool)
+    text = fan_out(tool, limit=limit, on_error="continue")
     after = data.draw(st.integers(0, len(xs)))
     threaded, steps = (observed(one, text, numbered(xs), after) for one in (True, False))
     assert (threaded.status, threaded.output) == (steps.status, steps.output)
@@ -270,7 +260,7 @@ def test_a_run_cut_at_any_record_resumes_as_with_steps(
 def fan(
     registry: agf.Registry, count: int, limit: int, on_error: str = "abort", on_event: Any = None, **more: Any
 ) -> agf.Run:
-    text = FAN.format(limit=limit, on_error=on_error, tool="work")
+    text = fan_out(limit=limit, on_error=on_error)
     flow = agf.load(text, registry=registry)
     return asyncio.run(
         agf.arun(flow, {"xs": list(range(count))}, registry=registry, raises=False, on_event=on_event, **more)
@@ -347,7 +337,7 @@ def test_arguments_that_cannot_be_built_fail_in_their_turn() -> None:
         calls.append(x)
         return x
 
-    flow = agf.load(FAN.format(limit=2, on_error="abort", tool="work"), registry=registry)
+    flow = agf.load(fan_out(limit=2), registry=registry)
     xs: list[Any] = [*range(300), "text", *range(300)]
     run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False))
     assert run.error is not None
@@ -368,7 +358,7 @@ def test_a_cancelled_run_waits_for_its_calls_as_long_as_the_grace(ends: bool, mo
         return x
 
     async def cancelled() -> None:
-        flow = agf.load(FAN.format(limit=3, on_error="continue", tool="work"), registry=registry)
+        flow = agf.load(fan_out(limit=3, on_error="continue"), registry=registry)
         run = agf.arun(flow, {"xs": list(range(10))}, registry=registry, on_event=seen.append)
         task = asyncio.create_task(run)
         for _ in range(3):
@@ -422,7 +412,7 @@ def test_calls_and_the_threads_that_they_start_have_the_rights_of_the_step(threa
     def limited(prompt: str) -> int:
         return len(agf.run("inner", {"xs": [1, 2, 3]}, registry=registry).output)
 
-    agf.define(FAN.format(limit=2, on_error="abort", tool="work").replace("main", "inner"), registry=registry)
+    agf.define(fan_out(limit=2, name="inner"), registry=registry)
     text = "pipeline: p\nsteps:\n  - agent: {prompt: 'x', identity: limited}\n"
     with way(threaded):
         assert agf.run(agf.load(text, registry=registry), registry=registry).output == 3
@@ -441,7 +431,7 @@ def test_each_call_enters_the_context_of_the_caller() -> None:
         route.set(f"elsewhere {x}")
         return x
 
-    flow = agf.load(FAN.format(limit=4, on_error="abort", tool="work"), registry=registry)
+    flow = agf.load(fan_out(limit=4), registry=registry)
     options = RunOptions(registry=registry, enter=lambda: route.set("cell") and None)
     start_run(flow, {"xs": list(range(40))}, options).wait()
     assert found == ["cell"] * 40

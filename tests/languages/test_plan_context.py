@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
@@ -704,6 +705,41 @@ def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(reg
     done, before = run_virtual(main())
     assert (done.status, before, ended) == ("ok", [], ["slow 1"])
     assert [found.code for found in done.warnings if found.code.startswith("run.fired")] == ["run.fired-failed"]
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_the_steps_of_a_flow_that_is_fired_are_not_part_of_the_run(listens: bool, registry: agf.Registry) -> None:
+    ended, events = asyncio.Event(), list[Any]()
+
+    async def wait(v: int) -> int:
+        await ended.wait()
+        return v
+
+    agf.tool(wait, registry=registry)
+    agf.tool(lambda: ended.set(), name="end", where="loop", registry=registry)
+    text = """
+    pipeline: inner
+    steps:
+    - for_each:
+        over: ctx.words
+        on_error: continue
+        do: {tool: {name: boom}}
+        collect: {transform: {value: pipe}}
+        output: values
+    - tool: {name: end}
+    """
+    agf.define(textwrap.dedent(text), registry=registry)
+    outer = plan("_tool: inner, words: [1, 2]", "_tool: wait, v: 1, _outputPath: †state.a")
+
+    async def main() -> agf.Run:
+        return await agf.arun(outer, registry=registry, on_event=events.append if listens else None)
+
+    done = run_virtual(main())
+    inner = [row for key, row in done.progress.rows.items() if len(key) > 1]
+    assert inner
+    assert not [row for row in inner if row.started or row.finished]
+    assert (done.status, done.steps["calls[0]"].state, done.progress.failed) == ("ok", "ok", 0)
+    assert not [event for event in events if len(getattr(event, "at", ())) > 1]
 
 
 PLACES = st.sampled_from(["†state.a", "†state.b", "†state.b.c", "†state", "†data.d"])

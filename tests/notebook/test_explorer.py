@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -221,6 +222,23 @@ def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     assert page.get("step", step="steps[0]")["counted"] == "2 ok, 1 failed of 3"
 
 
+def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journaled: Kernel) -> None:
+    journaled.good("@tool\ndef mute(word: str) -> str: return word")
+    journaled.good("%%pipeline --run\npipeline: before\nsteps: [{tool: {name: mute, args: {word: one}}}]")
+    cell = journaled.good("import agf_magics\nagf_magics.runs(agf_magics.runs()[0].run_id)")
+    page = Page(journaled, cell)
+    first = cell.outputs[0]["text/html"]
+    assert page.ask("rerun", step="steps[0]")["ok"]
+    found = list(journaled.strays)  # the run may have ended before the reply
+    while not (pages := [one for one in found if one["msg_type"] == "update_display_data"]):
+        found.append(journaled.next())
+    html = pages[-1]["content"]["data"]["text/html"]
+    assert page.mark in html
+    shown = [re.findall(r"before-\d+-\w+", text)[0] for text in (html, first)]
+    assert shown[0] != shown[1]
+    journaled.drain()
+
+
 SESSIONS = """\
 from pydantic_ai.messages import ModelResponse, TextPart
 from pydantic_ai.models.function import FunctionModel
@@ -311,6 +329,10 @@ def test_a_journal_that_is_gone_is_named(journaled: Kernel) -> None:
     assert not reply["ok"]
     assert "the journal cannot be used" in reply["why"]
     assert page.get("picture")["boxes"] == ["steps[0]", "steps[0].do", "steps[0].collect"]
+    once = page.get("step", step="steps[0].collect")
+    assert "the journal cannot be used" in once["note"]
+    assert once["output"]["title"] == "2 items"
+    assert once["definition"]["first"] == 8
 
 
 def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:

@@ -14,16 +14,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.findings import error_html, error_text, warnings_html
 from agf_magics.pictures.listing import list_flows, list_tools
-from agf_magics.pictures.page import (
-    error_html,
-    error_text,
-    progress_html,
-    progress_text,
-    steps_html,
-    steps_text,
-    warnings_html,
-)
+from agf_magics.pictures.page import progress_html, progress_text, steps_html, steps_text
 from agf_magics.pictures.run_page import run_html, run_text
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress

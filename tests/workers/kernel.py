@@ -1,8 +1,9 @@
 """A kernel whose run is on processes, for tests that kill it and its workers.
 
-``python -m tests.workers.kernel FOLDER SHAPE DIES AFTER``: run the shape, or resume the run that an earlier kernel in
-this folder has left. Every ``DIES``-th call ends its process the first time that it is made (0: none); the kernel ends
-itself when ``AFTER`` steps have ended (0: never). Both do so by SIGKILL.
+``python -m tests.workers.kernel FOLDER SHAPE WAY DIES AFTER``: run the shape, or resume the run that an earlier kernel
+in this folder has left. ``WAY``: ``elements`` travel whole where they can, or ``calls`` travel one by one. Every
+``DIES``-th call ends its process the first time that it is made (0: none); the kernel ends itself when ``AFTER`` steps
+have ended (0: never). Both do so by SIGKILL. The file ``chunks`` in the folder has a line for each chunk that was sent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.progress.events import Event
 from agf_magics.settings import current
+from agf_magics.workers.backend import Cancel
 from agf_magics.workers.processes import Processes
 
 COUNT = 60
@@ -105,9 +108,23 @@ SHAPES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def main(folder: Path, shape: str, dies: int, after: int) -> None:
+WAYS = ("calls", "elements")
+
+
+class Logged(Processes):
+    """Writes the name of what each chunk runs to a file."""
+
+    log: Path
+
+    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(f"{run.__name__}\n")
+        return super().submit(run, order, done)
+
+
+def main(folder: Path, shape: str, way: str, dies: int, after: int) -> None:
     current.settings = replace(current.settings, journal=str(folder / "runs.sqlite"))
-    register(shape, str(folder / "died"), dies)
+    register(shape, way, str(folder / "died"), dies)
     ended = 0
 
     def listen(event: Event) -> None:
@@ -116,7 +133,8 @@ def main(folder: Path, shape: str, dies: int, after: int) -> None:
         if after and ended == after:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    workers, known = Processes(2), agf.runs()
+    workers, known = Logged(2), agf.runs()
+    workers.log = folder / "chunks"
     if known:
         run = agf.resume(known[0].run_id, on=workers, on_event=listen, raises=False)
     else:
@@ -125,7 +143,7 @@ def main(folder: Path, shape: str, dies: int, after: int) -> None:
     (folder / "end.json").write_text(json.dumps([run.status, run.output, error]), encoding="utf-8")
 
 
-def register(shape: str, died: str, dies: int) -> None:
+def register(shape: str, way: str, died: str, dies: int) -> None:
     """Define a shape and its tool. ``died``: a folder with a file for each call that has ended its process."""
 
     def work(x: int) -> Any:
@@ -135,10 +153,10 @@ def register(shape: str, died: str, dies: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
         return x * 2
 
-    agf.tool(work, name="work")
+    agf.tool(work, name="work", where="worker" if way == "calls" else None)  # an element with a place stays
     for language, text in SHAPES[shape]:
         agf.define(text, language)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))

@@ -133,3 +133,25 @@ def test_a_chunk_that_cannot_be_read_says_why() -> None:
     marks, values, *_ = run_bare(lambda x: x, [{"x": Scales()}])
     assert marks == "x"
     assert isinstance(values[0], ModuleNotFoundError)
+
+
+SMALL_MEMORY = """
+import pickle, sys
+frames = pickle.load(sys.stdin.buffer)
+outcomes = [pickle.loads(frame) for frame in frames]
+held = sys.modules["_agf_chunk"]
+sys.__stdout__.buffer.write(pickle.dumps([len(held.functions), len(held.weights), [one[0] for one in outcomes]]))
+"""
+
+
+def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
+    def reads(table: bytes) -> Any:
+        return lambda x: len(table)
+
+    frames = []
+    for number in (1, 2, 3, 1):
+        program = Program(reads(bytes([number]) * 100_000_000))
+        frames.append(applied(chunk.run, (program.pickled, program.digest, program.pack([{"x": 1}]), 1, {})))
+    done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert pickle.loads(done.stdout) == [2, 2, ["v"] * 4]

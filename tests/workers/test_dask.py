@@ -17,8 +17,12 @@ import pytest
 import agf_magics as agf
 from agf_magics.host.limits import Limits
 from agf_magics.journal.queries import records
+from agf_magics.notebook.workers import list_workers
+from agf_magics.pictures.counters import on_workers
+from agf_magics.progress import events as ev
 from agf_magics.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
+from agf_magics.workers.dask.start import start_cluster
 from agf_magics.workers.on import Workers, find_backend, started
 from tests.workers import fans
 from tests.workers.fans import FAN
@@ -195,6 +199,39 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     assert run_fan(lambda x: x, [5], "dask:1").output == [5]
 
 
+@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
+def test_the_live_row_says_that_workers_start_until_they_are_there(where: Any, tmp_path: Path) -> None:
+    def work(x: int, go: str) -> int:
+        import pathlib
+        import time
+
+        while not pathlib.Path(go).exists():
+            time.sleep(0.05)
+        return x
+
+    backend = start_cluster(1)
+    registry, shown, go, started_run = agf.Registry(), list[str](), tmp_path / "go", threading.Event()
+    agf.tool(work, registry=registry, where=where)
+
+    def listen(event: Any) -> None:
+        if isinstance(event, ev.Placed):
+            assert started_run.wait(60)
+            shown.append(on_workers(handle.progress.rows["steps[0]",]))
+
+    text = FAN.format(on_error="abort").replace("x: !expr item", "x: !expr item, go: !expr ctx.go")
+    try:
+        assert "starting 1 worker" in list_workers([backend.describe()])["text/plain"]
+        handle = agf.start(text, {"xs": [1, 2], "go": str(go)}, registry=registry, on=backend, on_event=listen)
+        started_run.set()
+        wait_until(lambda: any(each.startswith("running") for each in shown))  # no call has ended yet
+        go.touch()
+        assert handle.result().output == [1, 2]
+    finally:
+        backend.close()
+    assert shown[0] == "starting 1 worker"
+    assert next(each for each in shown if each != shown[0]) == "running 2 on dask, 1 worker"
+
+
 def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
     table = list(range(400_000))
 
@@ -202,6 +239,33 @@ def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
         return table[x]
 
     assert run_fan(work, list(range(200)), client).output == list(range(200))
+
+
+def test_no_result_is_lost_with_the_workers_that_had_a_large_function(client: Any, tmp_path: Path) -> None:
+    table, folder = os.urandom(1_500_000), str(tmp_path)
+
+    def work(x: int) -> int:
+        if x % 20 == 5:
+            try:
+                os.close(os.open(f"{folder}/{x}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return table[x]
+
+    run = run_fan(work, list(range(100)), client)
+    assert (codes(run), run.output) == ([], list(table[:100]))
+    assert len(os.listdir(folder)) == 5
+
+
+def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
+    def reads(table: bytes) -> Callable[[int], int]:
+        return lambda x: table[x]
+
+    for number in range(4):
+        assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], client).output == [number] * 2
+    wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
 
 
 def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:

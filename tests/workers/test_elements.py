@@ -27,7 +27,7 @@ from agf_magics.lifecycle.secret_flow import reachable_flows
 from agf_magics.pictures.counters import on_workers
 from agf_magics.progress import events as ev
 from agf_magics.progress.progress import Progress
-from agf_magics.workers import element_chunk, elements, eligible, pickles
+from agf_magics.workers import element_chunk, element_flights, elements, eligible, pickles
 from agf_magics.workers.answers import Shift
 from agf_magics.workers.backend import Lost
 from agf_magics.workers.sizes import ChunkSize
@@ -423,6 +423,19 @@ def test_a_result_that_cannot_be_sent_fails_its_element(fan: Fan) -> None:
     assert isinstance(failure.error, agf.StepError)
     assert failure.error.code == "step.unsent-result"
     assert run.steps["steps[0].do"].running == 0
+
+
+def test_a_result_that_is_too_large_fails_its_element(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(element_flights, "RESULT", 10_000)
+    backend = InProcess()
+    run = fan.run(list(range(4)), backend, lambda x: "y" * (20_000 if x == 0 else 20))
+    assert run.output == ["y" * 20] * 3
+    (failure,) = run.progress.failures
+    assert isinstance(failure.error, agf.StepError)
+    assert failure.error.code == "step.unsent-result"
+    assert "bytes, and at most 10,000 are sent" in str(failure.error)
+    assert [0] in backend.numbers
+    assert max(map(len, backend.answers)) < 10_000
 
 
 def runs_a_loop(x: int) -> int:

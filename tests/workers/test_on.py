@@ -181,10 +181,17 @@ def test_resources_need_workers_that_have_them(registry: agf.Registry) -> None:
     assert agf.run("main", {"xs": [1]}, registry=registry, on="here").output == [1]
 
 
-@pytest.mark.parametrize("resources", [{"gpu": 0}, {"gpu": "1"}, {1: 1}, {"gpu": True}])
-def test_resources_are_names_and_numbers(resources: Any) -> None:
+@pytest.mark.parametrize("resources", [{"gpu": 0}, {"gpu": "1"}, {1: 1}, {"gpu": True}, 5, "gpu", ["gpu"]])
+def test_resources_are_names_and_numbers(resources: Any, registry: agf.Registry) -> None:
     with pytest.raises(TypeError, match="resources must be a mapping of names to numbers above 0"):
         agf.tool(lambda x: x, name="f", resources=resources, registry=agf.Registry())
+    with pytest.raises(DefinitionError, match="resources must be a mapping of names to numbers above 0"):
+        agf.run("main", {"xs": [1]}, registry=registry, on=agf.Workers("processes:1", resources=resources))
+
+
+def test_a_setup_that_is_not_a_function_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="setup must be a function without parameters, got int"):
+        agf.Workers("processes:1", setup=3)  # type: ignore[arg-type]
 
 
 def test_setup_runs_once_in_each_process_and_its_failure_is_that_of_the_calls(registry: agf.Registry) -> None:

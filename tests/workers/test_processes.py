@@ -6,6 +6,7 @@ A worker holds the writing end of a named pipe: whoever reads the pipe sees its 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -180,6 +181,58 @@ def test_a_function_over_a_large_table_travels_once(processes: Processes) -> Non
     assert run_fan(pick, list(range(50)), processes).output == list(table[:50])
 
 
+def test_files_of_large_functions_are_removed_when_runs_no_longer_use_them(processes: Processes) -> None:
+    def reads(table: bytes) -> Any:
+        return lambda x: table[x]
+
+    for number in range(5):
+        processes.look()
+        assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], processes).output == [number] * 2
+    assert processes._folder is not None
+    assert 1 <= len(os.listdir(processes._folder.name)) <= 3
+
+
+EDITED = """
+import os, sys
+import agf_magics as agf
+from tests.workers.fans import run_fan
+
+def work(x):
+    import parts.colours
+    return parts.colours.name(x), os.getpid()
+
+def write(text, when):
+    with open("parts/colours.py", "w") as file:
+        file.write(text)
+    os.utime("parts/colours.py", (when, when))
+
+def run():
+    found = run_fan(work, [0] * 8, "processes:1").output
+    assert len({tuple(one) for one in found}) == 1
+    return found[0]
+
+os.mkdir("parts")
+write("def name(x): return 'red'", 1)
+first = run()
+assert run() == first, "the same process"
+write("def name(x): return 'sea'", 2)
+second = run()
+write("from .shades import name", 3)
+with open("parts/shades.py", "w") as file:
+    file.write("def name(x): return 'sky'")
+third = run()
+print(first[0], second[0], third[0], len({first[1], second[1], third[1]}), *run() == third and ["same"])
+"""
+
+
+def test_a_run_after_an_edit_of_a_module_uses_what_was_edited(tmp_path: Path) -> None:
+    """The call imports the module itself, so that it cannot travel with the function."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), str(tmp_path)])}
+    command = [sys.executable, "-c", EDITED]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.stderr, done.stdout) == ("", "red sea sky 3 same\n")
+
+
 def test_a_process_that_a_call_forks_does_not_answer(processes: Processes, tmp_path: Path) -> None:
     def forks(x: int) -> int:
         child = os.fork()
@@ -202,7 +255,28 @@ def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Pr
     assert run.output == [x for x in range(30) if x != 3]
     (failure,) = run.progress.failures
     assert failure.error.diagnostic.code == "step.timeout"
-    assert "took longer than 0.3 s (left running: slow" in failure.error.diagnostic.message
+    message = failure.error.diagnostic.message
+    assert re.search(r"took longer than 0\.3 s \(left running: slow on process \d+ on \S+\)", message), message
+
+
+@pytest.mark.parametrize("has_effect", [False, True], ids=["elements", "calls"])
+def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_starts(
+    has_effect: bool, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    workers, registry = Processes(1), agf.Registry()
+    agf.tool(hold, name="work", timeout=0.5, registry=registry, reuse=not has_effect)
+    run = agf.start(FAN.format(on_error="continue"), {"xs": [str(pipe)]}, registry=registry, on=workers)
+    with pipe.open() as file:
+        assert file.readline() == "begun\n"
+        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]
+        (before,) = workers.pids
+        workers.look()
+        assert run_fan(double, [1], workers).output == [2]
+        assert file.read() == "", "the process has ended"
+    assert before not in workers.pids
+    workers.close()
 
 
 def test_what_calls_print_is_written_here_and_reported_for_each(

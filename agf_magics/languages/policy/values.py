@@ -213,7 +213,7 @@ def end(interface: Interface) -> Callable[[Frame], FlowResult]:
 
 def outputs(frame: Frame) -> dict[str, Value]:
     """The outputs by alias."""
-    ours = (PARENT, FIRST, PARALLEL, OUTPUT, ELEMENT)  # the state of a model's session is no agent either
+    ours = (PARENT, FIRST, PARALLEL, OUTPUT, ELEMENT)  # these, and the state of a model's session, are not agents
     ran = {name: one for name, one in frame.items() if name not in ours and type(one) is dict and "output" in one}
     found = {PARENT if name == _HIDDEN else name: one["output"] for name, one in ran.items()}
     return {**found, **frame.get(PARALLEL, {})}

@@ -123,7 +123,7 @@ class Extras {
   // What the panel of a step says about it, and its button.
   panelParts(step, i) {
     const mark = this.mark(i), parts = [];
-    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}. ${titleOf(mark)}`));
+    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark[0]] ? "." : ":"} ${titleOf(mark)}`));
     if (step.opens) parts.push(button("Open here", () => this.openHere(step.id), {
       title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" }));
     return parts;

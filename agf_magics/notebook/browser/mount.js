@@ -23,7 +23,10 @@ class Runs {
 
   ask() {
     if (this.timers.length) return;
-    this.timers = ASK_AFTER.map(after => setTimeout(() => this.model.send({ do: "runs" }), after));
+    const send = () => {
+      try { this.model.send({ do: "runs" }); } catch { /* the kernel was shut down */ }
+    };
+    this.timers = ASK_AFTER.map(after => setTimeout(send, after));
   }
 
   load(runs) {

@@ -13,7 +13,7 @@ class Notices {
   // What is new since the last look at the run.
   look() {
     const { last, runId, notices } = this.state, questions = (last.questions ?? []).map(question => question.text);
-    const isSame = runId === this.runId, wasLive = isSame && this.wasLive, known = isSame ? this.questions : []; // a question that waits is told again after a reload
+    const isSame = runId === this.runId, wasLive = isSame && this.wasLive, known = isSame ? this.questions : []; // an open question is shown again after a reload
     Object.assign(this, { runId, wasLive: last.live, questions });
     if (!notices) return;
     const status = this.state.byName.get(last.status), name = this.state.name;

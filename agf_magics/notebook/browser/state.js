@@ -5,6 +5,7 @@ const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "calls",
   "later", "stale", "moments", "moment"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
+const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
 // Fields of a row that changes, after its number.
@@ -128,7 +129,8 @@ class RunState {
         this.model.send({ mark: this.mark, do: name, id, with: given });
         setTimeout(send, pauses.shift());
       };
-      send();
+      try { send(); } // fails if the kernel was shut down
+      catch { this.reply({ id, why: NO_KERNEL }); }
     });
   }
 }

@@ -1,6 +1,7 @@
 """Dask: a LocalCluster of this process, the address of a scheduler, or a client of the person.
 
-    tasks -> backend -> checks -> start
+    tasks -> checks, losses -> backend -> start
 
-Only this package imports distributed, when it is used, and it uses its public interface only.
+Only this package imports distributed, and dask, which has the settings of distributed. It imports them when they are
+used, and uses their public interface only.
 """

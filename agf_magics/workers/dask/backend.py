@@ -24,6 +24,7 @@ from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems
+from .losses import explain_end, find_failure
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
@@ -41,7 +42,7 @@ class Dask:
     ) -> None:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
         a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
-        self._name, self._lanes, self.kills, self._close = name, lanes, kills, close
+        self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.ahead = AHEAD
         self.client: Any = None
         self._closed = False
@@ -52,6 +53,7 @@ class Dask:
         self._lock = threading.Lock()
         self._early: list[_Flight] | None = []
         """The chunks of the time before there is a client; None: there is one, or there will be none."""
+        self._started: list[Callable[[], None]] = []  # called at the end of that time
         self._failure: Exception | None = None
         self._flights: dict[str, _Flight] = {}
         """The chunks in flight, by key. Only the client's loop uses it."""
@@ -69,8 +71,8 @@ class Dask:
         self._findings: list[Diagnostic] = []
 
     @property
-    def name(self) -> str:
-        return self._name if self._early is None else f"{self._name} (starting)"
+    def starting(self) -> int:
+        return self._lanes if self._early is not None else 0
 
     @property
     def lanes(self) -> int:
@@ -95,8 +97,17 @@ class Dask:
     def _start(self, send: Callable[[_Flight], None]) -> None:
         with self._lock:
             early, self._early = self._early or [], None
+            started, self._started = self._started, []
         for flight in early:
             send(flight)
+        for call in started:
+            call()
+
+    def notify_started(self, call: Callable[[], None]) -> None:
+        """Call ``call`` on any thread when the workers are there; not at all if they are there already."""
+        with self._lock:
+            if self._early is not None:
+                self._started.append(call)
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
         flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
@@ -143,9 +154,7 @@ class Dask:
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
-            if digest not in self._programs:
-                self._programs[digest] = await self.client.scatter(program, hash=False)
-            program = self._programs[digest]
+            program = self._programs[digest] = self._programs.get(digest) or self._held(program)
         where: dict[str, Any] = {}
         if options.get("resources"):
             where["resources"] = dict(options["resources"])
@@ -153,7 +162,18 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
+        elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
+            where |= {"workers": list(self.tokens), "allow_other_workers": False}
         return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
+
+    def _held(self, program: bytes) -> Any:
+        """The future of a large function: a task, which Dask repeats after the loss of its worker. Scattered data and
+        all chunks that need it would be lost."""
+        from dask import config
+
+        key = f"{self._prefix}-program-{next(self._numbers)}"
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):  # `on.heavy` has the warning
+            return self.client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
@@ -185,9 +205,9 @@ class Dask:
         except Exception as error:
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
-            self._finish(each, Lost(_gone(each.worker)) if outcome is None else outcome)
+            self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
         for each in failed:
-            self._finish(each, await _failure(each))
+            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
 
     def _finish(self, flight: _Flight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
@@ -221,7 +241,7 @@ class Dask:
             for flight in list(self._flights.values()):
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
-                    self._finish(flight, Lost(_gone(flight.worker)))
+                    self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
                     await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
@@ -239,6 +259,7 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
+        self._loop.add_callback(self._programs.clear)  # large functions of earlier runs leave the cluster
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
@@ -266,7 +287,7 @@ class Dask:
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
         if self.client is None:
-            return BackendStatus(self.name, self._lanes, len(self._early or ()))
+            return BackendStatus(self.name, self._lanes, len(self._early or ()), starting=self.starting)
         running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
         if not self.versions:
             self.versions = self.client.run(loadable(tasks.describe_process), on_error="ignore")
@@ -315,26 +336,7 @@ class _Flight:
             self.done(outcome)
 
 
-async def _failure(flight: _Flight) -> BaseException:
-    """The outcome of a chunk that Dask could not execute: chunks themselves never raise."""
-    from distributed import KilledWorker
-
-    if flight.future.status != "error":
-        if flight.cancels:
-            return Lost("cancelled", cancelled=True)
-        return Lost("the scheduler was lost", last=True)
-    error: BaseException = await flight.future.exception()
-    if isinstance(error, KilledWorker):
-        last = error.last_worker.address
-        return Lost(f"{error.allowed_failures + 1} workers ended during it, the last one was {last}", last=True)
-    return error
-
-
 def _print_texts(event: tuple[float, Any]) -> None:
     """Write the prints of a chunk that still runs: ``(call, stream, text)`` each."""
     for _, stream, text in event[1]:
         getattr(sys, stream if stream == "stderr" else "stdout").write(text)
-
-
-def _gone(worker: str) -> str:
-    return f"worker {worker} ended during it"

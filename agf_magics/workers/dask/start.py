@@ -27,7 +27,7 @@ def start_cluster(count: int | None = None) -> Dask:
     It starts on a thread of its own, and is closed with the backend."""
     count = count or os.cpu_count() or 1
     ends = list[Callable[[], object]]()
-    backend = Dask(f"dask, {count} workers", count, kills=True, close=lambda: _close_all(ends))
+    backend = Dask(f"dask, {count} worker{'s' * (count != 1)}", count, kills=True, close=lambda: _close_all(ends))
 
     def start() -> None:
         try:
@@ -102,8 +102,8 @@ def connect_client(client: Any) -> Dask:
 def _opened(backend: Dask, client: Any) -> Dask:
     backend.open(client)
     try:
-        backend.look()
         backend.check()
+        backend.look()
     except DefinitionError:
         backend.close()
         raise

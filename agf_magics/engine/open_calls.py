@@ -1,0 +1,146 @@
+"""The calls of a fan-out on threads that have started and not ended: the wait for their ends, their time limit, and
+how they are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections.abc import Awaitable, Callable, Sequence
+
+from ..host.calls import Result
+from .element import Element
+from .runner import Runner, clock
+
+
+class OpenCalls:
+    """The open calls of one fan-out. Everything here runs on the loop."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        timeout: float | None,
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context,
+    ) -> None:
+        """``timeout``: the longest time of one call in seconds; None: no limit, or the worker applies it.
+        ``context``: for the tasks of calls that must be awaited."""
+        self.runner, self.host, self.timeout, self.loop, self.context = runner, runner.host, timeout, loop, context
+        self.open: dict[Element, None] = {}
+        """The elements that have started and not ended, in this order: one for each slot that is taken."""
+        self.ended: list[Element] = []
+        """Those of them whose calls have ended."""
+        self._woken: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def wait(self) -> list[Element]:
+        """The elements whose calls have ended since the last time; at least one."""
+        if not self.ended:
+            self._woken = self.loop.create_future()
+            await self._woken
+        batch, self.ended = self.ended, []
+        return batch
+
+    def wake(self) -> None:
+        """End the wait: `ended` may have elements."""
+        if self._woken is not None and not self._woken.done():
+            self._woken.set_result(None)
+
+    def announce(self, element: Element) -> None:
+        """Emit the start of an element whose call has started, once."""
+        if not element.announced and element in self.open:
+            element.announced = True
+            when = element.began if element.began is not None else clock()
+            element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
+
+    def finish(self, element: Element) -> None:
+        """End a call that has returned too late, was interrupted, or whose value must be awaited."""
+        self._end_in_task(element, lambda element: self.host.finish_call(element, self.timeout, element.deadline))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _end_in_task(self, element: Element, end: Callable[[Element], Awaitable[Result]]) -> None:
+        """End an element that needs to wait, in a task of its own."""
+
+        async def ended() -> None:
+            try:
+                element.print_here()
+                result: Result = await end(element)
+            except asyncio.CancelledError as stop:
+                element.stopped_by, result = stop, (False, stop)
+            except Exception as error:  # the element fails, and the fan-out does not wait for ever
+                result = False, error
+            element.result, element.task = result, None
+            self.ended.append(element)
+            self.wake()
+
+        element.task = self.loop.create_task(ended(), context=self.context.copy())
+
+    # --- the time limit ---
+
+    def limit_time(self, elements: Sequence[Element]) -> None:
+        """The time of calls that are handed over now begins."""
+        if self.timeout is not None:
+            for element in elements:
+                element.deadline = self.loop.time() + self.timeout
+            self._set_timer()
+
+    def is_late(self, element: Element) -> bool:
+        """Whether the time of a call is over."""
+        return self.timeout is not None and self.loop.time() > element.deadline
+
+    def _set_timer(self) -> None:
+        """Set the timer to the first deadline."""
+        waits = (e for e in self.open if e.result is None and e.task is None)
+        first, timer = next(waits, None), self._timer
+        if first is not None and (timer is None or timer.cancelled() or timer.when() < self.loop.time()):
+            self._timer = self.loop.call_at(first.deadline, self._expire)
+
+    def _expire(self) -> None:
+        timeout, now = self.timeout, self.loop.time()
+        assert timeout is not None
+        for element in self.open:
+            if element.result is None and element.task is None and element.deadline <= now:
+                self._end_in_task(element, lambda element: self.host.end_late_call(element, timeout))
+        self._timer = None
+        self._set_timer()
+
+    # --- cancellation ---
+
+    async def cancel(self) -> None:
+        """Stop all open calls, and wait for them as long as they have to stop."""
+        for element in [element for element in self.open if not element.announced and element.take()]:
+            del self.open[element]  # its call never began
+            self.runner.calls -= 1
+        for element in self.open:
+            self.announce(element)
+        stops = [self.loop.create_task(self._cancel_one(element)) for element in list(self.open)]
+        cancelled = False
+        while stops and not all(stop.done() for stop in stops):
+            try:
+                await asyncio.wait(stops)
+            except asyncio.CancelledError:
+                cancelled = True
+                for stop in stops:
+                    stop.cancel()
+        if cancelled:
+            raise asyncio.CancelledError
+
+    async def _cancel_one(self, element: Element) -> None:
+        error: BaseException | None = None
+        if element.task is not None:
+            task = element.task
+            task.cancel()
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError:
+                task.cancel()
+            error = element.stopped_by
+        else:
+            error = await self.host.cancel_call(element)
+        self.open.pop(element, None)
+        element.close()
+        with contextlib.suppress(asyncio.CancelledError):
+            self.runner.fail_step(error or asyncio.CancelledError(), element.site)

@@ -1,0 +1,62 @@
+"""The input of a run, before its first step: a copy of it, and the fields that it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from ..engine.failures import describe_exception
+from ..flow.steps import Flow
+from ..flow.values import TooDeep, Value, settle, type_name
+from ..settings import current
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.source import Span
+
+R = TypeVar("R")
+
+
+def settle_input(input: Value, flow: Flow) -> Value:
+    """A copy of an input of ``flow``, checked. Raises DefinitionError."""
+    if input is None:
+        return {}
+    if isinstance(input, Mapping) or flow.accepts is None:
+        return settle_fields(input)
+    return _settle(lambda: settle(input))  # the definition's interface checks it
+
+
+def settle_fields(input: Value) -> dict[str, Value]:
+    """A copy of a mapping of names to values. Raises DefinitionError."""
+    if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
+        message = f"the input must be a mapping of names to values, not {type_name(input)}"
+        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
+    return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
+
+
+def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
+    """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
+    found: dict[str, Diagnostic] = {}
+    known = {warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint}
+    optional = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
+    for ref in flow.inputs:
+        name = ref.path[-1]
+        if ref.certain and name not in given and name not in found:
+            # The hint of a warning about the same token is more specific.
+            hint = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, optional)
+            found[name] = Diagnostic(
+                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, hint
+            )
+    return list(found.values())
+
+
+def _settle(copy: Callable[[], R]) -> R:
+    try:
+        return copy()
+    except Exception as error:  # it contains itself, or a user's class that raises
+        why = str(error) if isinstance(error, TooDeep) else describe_exception(error)
+        raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
+
+
+def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
+    bare = f" A text has quotes of its own: \"'{name}'\"." if span is not None and span.text == name else ""
+    also = f" It may also read {', '.join(optional)}." if optional else ""
+    return f"give it: {current.words.give.format(name)}.{bare}{also}"

@@ -1,0 +1,50 @@
+"""What a task of Dask that did not finish means for its chunk: chunks themselves never raise."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..backend import Lost
+from ..sending import other_python
+
+MEMORY_TOPIC = "worker-restart-memory"
+"""Where a nanny reports a worker that it ends because of its memory."""
+
+
+SOON = 5.0
+"""Seconds in which the scheduler must answer."""
+
+
+async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseException:
+    """The outcome of a chunk whose ``future`` did not finish."""
+    from distributed import KilledWorker
+
+    if future.status != "error":
+        if is_cancelled:
+            return Lost("cancelled", cancelled=True)
+        return Lost("the scheduler was lost", last=True)
+    error: BaseException = await future.exception()
+    if isinstance(error, KilledWorker):
+        why = await explain_end(client, error.last_worker.address)
+        if error.allowed_failures:
+            why = f"{error.allowed_failures + 1} workers ended during it; the last one: {why}"
+        return Lost(why, last=True)
+    if python := other_python(error):  # such a worker came after the first look; another one can run the chunk
+        return Lost(f"a worker cannot read it: {python}")
+    return error
+
+
+async def explain_end(client: Any, worker: str) -> str:
+    """How a worker ended, by its address: its nanny reports one that it ends because of its memory."""
+    found: Sequence[Any] = ()
+    with contextlib.suppress(Exception):  # the scheduler is lost too
+        found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
+    for _, event in reversed(found):
+        if isinstance(event, Mapping) and event.get("worker") == worker:
+            used = event.get("rss")
+            size = f" at {used / 1e6:,.0f} MB" if isinstance(used, int | float) else ""
+            return f"worker {worker} was out of memory{size}, so its nanny restarted it"
+    return f"worker {worker} ended during it"

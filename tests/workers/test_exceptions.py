@@ -1,0 +1,95 @@
+"""Exceptions of tools on workers: the kernel gets the class, the text and the attributes that were raised."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.workers.in_process import InProcess
+from tests.workers.test_chunk import run_bare
+
+
+class NoSuch(Exception):
+    """Its ``__init__`` would take its own text for the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no such {name}")
+        self.name = name
+
+
+class TwoParts(ValueError):
+    def __init__(self, first: str, *, second: str) -> None:
+        super().__init__(f"{first}, {second}")
+
+
+class NotWritten(OSError):
+    def __init__(self, number: int, text: str) -> None:
+        super().__init__(number, text)
+
+
+ONE_CALL = """
+pipeline: main
+steps:
+  - for_each:
+      over: ctx.xs
+      on_error: continue
+      do: {tool: {name: work, args: {x: !expr item}}}
+      collect: {transform: {value: pipe}}
+"""
+
+BRANCHES = """
+pipeline: main
+steps:
+  - parallel:
+      on_error: continue
+      branches:
+        a: {tool: {name: work, args: {x: 1}}}
+        b: {tool: {name: work, args: {x: 2}}}
+      collect: {transform: {value: pipe}}
+"""
+
+
+def raised(x: int) -> Any:
+    if x == 1:
+        raise NoSuch("pear")
+    if x == 2:
+        raise TwoParts("fig", second="plum")
+    if x == 3:
+        raise NotWritten(2, "no file")
+    return x
+
+
+TEXTS = {1: (NoSuch, "no such pear"), 2: (TwoParts, "fig, plum"), 3: (NotWritten, "[Errno 2] no file")}
+
+
+@pytest.mark.parametrize("text", [ONE_CALL, BRANCHES], ids=["elements", "calls"])
+def test_an_exception_with_an_init_of_its_own_returns_as_it_was_raised(text: str) -> None:
+    registry = agf.Registry()
+    agf.tool(raised, name="work", registry=registry)
+    run = agf.run(text, {"xs": [1, 2, 3]}, registry=registry, on=InProcess())
+    failures = list(run.progress.failures)
+    found = [failure.error.__cause__ for failure in failures]
+    expected = list(TEXTS.values())[: len(found)]
+    assert sorted((type(cause).__name__, str(cause)) for cause in found) == sorted((k.__name__, t) for k, t in expected)
+    assert all(isinstance(cause, tuple(TEXTS[x][0] for x in TEXTS)) for cause in found)
+    named = [cause for cause in found if isinstance(cause, NoSuch)]
+    assert [cause.name for cause in named] == ["pear"]
+    assert all(str(failure.error.__cause__) in failure.error.diagnostic.message for failure in failures)
+
+
+def test_a_result_that_is_an_exception_is_the_one_that_was_returned() -> None:
+    def work(x: int) -> Any:
+        return NoSuch("pear")
+
+    marks, values, *_ = run_bare(work, [{"x": 1}])
+    assert (marks, type(values[0]).__name__, str(values[0])) == ("v", "NoSuch", "no such pear")
+
+
+def test_a_worker_without_this_package_sends_the_exception_that_was_raised() -> None:
+    marks, values, *_ = run_bare(raised, [{"x": 1}, {"x": 2}, {"x": 3}])
+    assert marks == "eee"
+    found = [pickle.loads(data) for data, _ in values]
+    assert [(type(one), str(one)) for one in found] == list(TEXTS.values())

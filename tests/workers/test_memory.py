@@ -1,0 +1,111 @@
+"""Workers whose memory runs out: real processes with a limit, a real nanny of Dask."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.workers.on import Workers
+from agf_magics.workers.processes import Processes
+from tests.workers.fans import run_fan
+
+XS = list(range(8))
+WAYS = pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory")
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    found = Processes(2)
+    yield found
+    found.close()
+
+
+def failure(run: agf.Run) -> agf.Diagnostic:
+    """The failure of element 3; all others have their values."""
+    assert run.output == [x for x in XS if x != 3]
+    (found,) = run.progress.failures
+    assert found.at[-1] == 3
+    diagnostic: agf.Diagnostic = found.error.diagnostic
+    assert diagnostic.span is not None
+    assert diagnostic.span.text == "work"
+    return diagnostic
+
+
+def limit_memory() -> None:
+    """Half a gigabyte more than this process has now."""
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as file:
+        size = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (size + 500_000_000,) * 2)
+
+
+@WAYS
+def test_a_call_over_the_limit_of_its_process_fails_alone(where: Any, processes: Processes) -> None:
+    def work(x: int) -> int:
+        return len(bytearray(4_000_000_000)) if x == 3 else x
+
+    run = run_fan(work, XS, Workers(processes, setup=limit_memory), "continue", where=where)
+    found = failure(run)
+    assert (found.code, found.message) == ("step.tool-failed", "tool 'work' failed: MemoryError")
+    assert found.hint == "its process has too little memory: give the call less data, or the process a higher limit"
+
+
+@WAYS
+def test_a_call_whose_process_the_system_kills_fails_alone(where: Any, processes: Processes) -> None:
+    """By SIGKILL, as the system does when memory is short."""
+
+    def work(x: int) -> int:
+        if x == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return x
+
+    found = failure(run_fan(work, XS, processes, "continue", where=where))
+    assert found.code == "step.worker-lost"
+    assert "4 times: the process was ended by SIGKILL, as the system does when memory is short" in found.message
+    assert found.hint is not None
+    assert "give each call less data, or start workers with more memory" in found.hint
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """A cluster whose workers may use 400 MB, and whose scheduler does not repeat a task of a worker that ended."""
+    dask, distributed = pytest.importorskip("dask"), pytest.importorskip("distributed")
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, memory_limit="400MB", host="127.0.0.1", dashboard_address=":0",
+            silence_logs=50,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as found,
+    ):  # fmt: skip
+        yield found
+
+
+def grow(x: int) -> int:
+    """Uses 600 MB until the nanny ends the process."""
+    import threading
+
+    if x == 3:
+        kept = bytes(1) * 600_000_000
+        threading.Event().wait()
+        return len(kept)
+    return x
+
+
+@pytest.mark.parametrize("way", ["calls", "whole elements", "effect"])
+def test_a_worker_that_its_nanny_restarts_is_named_with_its_memory(way: str, client: Any) -> None:
+    options: dict[str, Any] = {"calls": {"where": "worker"}, "whole elements": {}, "effect": {"reuse": False}}[way]
+    found = failure(run_fan(grow, XS, client, "continue", **options))
+    assert found.code == "step.worker-lost"
+    assert ": worker tcp://127.0.0.1:" in found.message
+    assert " was out of memory at " in found.message
+    assert found.message.endswith(" MB, so its nanny restarted it")
