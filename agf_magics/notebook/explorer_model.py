@@ -84,7 +84,7 @@ class Model(anywidget.AnyWidget):
     def __init__(self, first: Explored) -> None:
         self._explored = {first.mark: first}
         self._gone: list[str] = []
-        """Marks of explorers that have left, of which the page is not told yet."""
+        """Marks of closed explorers that the page still has."""
         super().__init__(_esm=loader(), layout=ipywidgets.Layout())
         self.on_msg(self._receive)
         receive_while_busy(self)
@@ -108,7 +108,7 @@ class Model(anywidget.AnyWidget):
             return shared
 
     def leave(self, explored: Explored, tell: bool = True) -> None:
-        """``explored`` is closed. ``tell``: False if another one is opened next, whose message tells it to the page."""
+        """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
         with self._lock:
             self._explored.pop(explored.mark, None)
             self._gone.append(explored.mark)
