@@ -15,6 +15,7 @@ from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
+from ..host.prints import printing
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
 from ..progress import events as ev
@@ -23,7 +24,7 @@ from ..text.diagnostics import StepError
 from .boundary import checked_arguments
 from .external import await_call, call_external, raise_durable, value_of_call, write_later
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
-from .streaming import open_prints
+from .streaming import StepPrints, open_prints
 
 
 def call_directly(
@@ -39,13 +40,22 @@ def call_directly(
         run.calls += 1
         if run.journal is not None:
             return _call_journaled(CallSite(run, step, frame, scope, index, at, row), tool, given, run.journal)
-        prints = open_prints(run, at) if run.stream else None
+        prints: StepPrints | None = None
+        if run.stream:
+            found = printing.get()
+            if type(found) is StepPrints and found.at is None:  # as `open_prints`, without a call
+                prints = found
+                prints.at = at
+            else:
+                prints = open_prints(run, at)
         result = call_on_loop(tool.function, given, run.host.grace)
         if type(result) is Pending:
             site = CallSite(run, step, frame, scope, index, at, row)
             return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints)), given)
         if prints is not None:
-            prints.end_now()
+            if prints.pieces:
+                prints.end_now()
+            prints.at = None
         value = result[1]
         if not result[0] or type(value) not in ATOMS:
             value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")

@@ -83,7 +83,7 @@ class _OwnExplorer:
         self._run, self._count = run, 0
         self._channel = Channel(run, True, lambda _: None)
         self._slot = OutputSlot()
-        page: Bundle = framed(EMPTY, self._channel.model.mark)
+        page: Bundle = framed(EMPTY, self._channel.mark)
         self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})
 
     @classmethod

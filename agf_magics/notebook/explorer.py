@@ -1,4 +1,4 @@
-"""The explorer of a run: one anywidget, live or past, with all its steps, its picture, its timeline and each value.
+"""The explorer of a run, live or past, with all its steps, its picture, its timeline and each value.
 
 The document only ever has the static page of the run, in an element of a class of its own. The page's script finds that
 element and draws over it, so a saved notebook has no widget: without a kernel, or where the script cannot find the
@@ -7,23 +7,13 @@ element, the static page shows. The kernel sends a message only if something has
 
 from __future__ import annotations
 
-import base64
 import contextvars
-import gzip
-import hashlib
-import json
-import re
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-import anywidget
-import ipywidgets  # type: ignore[import-untyped]
-import traitlets
 from IPython import get_ipython
 
 from ..catalog import default
@@ -39,9 +29,10 @@ from ..text.diagnostics import AgfError
 from .ask import PendingQuestion
 from .config import has_notices
 from .explorer_calls import AnyRun, Refused
+from .explorer_model import Model
 from .explorer_requests import REQUESTS, answer_request
 from .opening import open_call
-from .output import Bundle, in_frames, receive_while_busy
+from .output import Bundle
 
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is then right again."""
@@ -55,77 +46,9 @@ MOST_WHY = 600
 MOST_ANSWER = 100_000
 """Characters of an answer."""
 
-FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "mount")
-"""The parts of the script, in the order in which they need each other."""
-
-
-@cache
-def script() -> str:
-    """The module of the page: its parts one after the other, without comments and indents, and the style as a text."""
-    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
-    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
-
-
-@cache
-def packed_script() -> str:
-    """The script and the name under which it is in the page, compressed, in base64."""
-    named = f"{script()}\nglobalThis[{json.dumps(_name_of_script())}] = ours;"
-    return base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
-
-
-@cache
-def loader(with_script: bool) -> str:
-    """The module of an explorer. Without the script it takes that of another one of the page, or asks the kernel."""
-    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
-    return text.replace("$NAME", _name_of_script()).replace("$PACKED", packed_script() if with_script else "")
-
-
-@cache
-def _name_of_script() -> str:
-    return f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
-
-
-def _shortened(text: str) -> str:
-    """``text`` without comments, indents and blank lines; no text of ours goes over several lines."""
-    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
-
-
-class Model(anywidget.AnyWidget):
-    """What the page shares with the kernel. Both values are computed when the page asks for them, so that they are
-    current in a page that is loaded again."""
-
-    _has_script: ClassVar[bool] = False
-    """Whether an explorer was opened with the script: later ones find it in the page."""
-    mark = traitlets.Unicode().tag(sync=True)
-    """The class of the element over which the page draws."""
-    start = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.channel.start())
-    _esm = traitlets.Unicode().tag(sync=True)
-    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
-
-    def __init__(self, channel: Channel, **more: Any) -> None:
-        self.channel = channel
-        # Front ends with frames have no page that explorers share.
-        module = loader(with_script=in_frames() or not Model._has_script)
-        Model._has_script = True
-        super().__init__(_esm=module, mark=f"agf-{secrets.token_hex(8)}", **more)
-
-    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
-        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the class has them."""
-        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
-            super().add_traits(**missing)
-
 
 class Channel:
     """The messages between the kernel and the page about one run. Its methods may be called by any thread."""
-
-    _layout: ClassVar[Any] = None
-    """Shared by all models: each is a message."""
 
     def __init__(self, run: AnyRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> None:
         """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the static page of a run
@@ -141,10 +64,9 @@ class Channel:
         self._head: Update = {}
         """What the pages know of the run itself: an update has only what changed."""
         self._context = contextvars.copy_context()
-        Channel._layout = Channel._layout or ipywidgets.Layout()
-        self.model = Model(self, layout=Channel._layout)
-        self.model.on_msg(self._receive)
-        receive_while_busy(self.model)
+        self.mark = f"agf-{secrets.token_hex(8)}"
+        """The class of the element over which the page draws."""
+        self.model = Model.of(self)
 
     def start(self) -> dict[str, Any]:
         """The tree and all rows."""
@@ -184,17 +106,18 @@ class Channel:
             self.hears, self._head = True, {}
             self._send_update(self._updates.complete(clock()))
 
-    def edited(self) -> None:
-        """A cell ran: the page may compare the run with the definitions and functions of now."""
-        if "rerun" in self._actions():
-            self._send({"type": "edited"})
+    @property
+    def can_rerun(self) -> bool:
+        """Whether the page may compare the run with the definitions and functions of now."""
+        return "rerun" in self._actions()
 
     @property
     def has_ended(self) -> bool:
         return not isinstance(self.run, Run) or self.run.done
 
-    def close(self) -> None:
-        self.model.close()
+    def close(self, tell: bool = True) -> None:
+        """``tell``: False if another explorer is opened next, whose message tells it to the page."""
+        self.model.leave(self, tell)
 
     @property
     def widget_view(self) -> Bundle:
@@ -233,12 +156,10 @@ class Channel:
         return [*(["resume"] if run.how_to_continue else []), *(["rerun", "moments"] if is_journaled else [])]
 
     def _send(self, message: dict[str, Any]) -> None:
-        self.model.send(message)
+        self.model.send({"mark": self.mark, **message})
 
-    def _receive(self, _: Any, message: Any, __: Any) -> None:
+    def receive(self, message: dict[str, Any]) -> None:
         """Answer a request of the page."""
-        if not isinstance(message, dict):
-            return
         id, name, given = message.get("id"), message.get("do"), message.get("with")
         reply: dict[str, Any]
         try:
@@ -258,8 +179,6 @@ class Channel:
         match name:
             case "start":
                 return self.start()
-            case "script":
-                return packed_script()
             case "cancel" if isinstance(self.run, Run):
                 self.run.cancel("Cancel button")
             case "answer":
@@ -280,6 +199,7 @@ class Channel:
         run = self._context.copy().run(start)
         with self._lock:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
+            self._sent += 1
             self._send({"type": "run", **self.start()})
         context = self._context.copy()
         threading.Thread(target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True).start()

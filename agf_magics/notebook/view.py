@@ -148,6 +148,8 @@ class Explorer(Page):
             super().tick(run)
         elif self._channel is not None:
             self._try(run, self._channel.tick)
+            if self._seen < 0 and self._channel is not None:  # the picture has become ready
+                self._try(run, lambda: self._put(run))
         elif time.monotonic() - self._started >= self.config.progress_after:
             self._try(run, lambda: self._begin(run))
 
@@ -162,16 +164,14 @@ class Explorer(Page):
             self.draw(run)
 
     def _begin(self, run: Run) -> None:
-        from .explorer import Channel
-
-        draw = self._flow is not None
-        self._channel = self.keep(Channel(run, self._hears or run.done, self._put, draw))
+        self._channel = Explorer.open(run, self._hears or run.done, self._put, draw=self._flow is not None)
         self._put(run)
 
     def _put(self, run: Run) -> None:
         assert self._channel is not None, "it is opened first"
+        self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
-        self.slot.put({**view, **framed(self.page(run), self._channel.model.mark)})
+        self.slot.put({**view, **framed(self.page(run), self._channel.mark)})
 
     def _try(self, run: Run, do: Callable[[], object]) -> None:
         """A failure of the explorer must not print into the cell, nor end the view."""
@@ -191,21 +191,24 @@ class Explorer(Page):
         return run._stream and run.run_id not in cls._broken_runs
 
     @classmethod
-    def keep(cls, channel: Channel) -> Channel:
-        """Keep an explorer open. Of too many the oldest one is closed, if possible of a run that has ended."""
-        cls._open.append(channel)
-        while len(cls._open) > OPEN:
+    def open(cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> Channel:
+        """Open an explorer. Of too many the oldest one is closed, if possible of a run that has ended."""
+        from .explorer import Channel
+
+        while len(cls._open) >= OPEN:
             oldest = next((one for one in cls._open if one.has_ended), cls._open[0])
             cls._open.remove(oldest)
-            oldest.close()
+            oldest.close(tell=False)
+        channel = Channel(run, hears, show, draw)
+        cls._open.append(channel)
         return channel
 
     @classmethod
     def edited(cls) -> None:
-        """A cell ran. A channel that fails must not print into the cell."""
-        for channel in list(cls._open):
-            with contextlib.suppress(Exception):
-                channel.edited()
+        """A cell ran, and runs may differ from the definitions of now. A failure must not print into the cell."""
+        with contextlib.suppress(Exception):
+            for model in {channel.model for channel in list(cls._open) if channel.can_rerun}:
+                model.send({"type": "edited"})
 
     @classmethod
     def close_all(cls) -> None:
@@ -225,10 +228,8 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     if not is_watched(shell):
         return show(page)
     with contextlib.suppress(Exception):  # a run whose definitions can no longer be loaded has its page only
-        from .explorer import Channel
-
-        channel = Explorer.keep(Channel(run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark))))
-        page = framed(page, mark := channel.model.mark)
+        channel = Explorer.open(run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark)))
+        page = framed(page, mark := channel.mark)
     return slot.reserve(page)
 
 

@@ -27,7 +27,9 @@ def plain(text: str, most: int = 2_000) -> str:
     'to\\\\u202edo'
     """
     # Cut first: 10 MB must not be scanned to show a line.
-    shown = _PILED.sub(r"\1", _UNSAFE.sub(_named, text[:most]))
+    shown = text[:most]
+    if not (shown.isascii() and shown.isprintable()):
+        shown = _PILED.sub(r"\1", _UNSAFE.sub(_named, shown))
     return shown if len(text) <= most else f"{shown}… {size(len(text))} in all"
 
 

@@ -194,6 +194,21 @@ class Cell:
         return re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(self.reply["traceback"]))
 
 
+def started(messages: list[dict[str, Any]]) -> list[tuple[str, str, dict[str, Any]]]:
+    """The explorers that were opened: the id of the comm, the mark, what the page was sent. The first one of a kernel
+    comes with the model."""
+    found = []
+    for message in messages:
+        content = message["content"]
+        if message["msg_type"] == "comm_open":
+            runs = content["data"]["state"].get("runs", {})
+            found += [(content["comm_id"], mark, start) for mark, start in runs.items()]
+        elif message["msg_type"] == "comm_msg" and content["data"].get("content", {}).get("type") == "run":
+            start = content["data"]["content"]
+            found.append((content["comm_id"], start["mark"], start))
+    return found
+
+
 class Kernel:
     """A real ipykernel over ZMQ."""
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.notebook.explorer import script
-from tests.notebook.conftest import Cell, Kernel
+from agf_magics.notebook.explorer_model import script
+from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
 
@@ -65,13 +65,9 @@ class Page:
 
     def __init__(self, kernel: Kernel, cell: Cell) -> None:
         self.kernel, self.asked = kernel, 0
-        opened = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
-        self.comm, self.state = opened[-1]["comm_id"], opened[-1]["data"]["state"]
-        self.messages = [
-            content["data"]["content"]
-            for content in cell.of("comm_msg")
-            if content["comm_id"] == self.comm and content["data"].get("method") == "custom"
-        ]
+        self.comm, self.mark, self.start = started(cell.messages)[-1]
+        told = [content["data"].get("content", {}) for content in cell.of("comm_msg")]
+        self.messages = [one for one in told if one.get("mark") == self.mark and one is not self.start]
 
     @property
     def updates(self) -> list[dict[str, Any]]:
@@ -79,7 +75,7 @@ class Page:
 
     def send(self, do: str, subshell: str | None = None, **given: Any) -> str:
         self.asked += 1
-        content = {"do": do, "id": self.asked, "with": given}
+        content = {"mark": self.mark, "do": do, "id": self.asked, "with": given}
         data = {"comm_id": self.comm, "data": {"method": "custom", "content": content}}
         message = self.kernel.client.session.msg("comm_msg", data)
         if subshell is not None:
@@ -138,16 +134,16 @@ def test_the_document_never_has_a_widget(seen: Kernel) -> None:
     shown = [content["data"] for content in cell.of("display_data", "update_display_data")]
     assert len(shown) >= 3
     assert all(set(data) == {"text/html", "text/plain"} for data in shown)
-    assert Page(seen, cell).state["mark"] in cell.outputs[0]["text/html"]
+    assert Page(seen, cell).mark in cell.outputs[0]["text/html"]
 
 
 def test_the_explorer_opens_at_the_end_of_a_quick_run(seen: Kernel) -> None:
     seen.good("%config AgfMagics.progress_after = 100")
     cell = seen.good("%%pipeline --run\npipeline: q\nsteps: [{transform: {value: '1 + 1'}}]")
     page = Page(seen, cell)
-    assert page.state["start"]["update"]["status"] == "ok"
+    assert page.start["update"]["status"] == "ok"
     assert set(cell.outputs[0]) == {"text/html", "text/plain"}
-    assert page.state["mark"] in cell.outputs[0]["text/html"]
+    assert page.mark in cell.outputs[0]["text/html"]
 
 
 def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Kernel) -> None:
@@ -221,14 +217,14 @@ def test_a_past_run_is_explored_like_a_live_one(journaled: Kernel) -> None:
     journaled.good(EACH)
     cell = journaled.good("import agf_magics\nagf_magics.runs(agf_magics.runs()[0].run_id)")
     page = Page(journaled, cell)
-    assert page.state["mark"] in cell.outputs[0]["text/html"]
+    assert page.mark in cell.outputs[0]["text/html"]
     assert page.get("calls", step="steps[0]")["failed"] == 1
     assert page.get("step", step="steps[0]")["counted"] == "2 ok, 1 failed of 3"
 
 
 def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journaled: Kernel) -> None:
-    journaled.good("@tool\ndef whisper(word: str) -> str: return word")
-    journaled.good("%%pipeline --run\npipeline: before\nsteps: [{tool: {name: whisper, args: {word: one}}}]")
+    journaled.good("@tool\ndef mute(word: str) -> str: return word")
+    journaled.good("%%pipeline --run\npipeline: before\nsteps: [{tool: {name: mute, args: {word: one}}}]")
     cell = journaled.good("import agf_magics\nagf_magics.runs(agf_magics.runs()[0].run_id)")
     page = Page(journaled, cell)
     first = cell.outputs[0]["text/html"]
@@ -237,7 +233,7 @@ def test_a_run_that_the_explorer_of_a_past_run_starts_replaces_its_page(journale
     while not (pages := [one for one in found if one["msg_type"] == "update_display_data"]):
         found.append(journaled.next())
     html = pages[-1]["content"]["data"]["text/html"]
-    assert page.state["mark"] in html
+    assert page.mark in html
     shown = [re.findall(r"before-\d+-\w+", text)[0] for text in (html, first)]
     assert shown[0] != shown[1]
     journaled.drain()
@@ -265,7 +261,7 @@ steps:
 def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None:
     journaled.good(SESSIONS)
     page = Page(journaled, journaled.good(TALK))
-    (step,) = [row[0] for row in page.state["start"]["tree"]["rows"] if row[6]]
+    (step,) = [row[0] for row in page.start["tree"]["rows"] if row[6]]
     first = page.get("session", step=step)
     assert (first["total"], first["index"]) == (2, [0])
     assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
@@ -347,7 +343,7 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     )
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["resume", "rerun", "moments"]
+    assert page.start["update"]["can"] == ["resume", "rerun", "moments"]
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
@@ -365,7 +361,7 @@ def test_run_from_here_is_a_new_run_that_reuses_what_came_before(journaled: Kern
         "- tool: {name: whisper, args: {word: one}, output: a}\n- tool: {name: whisper, args: {word: two}, output: b}"
     )
     page = Page(journaled, cell)
-    assert page.state["start"]["update"]["can"] == ["rerun", "moments"]
+    assert page.start["update"]["can"] == ["rerun", "moments"]
     assert page.ask("rerun", step="steps[1]")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):
         content = journaled.next()["content"].get("data", {}).get("content")
@@ -399,7 +395,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     cell.messages += [*seen.strays, *messages]
     seen.strays.clear()
     page = Page(seen, cell)
-    updates = [page.state["start"]["update"], *page.updates]
+    updates = [page.start["update"], *page.updates]
     (question,) = next(update["questions"] for update in updates if update["questions"])
     assert (question["text"], question["choices"]) == ("Publish?", ["now", "later"])
     wrong = page.ask("answer", where=question["where"], text="never")
@@ -418,27 +414,57 @@ long = agf_magics.define("pipeline: long\\nsteps:\\n" + steps)
 """
 
 
-def test_a_page_gets_the_script_once_packed_and_small(seen: Kernel) -> None:
-    seen.good("%config AgfMagics.progress_after = 0")
-    cell = "%%pipeline --run\npipeline: short\nsteps: [{transform: {value: '1'}}]"
-    pages = [Page(seen, seen.good(cell)) for _ in range(2)]
-    assert len(pages[1].state["_esm"]) < 2_000  # it finds the script in the page
-    packed = pages[1].get("script")
+SHORT = "%%pipeline --run\npipeline: short\nsteps: [{transform: {value: '1'}}]"
+
+
+def test_a_page_gets_one_model_with_the_script_for_all_runs(seen: Kernel) -> None:
+    seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
+    cells = [seen.good(SHORT) for _ in range(2)]
+    models = [content["data"]["state"] for content in cells[0].of("comm_open") if "runs" in content["data"]["state"]]
+    assert [len(state["runs"]) for state in models] == [1]
+    packed = models[0]["_esm"].split('"')[1]
     assert len(packed) < 30_000
     assert gzip.decompress(base64.b64decode(packed)).decode().startswith(script())
+    assert not cells[1].of("comm_open", "comm_close")
+    assert len(cells[1].of("comm_msg")) == 2  # it begins, it ends
+    assert Page(seen, cells[1]).comm == Page(seen, cells[0]).comm
+
+
+def test_a_page_that_is_loaded_again_or_missed_a_message_asks_for_all_runs(seen: Kernel) -> None:
+    pages = [Page(seen, seen.good(SHORT)) for _ in range(2)]
+    seen.client.shell_channel.send(
+        seen.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": {"method": "request_state"}})
+    )
+    content = {"method": "custom", "content": {"do": "runs"}}
+    seen.client.shell_channel.send(seen.client.session.msg("comm_msg", {"comm_id": pages[0].comm, "data": content}))
+    found: list[dict[str, Any]] = []
+    while len(found) < 2:
+        told = seen.next()["content"].get("data", {})
+        found += [one["runs"] for one in (told.get("state", {}), told.get("content", {})) if "runs" in one]
+    for runs in found:
+        assert all(runs[page.mark]["update"]["status"] == "ok" for page in pages)
+    seen.drain()
+    seen.strays.clear()
+
+
+def test_an_explorer_opens_in_a_new_model_after_the_old_one_was_closed(seen: Kernel) -> None:
+    before = Page(seen, seen.good(SHORT))
+    seen.good("import ipywidgets\nipywidgets.Widget.close_all()")
+    after = Page(seen, seen.good(SHORT))
+    assert after.comm != before.comm
+    assert after.get("run")["name"] == "short"
 
 
 def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     seen.good("import agf_magics\n%config AgfMagics.progress_after = 0\n" + LONG)
     cell = seen.good("%run_pipeline long --out r")
-    (opened,) = [content for content in cell.of("comm_open") if "mark" in content["data"]["state"]]
-    assert len(json.dumps(opened)) < 100_000  # the tree, all rows
     page = Page(seen, cell)
-    updates = [page.state["start"]["update"], *page.updates]
+    assert len(json.dumps(page.start)) < 70_000  # the tree, all rows
+    updates = [page.start["update"], *page.updates]
     assert len(updates[-1]["rows"]) == 500
     assert all(len(json.dumps(update)) < 45_000 for update in updates)
     # A picture of them is drawn on request only.
-    assert "<svg" not in str(page.state)
+    assert "<svg" not in str(page.start)
     picture = page.get("picture")
     assert len(picture["boxes"]) == len(picture["groups"]) == 20
     assert len(json.dumps(picture)) < 60_000

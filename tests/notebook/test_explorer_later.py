@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agf_magics.notebook.explorer import script
+from agf_magics.notebook.explorer_model import script
 from tests.notebook.conftest import Kernel
 from tests.notebook.test_explorer import CHOOSY, EACH, Page, journaled
 
@@ -118,7 +118,7 @@ def test_without_a_journal_the_reason_is_named(seen: Kernel, request_: str) -> N
     reply = page.ask(request_, step="steps[0].do")
     assert not reply["ok"]
     assert "journal" in reply["why"]
-    assert "moments" not in page.state["start"]["update"]["can"]
+    assert "moments" not in page.start["update"]["can"]
 
 
 @pytest.mark.parametrize("request_", ["stale", "moments", "open"])

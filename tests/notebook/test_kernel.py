@@ -14,7 +14,7 @@ from agf_magics.pictures.dot import scene_dot
 from agf_magics.pictures.graphviz_module import positions
 from agf_magics.pictures.nets import routed
 from agf_magics.pictures.scene import scene
-from tests.notebook.conftest import Cell, Kernel, steps
+from tests.notebook.conftest import Cell, Kernel, started, steps
 
 pytestmark = pytest.mark.kernel
 
@@ -138,25 +138,64 @@ def test_a_picture_that_cannot_be_drawn_is_one_line_in_the_page(kernel: Kernel) 
     assert "<em>no picture: 501 boxes; at most 500 can be drawn</em>" in cell.outputs[-1]["text/html"]
 
 
-def test_widgets_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:
+def test_explorers_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:
     seen.good("%reload_ext agf_magics\n%config AgfMagics.progress_after = 0")
-    opened, closed = [], []
+    opened, gone = [], []
     for _ in range(12):
         cell = held(seen)
         cell.until("update_display_data", "running")
         open_gate(seen)
         cell.end()
-        opened.append({content["comm_id"] for content in cell.of("comm_open")})
-        closed += [content["comm_id"] for content in cell.of("comm_close")]
-    assert set(closed) == (opened[0] | opened[1]) - layouts(opened)
+        ((comm, mark, start),) = started(cell.messages)
+        opened.append(mark)
+        gone += start.get("gone", [])
+    assert gone == opened[:2]
     problems = set(seen.reply(seen.client.comm_info(target_name=TARGET))["comms"])
     rest = seen.good("%reload_ext agf_magics").of("comm_close")
-    assert {content["comm_id"] for content in rest} == set().union(problems, *opened[2:])
+    assert {content["comm_id"] for content in rest} == {comm, *problems}
 
 
-def layouts(opened: list[set[str]]) -> set[str]:
-    """The layout that all explorers share, opened with the first one."""
-    return opened[0] if len(opened[0]) > len(opened[1]) else set()
+CAUGHT = """\
+from IPython import get_ipython
+from IPython.utils.capture import capture_output
+caught = []
+get_ipython().display_pub.register_hook(caught.append)
+"""
+
+
+def test_a_capture_and_a_hook_get_the_page_of_a_run(kernel: Kernel) -> None:
+    quick = "pipeline: quick\nsteps: [{transform: {value: '1 + 1'}}]"
+    kernel.good(f"import agf_magics\nagf_magics.define({quick!r})")
+    assert not kernel.good("%%capture page\n%run_pipeline quick --out r").of("display_data", "update_display_data")
+    assert "✓ ok" in kernel.good("print(page.outputs[-1].data['text/plain'])").printed
+    # The output is reserved by another thread, which has no hook; the page comes from the thread of the cell.
+    cell = kernel.good(f"{CAUGHT}%run_pipeline quick --out r\nget_ipython().display_pub.unregister_hook(caught.append)")
+    assert not cell.of("update_display_data")
+    assert "✓ ok" in kernel.good("print(caught[-1]['content']['data']['text/plain'])").printed
+
+
+BUSY = """\
+import threading
+from agf_magics.notebook.output import OutputSlot
+thread = get_ipython().kernel.iopub_thread
+first, reached, second = threading.Event(), threading.Event(), threading.Event()
+page = lambda text: {"text/html": text, "text/plain": text}
+thread.schedule(first.wait)
+slot = OutputSlot()
+slot.reserve(page("empty"))
+thread.schedule(lambda: (reached.set(), second.wait()))
+slot.put(page("picture"))
+first.set()
+reached.wait()
+slot.put(page("end"))
+second.set()
+"""
+
+
+def test_an_update_never_overtakes_an_earlier_one_while_the_output_thread_is_busy(kernel: Kernel) -> None:
+    cell = kernel.good(BUSY)
+    shown = [content["data"]["text/plain"] for content in cell.of("display_data", "update_display_data")]
+    assert shown == ["empty", "picture", "end"]
 
 
 def test_prints_of_all_places_stay_in_their_cell(kernel: Kernel) -> None:

@@ -1,63 +1,108 @@
-// The explorer draws over each element of its class, wherever and whenever the document shows one. The static page in the
-// element is hidden by the shadow root, and shown again when the kernel closes the model.
+// The explorers of a kernel. Each draws over every element of its class, wherever and whenever the document shows one. The
+// static page in the element is hidden by the shadow root, and shown again when the kernel closes the explorer.
 
 const FORGET = 60000; // milliseconds after which the view of an element that left the document is closed
+const ASK_AFTER = [0, 300, 1500, 5000]; // milliseconds: the first message may go to the shell that waits for a cell
 
-// `render` gets another model object than `initialize`, and its subscriptions end with the view: so the first one is used.
+// By the class. `render` gets another model object than `initialize`, and its subscriptions end with the view: so the
+// state is that of the first one.
 const states = new Map();
 
-function stateOf(model) {
-  const mark = model.get("mark");
-  if (!states.has(mark)) states.set(mark, new RunState(model));
-  return states.get(mark);
-}
+class Runs {
+  constructor(model) {
+    this.model = model;
+    this.marks = new Set();
+    this.views = new Map(); // by the element
+    this.timers = [];
+    this.load(model.get("runs"));
+    model.on("msg:custom", message => this.receive(message));
+    this.observer = new MutationObserver(() => { this.due ||= requestAnimationFrame(() => { this.due = 0; this.look(); }); });
+    this.observer.observe(document.body, { childList: true, subtree: true });
+    this.ask(); // the messages that came before this was loaded are lost
+  }
 
-function mount(model) {
-  const hosts = document.getElementsByClassName(model.get("mark")), views = new Map();
-  const look = () => {
-    for (const host of hosts) {
-      if (views.has(host)) continue;
-      const left = [...views].find(([other, view]) => !other.isConnected && view.hasFocus);
-      const view = new Explorer(stateOf(model), host);
-      views.set(host, view);
-      if (!left) continue;
-      left[1].hasFocus = false;
-      if (document.activeElement && document.activeElement !== document.body) continue; // the person works elsewhere by now
-      (host.shadowRoot.querySelector("[role=tree]") ?? host.shadowRoot.querySelector("button")).focus({ preventScroll: true });
+  ask() {
+    if (this.timers.length) return;
+    const send = () => {
+      try { this.model.send({ do: "runs" }); } catch { /* the kernel was shut down */ }
+    };
+    this.timers = ASK_AFTER.map(after => setTimeout(send, after));
+  }
+
+  load(runs) {
+    for (const [mark, start] of Object.entries(runs)) {
+      this.marks.add(mark);
+      if (states.has(mark)) states.get(mark).refresh(start);
+      else states.set(mark, new RunState(this.model, mark, start));
     }
-    for (const [host, view] of views) {
+    this.look();
+  }
+
+  receive(message) {
+    for (const mark of message.gone ?? []) this.drop(mark);
+    const { type, mark } = message, state = this.marks.has(mark) ? states.get(mark) : null;
+    if (type === "runs") {
+      for (const timer of this.timers) clearTimeout(timer);
+      this.timers = [];
+      this.load(message.runs);
+    } else if (type === "edited") for (const one of this.marks) states.get(one).edited();
+    else if (state) state.receive(message);
+    else if (type === "run") this.load({ [mark]: message });
+    else if (type === "update") this.ask();
+  }
+
+  look() {
+    for (const mark of this.marks) {
+      const state = states.get(mark);
+      for (const host of document.getElementsByClassName(mark)) {
+        if (this.views.has(host)) continue;
+        const left = [...this.views].find(([other, view]) => view.state === state && !other.isConnected && view.hasFocus);
+        this.views.set(host, new Explorer(state, host));
+        if (!left) continue;
+        left[1].hasFocus = false;
+        if (document.activeElement && document.activeElement !== document.body) continue; // the person works elsewhere by now
+        (host.shadowRoot.querySelector("[role=tree]") ?? host.shadowRoot.querySelector("button")).focus({ preventScroll: true });
+      }
+    }
+    for (const [host, view] of this.views) {
       if (host.isConnected) view.lost = undefined;
       else if (performance.now() - (view.lost ??= performance.now()) > FORGET) {
         view.close();
-        views.delete(host);
+        this.views.delete(host);
       }
     }
-  };
-  let due = 0;
-  const observer = new MutationObserver(() => { due ||= requestAnimationFrame(() => { due = 0; look(); }); });
-  observer.observe(document.body, { childList: true, subtree: true });
-  look();
-  return () => {
-    observer.disconnect();
-    for (const [host, view] of views) {
+  }
+
+  // The static page again.
+  drop(mark) {
+    const state = states.get(mark);
+    if (!this.marks.delete(mark)) return;
+    states.delete(mark);
+    for (const [host, view] of [...this.views].filter(([, view]) => view.state === state)) {
       view.close();
       host.shadowRoot.replaceChildren(element("slot"));
       delete host.dataset.lmSuppressShortcuts;
+      this.views.delete(host);
     }
-    views.clear();
-    states.delete(model.get("mark"));
-  };
+  }
+
+  close() {
+    this.observer.disconnect();
+    for (const timer of this.timers) clearTimeout(timer);
+    for (const mark of [...this.marks]) this.drop(mark);
+  }
 }
 
 const ours = {
   initialize({ model }) {
-    const unmount = mount(model);
-    model.on("comm:close", unmount);
-    model.on("comm_live_update", unmount);
-    return unmount;
+    const runs = new Runs(model), close = () => runs.close();
+    model.on("comm:close", close);
+    model.on("comm_live_update", close);
+    return close;
   },
+  // A front end that shows each output in a frame: its model has one run.
   render({ model, el: host }) {
-    const view = new Explorer(stateOf(model), host);
+    const view = new Explorer(states.get(Object.keys(model.get("runs"))[0]), host);
     return () => view.close();
   },
 };

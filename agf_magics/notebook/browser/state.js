@@ -1,4 +1,4 @@
-// A run as the page knows it, shared by all views of one model, and the requests to the kernel.
+// A run as the page knows it, shared by all its views, and the requests to the kernel.
 
 // These only read, or do the same when they are repeated.
 const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel",
@@ -14,14 +14,14 @@ const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 
 const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5, SESSION = 6;
 
 class RunState {
-  constructor(model) {
+  constructor(model, mark, start) {
     this.model = model;
+    this.mark = mark;
     this.views = new Set();
     this.waiting = new Map();
     this.requests = this.messages = 0;
     this.notice = new Notices(this);
-    this.load(model.get("start"));
-    model.on("msg:custom", message => this.receive(message));
+    this.load(start);
   }
 
   load({ tree, update, hears, draw, id, notices }) {
@@ -71,12 +71,27 @@ class RunState {
     this.messages += 1;
     if (message.type === "update") this.update(message);
     else if (message.type === "reply") this.reply(message);
-    else if (message.type === "run") {
-      this.load(message);
-      for (const view of this.views) view.reset();
-      for (const view of this.views) view.extras.reset();
-    } else if (message.type === "edited") [...this.views].find(view => view.host.isConnected)?.extras.edited();
+    else if (message.type === "run") this.replace(message);
   }
+
+  // Another run is shown here.
+  replace(start) {
+    this.load(start);
+    for (const view of this.views) view.reset();
+    for (const view of this.views) view.extras.reset();
+  }
+
+  // A message may have been missed.
+  refresh(start) {
+    if (start.id !== this.runId) return this.replace(start);
+    if (start.update.n <= this.count) return;
+    const before = this.last.status;
+    this.load(start);
+    for (const view of this.views) view.changed([...this.rows.keys()], before);
+  }
+
+  // A cell ran.
+  edited() { [...this.views].find(view => view.host.isConnected)?.extras.edited(); }
 
   update(message) {
     const missed = message.n > this.count + 1;
@@ -85,8 +100,8 @@ class RunState {
     const before = this.last.status, changed = this.fold(message);
     for (const view of this.views) view.changed(changed, before);
     if (missed) this.request("start").then(start => {
-      this.load(start);
-      for (const view of this.views) view.changed(this.rows.keys().toArray?.() ?? [...this.rows.keys()], before);
+      this.count = -1;
+      this.refresh(start);
     }, () => {});
   }
 
@@ -112,7 +127,7 @@ class RunState {
           reject(new Error(NO_ANSWER));
           return;
         }
-        this.model.send({ do: name, id, with: given });
+        this.model.send({ mark: this.mark, do: name, id, with: given });
         setTimeout(send, pauses.shift());
       };
       try { send(); } // fails if the kernel was shut down
