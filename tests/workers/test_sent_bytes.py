@@ -83,7 +83,7 @@ def test_no_byte_in_the_pipes_of_the_children_has_a_secret(
     workers = Processes(2)
     try:
         run(workers, way)
-        files = [Path(path).read_bytes() for path in workers._files.values()]  # large functions travel in files
+        files = [Path(path).read_bytes() for path, _ in workers._files.values()]  # large functions travel in files
     finally:
         workers.close()
     assert bool(files) == (way == "calls of a large function")
