@@ -31,12 +31,12 @@ class Reader(Protocol):
     path: ev.StepPath
 
 
-Answer = tuple[bool, Any, list[ev.Event], list[Collected]]
+ElementAnswer = tuple[bool, Any, list[ev.Event], list[Collected]]
 """Whether an element has a value; the value or the failure; its events; its records."""
 
 
 class Answered(NamedTuple):
-    elements: list[tuple[int, Answer]]
+    elements: list[tuple[int, ElementAnswer]]
     """With their numbers."""
     counts: Mapping[tuple[str, ...], tuple[int, int]] | None
     """The starts and the ends of each row; None: all events are there."""

@@ -27,7 +27,8 @@ from agf_magics.flow.sequences import is_sequence, why_no_sequence
 from agf_magics.pictures.run_page import run_html
 from agf_magics.progress import events as ev
 from tests.engine import kept
-from tests.engine.test_threaded import ELEMENTS, FAN, WHOLE, by_place, numbered, observed, unjournaled
+from tests.engine.test_threaded import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
+from tests.fans import fan_out
 
 EACH = """
 pipeline: main
@@ -202,7 +203,7 @@ def test_a_sequence_gives_what_its_list_gives(
     """The same events, records, calls, failures and results: the record of the sequence apart."""
     if on_error != "continue" and not WHOLE.issuperset(xs):
         limit = 1  # how far the others come before the failure is a matter of time
-    text = FAN.format(limit=limit, on_error=on_error, tool=tool)
+    text = fan_out(tool, limit=limit, on_error=on_error)
     one: list[Any] = numbered(xs)
     other: Any = SlicedRows(one)
     found, wanted = (observed(threaded, text, each, None, reuse) for each in (other, one))

@@ -174,30 +174,6 @@ def test_a_capture_and_a_hook_get_the_page_of_a_run(kernel: Kernel) -> None:
     assert "✓ ok" in kernel.good("print(caught[-1]['content']['data']['text/plain'])").printed
 
 
-BUSY = """\
-import threading
-from agf_magics.notebook.output import OutputSlot
-thread = get_ipython().kernel.iopub_thread
-first, reached, second = threading.Event(), threading.Event(), threading.Event()
-page = lambda text: {"text/html": text, "text/plain": text}
-thread.schedule(first.wait)
-slot = OutputSlot()
-slot.reserve(page("empty"))
-thread.schedule(lambda: (reached.set(), second.wait()))
-slot.put(page("picture"))
-first.set()
-reached.wait()
-slot.put(page("end"))
-second.set()
-"""
-
-
-def test_an_update_never_overtakes_an_earlier_one_while_the_output_thread_is_busy(kernel: Kernel) -> None:
-    cell = kernel.good(BUSY)
-    shown = [content["data"]["text/plain"] for content in cell.of("display_data", "update_display_data")]
-    assert shown == ["empty", "picture", "end"]
-
-
 def test_prints_of_all_places_stay_in_their_cell(kernel: Kernel) -> None:
     cell = kernel.good(
         "%%pipeline --run\npipeline: p\nsteps:\n"

@@ -39,7 +39,7 @@ HEAVY = 1_000_000
 class Dask:
     """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of lost workers."""
 
-    identifies_lost_chunk = True
+    identifies_lost_chunk = False  # Dask names all chunks that were queued on the worker
 
     def __init__(
         self, name: str, lanes: int = 0, *, kills: bool = False, close: Callable[[], None] | None = None
@@ -212,6 +212,7 @@ class Dask:
         for each, outcome in zip(finished, outcomes, strict=True):
             self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
         for each in failed:
+            self.tokens.pop(each.worker, None)  # no further chunk is pinned to a worker that has ended
             self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
 
     def _finish(self, flight: _Flight, outcome: Any) -> None:
