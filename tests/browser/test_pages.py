@@ -45,8 +45,10 @@ CANCEL = "button:has-text('Cancel')"
 
 
 def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
-    found = page.output(cell).locator(selector).first.bounding_box()
-    assert found is not None
+    one, found = page.output(cell).locator(selector).first, None
+    while found is None:  # the page may be replaced between the two, and the explorer is then drawn again
+        one.wait_for()
+        found = one.bounding_box()
     return dict(found)
 
 
