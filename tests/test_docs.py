@@ -27,6 +27,7 @@ from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes
 from tests.doc_pages import (
+from tests.shells import only_shell
     DOCS,
     ERRORS,
     HOWTO,
@@ -44,6 +45,7 @@ from tests.doc_pages import (
 
 ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(page.read_text(encoding="utf-8"))]
 PASTED_PAGES = sorted(HOWTO.glob("*.md"))
+
 PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent != ERRORS or page.name == "index.md")]
 CODES = doc_codes.codes()
 
@@ -57,9 +59,8 @@ WHENS = {
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[InteractiveShell]:
-    InteractiveShell.clear_instance()
-    yield new_shell()
-    InteractiveShell.clear_instance()
+    with only_shell(new_shell) as shell:
+        yield shell
 
 
 # --- errors ---

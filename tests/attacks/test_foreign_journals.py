@@ -32,6 +32,7 @@ from agf_magics.lifecycle import past_runs as kept_runs
 from agf_magics.text.source import Source
 from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
 from tests.engine import kept
+from tests.shells import only_shell
 
 DEEP = "[" * 5_000 + "]" * 5_000
 VICTIM = b"three years of work"
@@ -47,9 +48,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Runs]:
 
 @pytest.fixture(scope="module")
 def ip() -> Iterator[InteractiveShell]:
-    InteractiveShell.clear_instance()
-    yield InteractiveShell.instance(colors="nocolor", config=Config({"HistoryManager": {"enabled": False}}))
-    InteractiveShell.clear_instance()
+    config = Config({"HistoryManager": {"enabled": False}})
+    with only_shell(lambda: InteractiveShell.instance(colors="nocolor", config=config)) as shell:
+        yield shell
 
 
 def loaded(ip: InteractiveShell) -> str:

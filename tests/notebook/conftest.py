@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from agf_magics.catalog import Registry, default
 from agf_magics.text.diagnostics import AgfError
+from tests.shells import only_shell
 
 PATIENCE = 120.0
 """Seconds after which a kernel that says nothing is taken for dead. Nothing waits that long but a failure."""
@@ -70,9 +71,9 @@ def empty(registry: Registry) -> None:
 
 @pytest.fixture(scope="session")
 def _ip(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InteractiveShell]:
-    InteractiveShell.clear_instance()
-    yield InteractiveShell.instance(colors="nocolor", config=Config({"HistoryManager": {"enabled": False}}))
-    InteractiveShell.clear_instance()
+    config = Config({"HistoryManager": {"enabled": False}})
+    with only_shell(lambda: InteractiveShell.instance(colors="nocolor", config=config)) as shell:
+        yield shell
 
 
 @pytest.fixture
