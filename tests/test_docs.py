@@ -27,7 +27,6 @@ from agf_magics.settings import OPENING, Settings
 from docs import tables
 from tests import doc_codes
 from tests.doc_pages import (
-from tests.shells import only_shell
     DOCS,
     ERRORS,
     HOWTO,
@@ -42,6 +41,7 @@ from tests.shells import only_shell
     pages,
     session,
 )  # fmt: skip
+from tests.shells import only_shell
 
 ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(page.read_text(encoding="utf-8"))]
 PASTED_PAGES = sorted(HOWTO.glob("*.md"))
