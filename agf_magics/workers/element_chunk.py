@@ -175,6 +175,7 @@ def _drive(main: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(main)
     finally:
+        main.close()  # it did not start if a loop runs on this thread
         try:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
