@@ -48,7 +48,7 @@ class End:
         return self._set
 
     def set(self) -> None:
-        """The first call counts; the caller makes sure that there is no second one."""
+        """Must be called once."""
         self._set = True
         self._closed.release()
 

@@ -270,8 +270,7 @@ class Text(Nothing):
 
 
 class EndLine(Nothing):
-    """For a terminal: one line about the end of a background run, at the next prompt. A line from another thread would
-    be in the middle of what a person types."""
+    """For a terminal: one line about the end of a background run, at the next prompt and not while a person types."""
 
     def __init__(self, shell: Any, wanted: bool) -> None:
         self._shell, self._wanted = shell, wanted

@@ -56,7 +56,7 @@ class Case(NamedTuple):
     chunk: int
     """Elements in a chunk of the baselines."""
     ways: tuple[str, ...]
-    """What is compared. Where the journal costs nothing that could be measured, it is not switched off."""
+    """The rows of its table. Where the cost of the journal is too small to measure, there is no row without it."""
 
 
 MAPS = ("dask: client.map, chunked", "ProcessPoolExecutor.map, chunked")

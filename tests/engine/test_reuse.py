@@ -20,6 +20,7 @@ from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle.lookup import unpickled
 from agf_magics.settings import Settings, current
 from tests.engine import kept
+from tests.fans import fan_out
 
 
 class Calls:
@@ -273,15 +274,7 @@ def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
     assert [list(run.steps.values())[1].earlier for run in runs] == [0, 300, 300]
 
 
-MANY = """\
-pipeline: many
-steps:
-- for_each:
-    over: ctx.xs
-    on_error: continue
-    do: {tool: {name: work, args: {x: !expr item}}}
-    collect: {transform: {value: pipe}}
-"""
+MANY = fan_out(on_error="continue", name="many")
 
 
 def counting(calls: Calls) -> agf.Registry:

@@ -74,7 +74,7 @@ def tee(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands between the kernel and its children")
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell script between the kernel and its children")
 @WAYS
 def test_no_byte_in_the_pipes_of_the_children_has_a_secret(
     way: str, tee: Path, monkeypatch: pytest.MonkeyPatch
@@ -91,7 +91,7 @@ def test_no_byte_in_the_pipes_of_the_children_has_a_secret(
 
 
 class Relay:
-    """Stands between a client and a scheduler, and keeps what the client sends."""
+    """A relay between a client and a scheduler. It stores what the client sends."""
 
     def __init__(self, host: str, port: int) -> None:
         self.target = host, port

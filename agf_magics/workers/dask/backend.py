@@ -25,6 +25,7 @@ from ..sending import loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems, without_workers
+from .flight import DaskFlight
 from .losses import explain_end, find_failure
 from .programs import submit_program
 
@@ -58,14 +59,14 @@ class Dask:
         self._prefix = f"agf-{secrets.token_hex(4)}"
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        self._early: list[_Flight] | None = []
+        self._early: list[DaskFlight] | None = []
         """The chunks of the time before there is a client; None: there is one, or there will be none."""
         self._started: list[Callable[[], None]] = []  # called at the end of that time
         self._failure: Exception | None = None
-        self._flights: dict[str, _Flight] = {}
+        self._flights: dict[str, DaskFlight] = {}
         """The chunks in flight, by key. Only the client's loop uses it."""
-        self._arrived: list[_Flight] = []
-        self._cancelled: list[_Flight] = []
+        self._arrived: list[DaskFlight] = []
+        self._cancelled: list[DaskFlight] = []
         self._programs: dict[str, Any] = {}
         self._threads: Mapping[str, int] = {}
         self._freed = asyncio.Event()
@@ -101,7 +102,7 @@ class Dask:
         self._failure, self._closed = error, True
         self._start(lambda flight: flight.end(error))
 
-    def _start(self, send: Callable[[_Flight], None]) -> None:
+    def _start(self, send: Callable[[DaskFlight], None]) -> None:
         with self._lock:
             early, self._early = self._early or [], None
             started, self._started = self._started, []
@@ -121,7 +122,7 @@ class Dask:
         self._warned = {weakref.WeakMethod(warn), *(one for one in self._warned if one() is not None)}
 
     def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
-        flight = _Flight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
+        flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
         with self._lock:
             waits = self._early is not None
             if self._early is not None:
@@ -132,7 +133,7 @@ class Dask:
             self._loop.add_callback(self._send, flight)
         return lambda: self._cancel_soon(flight)
 
-    def _cancel_soon(self, flight: _Flight) -> None:
+    def _cancel_soon(self, flight: DaskFlight) -> None:
         flight.cancels += 1
         if self.client is not None:
             self._cancelled.append(flight)
@@ -142,7 +143,7 @@ class Dask:
 
     # --- on the client's loop ---
 
-    async def _send(self, flight: _Flight) -> None:
+    async def _send(self, flight: DaskFlight) -> None:
         if flight.ended or flight.cancels:
             flight.end(Lost("cancelled", cancelled=True))
             return
@@ -160,7 +161,7 @@ class Dask:
         except Exception as error:
             self._finish(flight, error)
 
-    async def _prepared(self, flight: _Flight) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    async def _prepared(self, flight: DaskFlight) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """What to submit for a chunk, and where it may run."""
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
@@ -195,7 +196,7 @@ class Dask:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._freed.wait(), LOOK)  # or a new worker
 
-    def _arrive(self, flight: _Flight) -> None:
+    def _arrive(self, flight: DaskFlight) -> None:
         """A chunk has ended. Those that end in one turn of the loop are fetched together."""
         self._arrived.append(flight)
         if len(self._arrived) == 1:
@@ -215,7 +216,7 @@ class Dask:
             self.tokens.pop(each.worker, None)  # no further chunk is pinned to a worker that has ended
             self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
 
-    def _finish(self, flight: _Flight, outcome: Any) -> None:
+    def _finish(self, flight: DaskFlight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
         self._freed.set()
         flight.future = None
@@ -330,24 +331,6 @@ class Dask:
             self.client.unsubscribe_topic(self._prefix)
         if self._close is not None:
             self._close()
-
-
-class _Flight:
-    """A chunk in flight."""
-
-    def __init__(self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> None:
-        self.key, self.run, self.order, self.done = key, run, order, done
-        self.future: Any = None
-        self.worker = ""
-        """The only worker that may run it."""
-        self.cancels = 0
-        self.ended = False
-
-    def end(self, outcome: Any) -> None:
-        if not self.ended:
-            self.ended = True
-            self.order = ()
-            self.done(outcome)
 
 
 def _print_texts(event: tuple[float, Any]) -> None:
