@@ -11,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..catalog import Tool
-from ..flow.frame import finished
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value, isolate_parts
 from ..host.host import TURN
-from ..journal.copies import Copies
-from ..journal.recorder import Journal
+from ..journal.copies import NO_RESULT, Copies
 from ..journal.replay import ReplayLog
 from .pool import Parts, Plan
 from .runner import CallSite, Scope, clock
 from .sequences import Elements
-
-NONE = object()
 
 MISSES = 50
 """Elements without a result to reuse, more than those with one, after which no more are looked up here: building their
@@ -64,17 +60,21 @@ class Replay:
         keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element ``i``."""
-        assert site.run.journal is not None, "replayed_tool has checked it"
-        body = site.step.body
+        journal, body = site.run.journal, site.step.body
+        assert journal is not None, "replayed_tool has checked it"
         assert isinstance(body, Invoke), "replayed_tool has checked it"
         self.site, self.run, self.body, self.tool, self.items, self.keep = site, site.run, body, tool, items, keep
-        self.journal: Journal = site.run.journal
-        self.path, self.tries = site.path_of(body), inside.tries
-        self.left = MISSES
+        self.path = site.path_of(body)
         self.copies: Copies | None = None
+        self.source = journal.run_id
         is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
-        if self.journal.reuse is not None and is_quick and not (body.offers or body.wants):
-            self.copies = Copies(self.journal, self.journal.reuse, body, tool, self.path, self.tries)
+        if journal.earlier is not None:
+            self.found = self._recorded(journal.earlier, inside.tries)
+        elif journal.reuse is not None and is_quick and not (body.offers or body.wants):
+            self.copies = Copies(journal, journal.reuse, body, tool, self.path, inside.tries)
+            self.found, self.source = self._reused(self.copies), journal.reuse.run_id
+        else:
+            self.found = lambda i: NO_RESULT
 
     def rest(self, numbers: Iterator[int], ends: Callable[[], bool]) -> Iterator[int]:
         """The elements that are left to the pool. The others are replayed between two of them, in their order.
@@ -82,44 +82,58 @@ class Replay:
         ``ends``: whether the fan-out has failed, so that no further element starts. After `TURN` seconds an element is
         left to the pool, which lets the loop run.
         """
-        host, take = self.run.host, self._take
-        for i in numbers:
-            now = clock()
-            if now - host.turned <= TURN and not ends() and take(i, now):
-                continue
-            self._write()
+        while True:
+            i = next(numbers, None) if ends() or not self._is_possible else self._replay(numbers)
+            if i is None:
+                return
             yield i
-        self._write()
 
-    def _write(self) -> None:
-        if self.copies is not None:
-            self.copies.write()
+    @property
+    def _is_possible(self) -> bool:
+        return self.copies is None or self.copies.is_possible
 
-    def _take(self, i: int, now: float) -> bool:
-        """Replay element ``i``; False: it has no usable record, and nothing was done. ``now``: of `clock`."""
-        earlier = self.journal.earlier
-        found = self._recorded(earlier, i) if earlier is not None else None
-        if found is None:
-            found = self._reused(self.copies, i) if self.copies is not None and self.left > 0 else None
-        if found is None:
-            return False
-        value, source = found
-        self.run.calls += 1
-        self.run.steps.replay((*self.path, i), now, now, source, value)
-        self.keep(i, value)
-        return True
-
-    def _recorded(self, earlier: ReplayLog, i: int) -> tuple[Value, str] | None:
-        value = earlier.values.pop(((*self.path, i), self.tries), NONE)
-        return (value, self.journal.run_id) if value is not NONE else None
-
-    def _reused(self, copies: Copies, i: int) -> tuple[Value, str] | None:
+    def _replay(self, numbers: Iterator[int]) -> int | None:
+        """Replay elements until one has no usable record, for which nothing is done; returns its number, None after the
+        last one. Nothing else runs meanwhile, so what they have in common is done once for all of them."""
+        found, keep, host, now = self.found, self.keep, self.run.host, clock()
+        replayed, values = list[int](), list[Value]()
+        left = None
         try:
-            frame = self.site.step.element.store(self.site.frame, finished((self.items[i], None, None, "finished")))
-            given = self.tool.arguments.validate(isolate_parts(self.body.args.build(frame, None)))
-        except Exception:  # the pool builds them again, for an error that is readable and has a place
-            found = None
-        else:
-            found = copies.take(i, given)
-        self.left += 1 if found is not None else -1
-        return (found[0], copies.reuse.run_id) if found is not None else None
+            for i in numbers:
+                value = found(i) if now - host.turned <= TURN else NO_RESULT
+                if value is NO_RESULT:
+                    left = i
+                    break
+                keep(i, value)
+                replayed.append(i)
+                values.append(value)
+                now = clock()
+        finally:  # an interrupt may come at any line
+            self.run.calls += len(replayed)
+            if self.copies is not None:
+                self.copies.write()
+            self.run.steps.replay(self.path, replayed, values, now, self.source)
+        return left
+
+    def _recorded(self, earlier: ReplayLog, tries: str) -> Callable[[int], Value]:
+        """A function of an element that takes the value of its call in an earlier session, or `NO_RESULT`."""
+        values, path = earlier.values, self.path
+        return lambda i: values.pop(((*path, i), tries), NO_RESULT)
+
+    def _reused(self, copies: Copies) -> Callable[[int], Value]:
+        """The same for the result of an equal call in another run."""
+        items, frame, bind = self.items, self.site.frame, self.site.step.element.bind
+        build, arguments, take, left = self.body.args.build, self.tool.arguments, copies.take, MISSES
+
+        def reused(i: int) -> Value:
+            nonlocal left
+            if left <= 0:
+                return NO_RESULT
+            try:
+                found = take(i, arguments.validate(isolate_parts(build(bind(frame, items[i]), None))))
+            except Exception:  # the pool builds them again, for an error that is readable and has a place
+                found = NO_RESULT
+            left += 1 if found is not NO_RESULT else -1
+            return found
+
+        return reused

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..flow.frame import FlowInput, FlowResult, Frame, Outcome, finished
@@ -110,7 +110,7 @@ Shape = Callable[[CallSite[Any]], Value | Pending[Value]]
 
 
 class StepEvents:
-    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``."""
+    """Emits the start and the end of each step; `replay`: of elements whose calls were recorded by ``run``."""
 
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
@@ -121,10 +121,12 @@ class StepEvents:
     def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
         self.emit(ev.StepFinished(at, when, value))
 
-    def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
-        self.emit(ev.StepStarted(at, when, 1))
-        self.emit(ev.StepReplayed(at, ended, run))
-        self.emit(ev.StepFinished(at, ended, value))
+    def replay(self, path: ev.StepPath, numbers: Sequence[int], values: Sequence[Value], when: float, run: str) -> None:
+        for i, value in zip(numbers, values, strict=True):
+            at = (*path, i)
+            self.emit(ev.StepStarted(at, when, 1))
+            self.emit(ev.StepReplayed(at, when, run))
+            self.emit(ev.StepFinished(at, when, value))
 
 
 class Models:

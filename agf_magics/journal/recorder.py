@@ -294,9 +294,9 @@ class Journal:
         self._break(error)
         self.warn_broken()
 
-    def lose(self, error: JournalError) -> None:
-        """The row of a call cannot be written."""
-        self._lost += 1
+    def lose(self, error: JournalError, count: int = 1) -> None:
+        """The rows of ``count`` calls cannot be written."""
+        self._lost += count
         self._break(error)
 
     def _not_ended(self, error: JournalError) -> None:

@@ -149,7 +149,7 @@ class Reuse:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer run has so many."""
         found = self._left
         for record in records:
-            digest, stored = _result(record, run_id) if isinstance(record, Record) else record
+            digest, stored = _result(record, run_id) if type(record) is Record else record  # type: ignore[misc]
             if not digest or stored is None:
                 continue
             known = found.get(digest)
@@ -187,7 +187,10 @@ class Reuse:
             text = left[0] if type(left) is deque and left else left
             if type(text) is not str or len(text) > most:
                 return None
-            self._next(digest)
+            if text is left:
+                del self._left[digest]
+            else:
+                left.popleft()  # type: ignore[union-attr]  # it is a deque
             try:  # `suppress` takes as long as reading the value
                 return decode(text), text
             except Exception:  # it is not JSON: the next one

@@ -5,7 +5,7 @@ A fan-out is one row with counters, never a row per element: 100,000 elements co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.steps import Flow
@@ -116,20 +116,22 @@ class Progress:
         if not row.many:
             row.value = value
 
-    def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
-        """Fold a StepStarted, a StepReplayed and a StepFinished without making the events."""
-        if self.ended is not None:
+    def replay(self, path: ev.StepPath, numbers: Sequence[int], values: Sequence[Value], when: float, run: str) -> None:
+        """Fold a StepStarted, a StepReplayed and a StepFinished of each of these elements without making the events.
+        ``path``: that of all elements, without a number."""
+        if self.ended is not None or not numbers:
             return
-        self.changes += 3
-        row = self.row(at)
-        row.started += 1
-        row.earlier += 1
-        row.finished += 1
-        row.ended = ended
+        count = len(numbers)
+        self.changes += 3 * count
+        row = self.row((*path, numbers[-1]))
+        row.started += count
+        row.earlier += count
+        row.finished += count
+        row.ended = when
         if row.when is None:
             row.when = when
         if not row.many:
-            row.value = value
+            row.value = values[-1]
 
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
         """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises KeyError for a row

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.journal import reading
 from agf_magics.journal.errors import JournalError
-from agf_magics.journal.reading import Row, read_outcomes, read_records, read_results
+from agf_magics.journal.file import TABLES
+from agf_magics.journal.reading import CELLS as SHORT_CELLS
+from agf_magics.journal.reading import Row, read_outcomes, read_records, read_results, rows_between
 from agf_magics.journal.records import COLUMNS, Record, is_at, row_crc, value_of
 
 NAMES = COLUMNS.split(", ")
@@ -54,10 +59,42 @@ def all_of(read: Callable[[Iterable[Row]], Iterator[Any]], rows: Iterable[Row]) 
         return str(error)
 
 
+def fetched(rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows as SQLite returns them: whole, and short where that is possible."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.executescript(TABLES.replace(" NOT NULL", ""))
+        connection.executemany(f"INSERT INTO records VALUES ({', '.join('?' * 17)})", rows)
+        connection.execute("BEGIN")
+        whole = connection.execute("SELECT * FROM records ORDER BY line").fetchall()
+        return whole, list(rows_between(connection, 0, 1 << 50))
+
+
+def is_short(row: Row) -> bool:
+    return len(row) == SHORT_CELLS
+
+
 @pytest.mark.parametrize("name", sorted(SOUND))
 def test_what_is_read_without_a_record_is_what_its_record_has(name: str) -> None:
-    rows = [row(SOUND[name] | {"line": line}) for line in (7, 8)]
-    found = all_of(read_records, rows)
+    _, rows = fetched(row(SOUND[name] | {"line": line}) for line in (7, 8))
+    check_readers(rows, [row(SOUND[name] | {"line": line}) for line in (7, 8)])
+
+
+@given(st.lists(st.sampled_from(sorted(SOUND)), max_size=30), st.integers(1, 5))
+def test_short_and_whole_rows_are_read_in_the_order_of_the_file(names: list[str], together: int) -> None:
+    rows = [row(SOUND[name] | {"line": line}) for line, name in enumerate(names, 1)]
+    before, reading.TOGETHER = reading.TOGETHER, together
+    try:
+        whole, found = fetched(rows)
+    finally:
+        reading.TOGETHER = before
+    assert whole == rows
+    assert [one[0] for one in found] == [one[0] for one in rows]
+    sound = {name for name in names if SOUND[name] is not SOUND["no value"]}
+    check_readers(*([some for some, name in zip(part, names, strict=True) if name in sound] for part in (found, rows)))
+
+
+def check_readers(rows: list[Row], whole: list[Row]) -> None:
+    found = all_of(read_records, whole)
     if isinstance(found, str):
         assert all_of(read_outcomes, rows) == found
         return
@@ -70,8 +107,10 @@ def test_what_is_read_without_a_record_is_what_its_record_has(name: str) -> None
 
 
 def test_calls_that_returned_json_are_read_without_a_record() -> None:
-    assert list(read_outcomes([row()])) == [(7, (("steps[0].do", 3), ""), {"n": 3})]
-    assert list(read_results([row()])) == [(b"d" * 32, '{"n":3}')]
+    _, rows = fetched([row()])
+    assert list(map(is_short, rows)) == [True]
+    assert list(read_outcomes(rows)) == [(7, (("steps[0].do", 3), ""), {"n": 3})]
+    assert list(read_results(rows)) == [(b"d" * 32, '{"n":3}')]
 
 
 CELLS = st.one_of(
@@ -84,19 +123,22 @@ CELLS = st.one_of(
 def test_a_cell_that_was_changed_is_found_by_each_reader(column: str, cell: Any, name: str) -> None:
     before = row(SOUND[name])
     changed = row(SOUND[name] | {column: cell}, before[-1])
-    if row_crc(changed[:-1]) == before[-1]:
+    whole, rows = fetched([row({"line": 6}), changed])
+    if row_crc(whole[1][:-1]) == before[-1]:
         return
     for read in READERS:
-        assert "row 7 has changed" in str(all_of(read, [row({"line": 6}), changed]))
+        assert "row 7 has changed" in str(all_of(read, whole if read is read_records else rows))
 
 
 @given(st.sampled_from(NAMES[1:]), CELLS, st.sampled_from(sorted(SOUND)))
 def test_a_forged_cell_is_an_error_of_the_journal_or_one_that_the_reader_does_not_use(
     column: str, cell: Any, name: str
 ) -> None:
-    forged = row(SOUND[name] | {column: cell})
+    (first,), _ = fetched([row(SOUND[name] | {column: cell})])
+    forged = (*first[:-1], row_crc(first[:-1]))
+    _, rows = fetched([forged])
     whole = all_of(read_records, [forged])
-    for found in (all_of(read_outcomes, [forged]), all_of(read_results, [forged])):
+    for found in (all_of(read_outcomes, rows), all_of(read_results, rows)):
         if isinstance(found, str):
             assert found == whole
         elif not isinstance(found[0], Record):
