@@ -30,11 +30,11 @@ def opened(lab: Lab, browser: Browser, request: pytest.FixtureRequest) -> Iterat
     """See `Open`."""
     pages: list[Notebook] = []
 
-    def open_notebook(*cells: str, app: str = "lab", file: str = "") -> Notebook:
-        name = file or f"{request.node.originalname}-{len(pages)}-{app}.ipynb"
+    def open_notebook(*cells: str, app: str = "lab", file: str = "", width: int = 1200) -> Notebook:
+        name = file or f"{request.node.originalname}-{width}-{len(pages)}-{app}.ipynb"
         if not file:
             lab.write(name, *cells)
-        pages.append(Notebook(browser, lab, name, app))
+        pages.append(Notebook(browser, lab, name, app, width=width))
         return pages[-1]
 
     yield open_notebook

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
 
 SECONDS = int(os.environ.get("BROWSER_SECONDS", "120"))
+POLLING = 50
+"""Milliseconds between two looks at a page. Playwright's default is each frame, and a page may have none for long."""
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 FLAGS = [
     "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--disable-background-networking",
@@ -138,13 +140,19 @@ class Notebook:
     """A notebook open in a page of its own. `app` is `lab` (JupyterLab) or `notebooks` (Notebook 7)."""
 
     def __init__(
-        self, browser: Browser, lab: Lab, name: str, app: str = "lab", watch: Callable[[Any], None] | None = None
+        self,
+        browser: Browser,
+        lab: Lab,
+        name: str,
+        app: str = "lab",
+        watch: Callable[[Any], None] | None = None,
+        width: int = 1200,
     ) -> None:
-        """``watch`` gets the payload of each message that the page receives from the server."""
+        """``watch`` gets the payload of each message that the page receives from the server. ``width``: in pixels."""
         self.lab = lab
         self.name = name
         path = f"lab/workspaces/{Path(name).stem}/tree/{name}?reset" if app == "lab" else f"{app}/{name}"
-        self.page = browser.new_page(viewport={"width": 1200, "height": 1400})
+        self.page = browser.new_page(viewport={"width": width, "height": 1400})
         self.page.set_default_timeout(SECONDS * 1000)
         if watch is not None:
             self.page.on("websocket", lambda socket: socket.on("framereceived", watch))
@@ -164,8 +172,20 @@ class Notebook:
         self.wait(f"{PANEL}?.sessionContext?.session?.kernel" + ("?.status === 'idle'" if idle else ""))
 
     def wait(self, condition: str, argument: Any = None) -> None:
-        """Until this JavaScript is true; ``it`` in it is the argument."""
-        self.page.wait_for_function(f"it => {condition}", arg=argument)
+        """Until this JavaScript is true; ``it`` in it is the argument. A failure says what the page shows instead."""
+        try:
+            self.page.wait_for_function(f"it => {condition}", arg=argument, polling=POLLING)
+        except Exception as error:
+            error.add_note(self.state())
+            raise
+
+    def state(self) -> str:
+        """What a failure needs to be understood: the kernel's status, the text of each output, errors of the page."""
+        status = self.page.evaluate(f"() => {PANEL}?.sessionContext?.session?.kernel?.status")
+        outputs = self.page.evaluate(f"() => [...document.querySelectorAll('{AREAS}')].map({SEEN})")
+        picture = self.picture(f"failed-{Path(self.name).stem}")
+        texts = [f"cell {index}: {text!r}" for index, text in enumerate(outputs)]
+        return "\n".join([f"kernel: {status}", *texts, f"console: {self.errors}", f"screenshot: {picture.name}"])
 
     # ---- the editor
 
@@ -287,9 +307,11 @@ class Notebook:
 
 Open = Callable[..., Notebook]
 """The fixture `opened`: ``opened("cell", "cell", app="lab")``, a notebook of these cells, open, its kernel idle.
-``file=`` opens one that is there."""
+``file=`` opens one that is there; ``width=`` is that of the window, in pixels (1,200)."""
 
 PANEL = "window.jupyterapp?.shell.currentWidget"
+
+AREAS = ".jp-Notebook .jp-Cell .jp-Cell-outputArea"
 
 OUTPUT = "document.querySelectorAll('.jp-Notebook .jp-Cell')[it[0]]?.querySelector('.jp-Cell-outputArea')"
 
@@ -305,8 +327,9 @@ COMMAND = """([name, given, cell]) => {
   const going = window.agfCommands ??= new Set();
   const number = window.agfCommand = (window.agfCommand ?? 0) + 1;
   const end = () => going.delete(number);
+  const fail = error => { console.error(`the command ${name} failed: ${error}`); end(); };
   going.add(number);
-  window.jupyterapp.commands.execute(name, given).then(end, end);
+  window.jupyterapp.commands.execute(name, given).then(end, fail);
   return number;
 }"""
 

@@ -75,10 +75,9 @@ def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(open
 
 @pytest.mark.parametrize("width", [1200, 760])
 def test_a_live_table_and_long_words_fit_the_width_of_the_output(opened: Open, width: int) -> None:
-    page = opened(SETUP, DROPS)
-    page.page.set_viewport_size({"width": width, "height": 1400})
+    page = opened(SETUP, DROPS, width=width)
     page.run_all(wait=False)
-    page.says(1, "4 elements failed and dropped")
+    page.says(1, "4 failed and dropped")
     assert is_inside(page, 1)
     area, row = box(page, 1, ".explorer"), box(page, 1, ".row:has-text('for_each')")
     assert row["x"] + row["width"] <= area["x"] + area["width"]

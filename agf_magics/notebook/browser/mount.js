@@ -2,7 +2,9 @@
 // static page in the element is hidden by the shadow root, and shown again when the kernel closes the explorer.
 
 const FORGET = 60000; // milliseconds after which the view of an element that left the document is closed
-const ASK_AFTER = [0, 300, 1500, 5000]; // milliseconds: the first message may go to the shell that waits for a cell
+// The first message may go to the shell that waits for a cell, so the question is repeated, ever less often.
+const ASK_AFTER = [0, 300, 1200, 3500]; // milliseconds since the one before
+const ASK_LATER = 2; // each later pause, to the one before
 
 // By the class. `render` gets another model object than `initialize`, and its subscriptions end with the view: so the
 // state is that of the first one.
@@ -13,7 +15,7 @@ class Runs {
     this.model = model;
     this.marks = new Set();
     this.views = new Map(); // by the element
-    this.timers = [];
+    this.timer = 0;
     this.load(model.get("runs"));
     model.on("msg:custom", message => this.receive(message));
     this.observer = new MutationObserver(() => { this.due ||= requestAnimationFrame(() => { this.due = 0; this.look(); }); });
@@ -21,12 +23,22 @@ class Runs {
     this.ask(); // the messages that came before this was loaded are lost
   }
 
+  // Until the kernel has answered.
   ask() {
-    if (this.timers.length) return;
-    const send = () => {
-      try { this.model.send({ do: "runs" }); } catch { /* the kernel was shut down */ }
+    if (this.timer) return;
+    const pauses = [...ASK_AFTER];
+    const wait = pause => {
+      this.timer = setTimeout(() => {
+        try { this.model.send({ do: "runs" }); } catch { return; } // the kernel was shut down
+        wait(pauses.shift() ?? pause * ASK_LATER);
+      }, pause);
     };
-    this.timers = ASK_AFTER.map(after => setTimeout(send, after));
+    wait(pauses.shift());
+  }
+
+  answered() {
+    clearTimeout(this.timer);
+    this.timer = 0;
   }
 
   load(runs) {
@@ -42,8 +54,7 @@ class Runs {
     for (const mark of message.gone ?? []) this.drop(mark);
     const { type, mark } = message, state = this.marks.has(mark) ? states.get(mark) : null;
     if (type === "runs") {
-      for (const timer of this.timers) clearTimeout(timer);
-      this.timers = [];
+      this.answered();
       this.load(message.runs);
     } else if (type === "edited") for (const one of this.marks) states.get(one).edited();
     else if (state) state.receive(message);
@@ -88,7 +99,7 @@ class Runs {
 
   close() {
     this.observer.disconnect();
-    for (const timer of this.timers) clearTimeout(timer);
+    this.answered();
     for (const mark of [...this.marks]) this.drop(mark);
   }
 }
