@@ -110,7 +110,8 @@ Shape = Callable[[CallSite[Any]], Value | Pending[Value]]
 
 
 class StepEvents:
-    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``."""
+    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``; `follow`: the edge
+    that a walk followed."""
 
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
@@ -120,6 +121,9 @@ class StepEvents:
 
     def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
         self.emit(ev.StepFinished(at, when, value))
+
+    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
+        self.emit(ev.EdgeTaken(at, clock(), source, target))
 
     def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
         self.emit(ev.StepStarted(at, when, 1))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -67,7 +69,13 @@ def fault(error: StepError) -> dict[str, Value]:
 
 def _now() -> str:
     """The time in UTC, as messages contain it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _formatted(int(time()))
+
+
+@lru_cache(maxsize=1)
+def _formatted(second: int) -> str:
+    """Cached, because the messages of a second have the same text."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(
