@@ -110,7 +110,7 @@ class _Run:
             self.check(self.scheduler.feeds(number))
 
     def check(self, numbers: Iterable[int]) -> None:
-        """Move the ready ones among these nodes to `ready`, skip those that never will be, and check what these feed."""
+        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check what these feed."""
         queue = list(numbers)
         for number in queue:
             if number not in self.waiting:

@@ -155,8 +155,8 @@ Ready = Literal["go", "wait"] | Skip
 
 
 class Scheduler(Protocol):
-    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. Each node has a number,
-    its position in `nodes`."""
+    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A node is known by its
+    position in `nodes`."""
 
     nodes: Sequence[Node]
     """In the order of the text."""

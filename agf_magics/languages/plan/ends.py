@@ -11,7 +11,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from .calls import Call
 from .destinations import Destination
-from .messages import METHODS, Branch, Content, Entry, Writing, as_message, nested, read_content
+from .messages import METHODS, Branch, Entry, as_message, nested, one_writing, read_content
 
 _LONGEST = 10_000
 """The most characters of an exception's text in a message."""
@@ -29,12 +29,12 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
     elif chosen is None and (message := as_message(value)) is not None:
         returned = _returned(call, instance, message)
         return [(returned, read_content(returned))]
-    if chosen is None:  # `said` would read the first alternative: no need to parse the message
-        method = call.method or "set"
+    if chosen is None:  # `read_content` would find the first alternative: no need to read the message
+        method = call.method
         return [
             (
-                _message(call, instance, kind, nested(path, value), call.method),
-                Content(kind, instance, (Writing(path, method, value),)),
+                _message(call, instance, kind, nested(path, value), method),
+                one_writing(kind, instance, path, method or "set", value),
             )
             for kind, path in call.alternatives[0]
         ]
