@@ -35,6 +35,9 @@ WHAT = {Tool: "tool", Agent: "agent"}
 
 CallResult = Result | Pending[Result]
 
+_find_prints = printing.get
+"""Bound once: Python makes the method of an imported object again for each call, 0.05 µs of an element."""
+
 
 def call_directly(
     run: Runner, step: Invoke, callee: Tool | Agent, frame: Frame, scope: Scope, index: Index, at: ev.StepPath,
@@ -57,7 +60,7 @@ def call_directly(
             return _call_journaled(site, callee, given, kept, grant, run.journal)
         prints: StepPrints | None = None
         if run.stream:
-            found = printing.get()
+            found = _find_prints()
             if type(found) is StepPrints and found.at is None:  # as `open_prints`, without a call
                 prints = found
                 prints.at = at

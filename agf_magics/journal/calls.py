@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
@@ -88,6 +89,20 @@ def read_own_calls(store: Store, num: int, key: Sequence[str], limit: int) -> li
         sql = f"SELECT {COLUMNS}, crc FROM records WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
         rows = connection.execute(sql, (num, num + ROOM, encode(list(key)), limit))
         return list(read_records(rows))[::-1]
+
+
+def number_attempts(store: Store, num: int, calls: Sequence[Record]) -> list[int]:
+    """Which attempt of its path each of these calls is. A resumed run continues to count. Raises JournalError."""
+    paths = [encode(list(one.at)) for one in calls]
+    lines: dict[str, list[int]] = {path: [] for path in paths}
+    store.flush()
+    with store.reading() as connection:
+        sql = (
+            f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({','.join('?' * len(lines))}) ORDER BY line"
+        )
+        for at, line in connection.execute(sql, (num, num + ROOM, *lines)):
+            lines[at].append(line)
+    return [max(1, bisect_right(lines[path], one.line)) for path, one in zip(paths, calls, strict=True)]
 
 
 def read_spans(store: Store, num: int, key: Sequence[str], limit: int) -> list[CallSpan]:

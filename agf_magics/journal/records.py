@@ -85,12 +85,6 @@ class Record(NamedTuple):
         return CallKey(self.at, self.tries)
 
     @property
-    def attempt(self) -> int:
-        """Which attempt of its element or branch it was."""
-        last = self.tries.rpartition(SPLIT)[2]
-        return int(json.loads(last)[-1]) if last else 1
-
-    @property
     def seconds(self) -> float | None:
         return self.ended - self.started if self.ended is not None and self.started is not None else None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -18,7 +19,7 @@ from ..journal.errors import JournalError
 from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.store import Store
-from ..progress.events import format_path
+from ..progress.events import StepPath, format_path
 from ..progress.progress import Progress, Row, Usage, count_use
 from ..progress.rows import one_reply
 from ..secrets.masking import Secrets
@@ -167,7 +168,7 @@ class PastRun:
     @property
     def calls(self) -> Calls:
         """A table with one row per journaled call, in the order of their ends."""
-        return Calls(_readable(_call_row(record) for record in self.records() if record.kind))
+        return Calls(_readable(_call_rows(self.records())))
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
@@ -207,7 +208,7 @@ class PastRun:
                                 for one in self.order.flows],
             }  # fmt: skip
             file.write(_strict(head)[:-1] + ',"calls":[')
-            for number, call in enumerate(_readable(_call_row(record) for record in self.records() if record.kind)):
+            for number, call in enumerate(_readable(_call_rows(self.records()))):
                 file.write((",\n" if number else "\n") + _strict(call))
             file.write("]}\n")
         return target
@@ -265,14 +266,22 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
         yield from found
 
 
-def _call_row(record: Record) -> dict[str, Any]:
-    """A journaled call as a row of a table."""
+def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The journaled calls as rows of a table. A resumed run continues to count the attempts of a call."""
+    attempts: Counter[StepPath] = Counter()
+    for record in records:
+        if record.kind:
+            attempts[record.at] += 1
+            yield _call_row(record, attempts[record.at])
+
+
+def _call_row(record: Record, attempt: int) -> dict[str, Any]:
     return {
         "step": format_path(record.at),
         "kind": record.kind,
         "label": record.name,
         "status": "ok" if record.what == "finished" else record.what,
-        "attempt": record.attempt,
+        "attempt": attempt,
         "started": record.started,
         "seconds": record.seconds,
         "input": record.given_shown,

@@ -42,6 +42,11 @@ class RunCalls:
         with as_definition_errors():
             return queries.read_own_calls(self._store, self._num, row.key, limit)
 
+    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
+        """Which attempt of its path each of these calls is, counted over all sessions of the run."""
+        with as_definition_errors():
+            return queries.number_attempts(self._store, self._num, calls)
+
     def call(self, number: int) -> Record | None:
         """The call with this number, as `number` gives it."""
         with as_definition_errors():

@@ -55,7 +55,7 @@ def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "failed": lost,
         "offset": offset,
         "page": PAGE,
-        "rows": [call_row(calls, one) for one in page],
+        "rows": call_rows(calls, page),
     }
 
 
@@ -65,7 +65,7 @@ def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found = calls.call(natural(given.get("number")))
     if found is None:
         raise Refused("this call is no longer in the journal")
-    answer = call_row(calls, found)
+    (answer,) = call_rows(calls, [found])
     if found.given is not None:
         answer["given"] = value_json(found.given_shown)
     if found.error is not None:
@@ -75,8 +75,13 @@ def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return answer
 
 
-def call_row(calls: RunCalls, found: Record) -> Json:
-    """A call as a row of a table."""
+def call_rows(calls: RunCalls, found: Sequence[Record]) -> list[Json]:
+    """Calls as rows of a table."""
+    numbered = zip(found, calls.number_attempts(found), strict=True)
+    return [_call_row(calls, one, attempt) for one, attempt in numbered]
+
+
+def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
     if found.error is not None:
         result = format_exception(error_from(found.error, ()))
     else:
@@ -87,7 +92,7 @@ def call_row(calls: RunCalls, found: Record) -> Json:
         "name": line(found.name, 60),
         "failed": found.what == "failed",
         "what": found.what,
-        "attempt": found.attempt,
+        "attempt": attempt,
         "took": duration(found.seconds),
         "input": line(value_text(found.given_shown), SHORT) if found.given is not None else "",
         "output": line(result, SHORT),

@@ -35,7 +35,7 @@ from .explorer_calls import (
     NO_JOURNAL,
     AnyRun,
     Refused,
-    call_row,
+    call_rows,
     linked_at,
     natural,
     row_of,
@@ -179,7 +179,7 @@ def _values(run: AnyRun, row: Row) -> Json:
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
-        found["attempts"] = [call_row(calls, one) for one in attempts]
+        found["attempts"] = call_rows(calls, attempts)
     if row.value is not None and isinstance(run, Run):
         found["output"] = value_json(mask(row.value), mask)
     elif last is not None and last.what == "finished":

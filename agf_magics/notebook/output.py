@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import lru_cache
 from typing import Any
 
 from IPython.display import DisplayHandle, display
@@ -22,6 +23,17 @@ EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 def in_frames() -> bool:
     """Whether the front end shows each output in a frame of its own."""
     return any(name in os.environ for name in FRAMED)
+
+
+def hears_while_busy(shell: Any) -> bool:
+    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no button."""
+    return _has_subshells(getattr(shell, "kernel", None))
+
+
+@lru_cache(maxsize=1)
+def _has_subshells(kernel: Any) -> bool:
+    """Found once for a kernel: ipykernel writes its banner for each answer, 0.1 ms."""
+    return "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ())
 
 
 def show(bundle: Bundle) -> None:

@@ -27,7 +27,7 @@ from ..progress.progress import Row
 from .ask import PendingQuestion
 from .config import AgfMagics
 from .drawing import Drawing
-from .output import EMPTY, Bundle, OutputSlot, in_frames, show
+from .output import EMPTY, Bundle, OutputSlot, hears_while_busy, in_frames, show
 
 if TYPE_CHECKING:
     from .explorer import Channel
@@ -315,7 +315,7 @@ def choose_view(
     mode = "off" if quiet else view_mode(config.progress, shell)
     if mode in ("widget", "html"):
         # After the end of a cell every kernel receives requests.
-        hears = background or _hears_clicks(shell)
+        hears = background or hears_while_busy(shell)
         return Explorer(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
     if drawn is not None and getattr(shell, "kernel", None) is None:
         show({"text/plain": Diagram(drawn).outline()})
@@ -336,12 +336,6 @@ def view_mode(wanted: str, shell: Any) -> str:
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
     return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
-
-
-def _hears_clicks(shell: Any) -> bool:
-    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no button."""
-    info = getattr(getattr(shell, "kernel", None), "kernel_info", {})
-    return "kernel subshells" in info.get("supported_features", ())
 
 
 def _line(row: Row) -> str:

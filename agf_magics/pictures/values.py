@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable
 from itertools import islice
+from json import dumps
 from typing import Any, NamedTuple
 
 from ..flow.opaque import describe_array, describe_scalar, fields_of
@@ -82,6 +83,8 @@ def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
     """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of objects."""
     if type(value) is str:
         text = plain(value, MOST_TEXT)
+        if not text.strip():  # nothing would be seen
+            return Words(dumps(text, ensure_ascii=False))
         return Words(text, "\n" in text or len(text) > 160)  # without quotes
     return _Builder(mask).one(value, 0)
 

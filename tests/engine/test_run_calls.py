@@ -16,6 +16,7 @@ from agf_magics.engine.linked import Linked
 from agf_magics.flow.steps import Flow
 from agf_magics.journal.calls import is_of, numbers_in
 from agf_magics.journal.records import is_within
+from agf_magics.lifecycle.resume import resume
 from agf_magics.lifecycle.run_calls import RunCalls, calls_of
 from tests.engine.kept import journal_in
 
@@ -115,6 +116,36 @@ def test_a_past_run_has_the_same_calls(run: agf.Run) -> None:
     assert found(past).count(row) == (24, 8)
     assert len(found(past).spans(row, 5)) == 5
     assert found(past).attempts(past.steps["steps[1]"], 5)[0].value_shown == 1
+
+
+def test_a_resumed_run_continues_to_count_the_attempts(tmp_path: Path) -> None:
+    registry = Registry()
+
+    @agf.tool(registry=registry)
+    async def fails(n: int) -> int:
+        raise ValueError(f"no {n}")
+
+    text = """\
+pipeline: p
+steps:
+- for_each:
+    items: [1]
+    on_error: retry(1)
+    do: {tool: {name: fails, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+    with journal_in(tmp_path):
+        run = agf.run(defined(text, registry=registry), registry=registry, raises=False)
+        again = resume(run.run_id, registry=registry, raises=False)
+        calls = found(again)
+        newest_first = calls.page(again.steps["steps[0].do"], 10)[::-1]
+        assert calls.number_attempts(newest_first) == [3, 2, 1]
+        assert calls.number_attempts([]) == []
+        assert [call["attempt"] for call in agf.runs(run.run_id).calls] == [
+            1,
+            2,
+            3,
+        ]  # the retried attempt is not repeated
 
 
 def test_a_run_without_a_journal_has_no_calls() -> None:

@@ -354,6 +354,8 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
             page.messages.append(content)
     (again,) = [message for message in page.messages if message["type"] == "run"]
     assert again["tree"]["name"] == "fragile"
+    attempts = page.get("step", step="steps[1]")["attempts"]
+    assert [(one["attempt"], one["failed"]) for one in attempts] == [(1, True), (2, False)]
     journaled.drain()
 
 

@@ -37,6 +37,8 @@ class Opaque:
         (float("nan"), "nan"),
         ("as it is", "as it is"),
         ("two\nlines", "two\nlines"),
+        ("", '""'),
+        (" \n", '" \\n"'),
         ([], "[]"),
         ({}, "{}"),
         ({"a": "1", "b": 1}, 'a: "1"\nb: 1'),
