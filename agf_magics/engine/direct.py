@@ -8,7 +8,7 @@ element of a fan-out. Whatever goes wrong is left to those modules.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple, final
 
 from ..catalog import Tool
 from ..flow.frame import Frame, finished
@@ -16,6 +16,7 @@ from ..flow.steps import Invoke
 from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, call_on_loop, then
 from ..host.prints import printing
+from ..journal.call_rows import StartedCall
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
 from ..progress import events as ev
@@ -67,11 +68,37 @@ def call_directly(
     return value, frame
 
 
-def _call_journaled(
-    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
-) -> StepResult | Pending[StepResult]:
-    if journal.earlier is not None or journal.reuse is not None or not tool.reuse:  # perhaps it is not made at all
-        return _stored(site, call_external(site, tool, "tool", given), given)
+@final
+class Returned(NamedTuple):
+    """A call that has returned, and has no row yet."""
+
+    site: CallSite[Invoke]
+    call: StartedCall
+    value: Value
+
+
+def start_journaled(
+    run: Runner, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
+) -> Returned | StepResult | Pending[StepResult]:
+    """`call_directly` in a run with a journal, which is not resumed and does not reuse results. The row of a call that
+    has returned is left to the caller."""
+    site = CallSite(run, step, frame, scope, index, at, row)
+    assert run.journal is not None, "the caller has checked it"
+    try:
+        wanted = tool.accepts if step.offers or step.wants else None
+        try:
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
+        except Exception:  # again, for an error that is readable and has a place
+            given = checked_arguments(site, tool, wanted)
+        run.calls += 1
+        return _make_journaled(site, tool, given, run.journal)
+    except BaseException as error:
+        return run.rescue(error, site)
+
+
+def _make_journaled(
+    site: CallSite[Invoke], tool: Tool, given: dict[str, Value], journal: Journal
+) -> Returned | StepResult | Pending[StepResult]:
     run, step, scope = site.run, site.step, site.scope
     call = journal.start_call(step, tool, site.key, given, scope.linked.tools_of(step), scope.grant)
     prints = open_prints(run, site.at) if run.stream else None
@@ -87,10 +114,22 @@ def _call_journaled(
             value = value_of_call(site, result, tool, "tool")
         except StepError as error:
             return _stored(site, Pending(raise_durable(journal, call, error)), given)
+    return tuple.__new__(Returned, (site, call, value))  # half of the time of Returned(…)
+
+
+def _call_journaled(
+    site: CallSite[Invoke], tool: Tool, given: dict[str, Value], journal: Journal
+) -> StepResult | Pending[StepResult]:
+    if journal.earlier is not None or journal.reuse is not None or not tool.reuse:  # perhaps it is not made at all
+        return _stored(site, call_external(site, tool, "tool", given), given)
+    made = _make_journaled(site, tool, given, journal)
+    if type(made) is not Returned:
+        return made
+    _, call, value = made
     done = journal.returned(call, value, site.is_secret)
     if done is None:
         return _stored(site, Pending(journal.durable(None, value)) if journal.waits else value, given)
-    return Pending(_store_durable(site, journal, done, ShapeResult(value, given) if step.keeps else value))
+    return Pending(store_durable(site, journal, done, ShapeResult(value, given) if site.step.keeps else value))
 
 
 def _stored(
@@ -105,7 +144,7 @@ def _stored(
     return result
 
 
-async def _store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Future[None], value: Value) -> StepResult:
+async def store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Future[None], value: Value) -> StepResult:
     """`Runner.wait_for` the value of a call whose row is ``done``, in one coroutine."""
     try:
         try:
