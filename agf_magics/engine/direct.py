@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, final
 
 from ..catalog import Agent, Tool
 from ..flow.frame import Frame, finished
@@ -18,6 +18,7 @@ from ..flow.values import ATOMS, Value, isolate_parts
 from ..host.calls import Pending, Result, call_on_loop, then
 from ..host.limits import Grant, granted
 from ..host.prints import printing
+from ..journal.call_rows import StartedCall
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
 from ..progress import events as ev
@@ -97,14 +98,39 @@ def _call_under(grant: Grant, function: Callable[..., Any], given: dict[str, Val
         granted.reset(outer)
 
 
-def _call_journaled(
-    site: CallSite[Any], callee: Tool | Agent, given: dict[str, Value], kept: Value, grant: Grant, journal: Journal
-) -> StepResult | Pending[StepResult]:
-    what = WHAT[type(callee)]
-    if journal.earlier is not None or journal.reuse is not None or has_effect(callee):  # perhaps it is not made at all
-        return _stored(site, call_external(site, callee, what, given, grant), kept)
-    run, step, scope = site.run, site.step, site.scope
-    call = journal.start_call(step, callee, site.key, given, scope.linked.tools_of(step), grant)
+@final
+class Returned(NamedTuple):
+    """A call that has returned, and has no row yet."""
+
+    site: CallSite[Invoke]
+    call: StartedCall
+    value: Value
+
+
+def start_journaled(
+    run: Runner, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
+) -> Returned | StepResult | Pending[StepResult]:
+    """`call_directly` for a tool in a run with a journal, which is not resumed and does not reuse results. The row of a
+    call that has returned is left to the caller."""
+    site = CallSite(run, step, frame, scope, index, at, row)
+    assert run.journal is not None, "the caller has checked it"
+    try:
+        wanted = tool.accepts if step.offers or step.wants else None
+        try:
+            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
+        except Exception:  # again, for an error that is readable and has a place
+            given = checked_arguments(site, tool, wanted)
+        run.calls += 1
+        return _make_journaled(site, tool, given, given, scope.grant, run.journal)
+    except BaseException as error:
+        return run.rescue(error, site)
+
+
+def _make_journaled(
+    site: CallSite[Invoke], callee: Tool | Agent, given: dict[str, Value], kept: Value, grant: Grant, journal: Journal
+) -> Returned | StepResult | Pending[StepResult]:
+    run, what = site.run, WHAT[type(callee)]
+    call = journal.start_call(site.step, callee, site.key, given, site.scope.linked.tools_of(site.step), grant)
     prints = open_prints(run, site.at) if run.stream else None
     result = _call_under(grant, callee.function, given, run.host.grace)
     if type(result) is Pending:
@@ -118,10 +144,22 @@ def _call_journaled(
             value = value_of_call(site, result, callee, what)
         except StepError as error:
             return _stored(site, Pending(raise_durable(journal, call, error)), kept)
+    return tuple.__new__(Returned, (site, call, value))  # half of the time of Returned(…)
+
+
+def _call_journaled(
+    site: CallSite[Invoke], callee: Tool | Agent, given: dict[str, Value], kept: Value, grant: Grant, journal: Journal
+) -> StepResult | Pending[StepResult]:
+    if journal.earlier is not None or journal.reuse is not None or has_effect(callee):  # perhaps it is not made at all
+        return _stored(site, call_external(site, callee, WHAT[type(callee)], given, grant), kept)
+    made = _make_journaled(site, callee, given, kept, grant, journal)
+    if type(made) is not Returned:
+        return made
+    _, call, value = made
     done = journal.returned(call, value, site.is_secret)
     if done is None:
         return _stored(site, Pending(journal.durable(None, value)) if journal.waits else value, kept)
-    return Pending(_store_durable(site, journal, done, ShapeResult(value, kept) if step.keeps else value))
+    return Pending(store_durable(site, journal, done, ShapeResult(value, kept) if site.step.keeps else value))
 
 
 def _stored(site: CallSite[Any], value: Value | Pending[Value], kept: Value) -> StepResult | Pending[StepResult]:
@@ -134,7 +172,7 @@ def _stored(site: CallSite[Any], value: Value | Pending[Value], kept: Value) -> 
     return result
 
 
-async def _store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Future[None], value: Value) -> StepResult:
+async def store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Future[None], value: Value) -> StepResult:
     """`Runner.wait_for` the value of a call whose row is ``done``, in one coroutine."""
     try:
         try:

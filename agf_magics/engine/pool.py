@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
@@ -125,19 +125,22 @@ class Pool(Parts):
         super().__init__(site, keep, at, items)
         self.start, self.queue = start, queue
         self.active = 0
+        self.before: Callable[[Plan], Awaitable[None]] | None = None
+        """Runs the first parts in another way, on the task of a worker. A call that it leaves to the pool has started
+        on this task, and continues on it: what it has opened (an `asyncio.timeout`) belongs to the task."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         if plan.done:
             await self._work(plan.done)
         if plan.width <= 1:
-            await self._work(plan.rest)
+            await self._lead(plan)
         else:
             try:
                 async with asyncio.TaskGroup() as group:
                     if self.queue is not None:
                         await self._run_wide(group, plan, self.queue)
-                    for _ in range(plan.width if self.queue is None else 0):
-                        group.create_task(self._work(plan.rest))
+                    else:
+                        group.create_task(self._lead(plan, group))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
             # Raised outside of `except`: IPython prints a whole traceback for an error whose context is a group.
@@ -145,6 +148,15 @@ class Pool(Parts):
                 raise self.failure
         self.warn_if_all_dropped(plan.count)
         return self.failures
+
+    async def _lead(self, plan: Plan, group: asyncio.TaskGroup | None = None) -> None:
+        """The first worker, which starts the others."""
+        if self.before is not None:
+            await self.before(plan)
+        if group is not None:
+            for _ in range(plan.width - 1):
+                group.create_task(self._work(plan.rest))
+        await self._work(plan.rest)
 
     async def _run_wide(self, group: asyncio.TaskGroup, plan: Plan, queue: RemoteCalls) -> None:
         """Run as many parts as the workers want: that number follows the size of their chunks."""

@@ -192,6 +192,14 @@ class Journal:
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
+    async def write_rows(self, rows: Sequence[Cells]) -> None:
+        """Write rows of calls that returned JSON. Done when they are durable: at once, unless the loop would have to
+        wait."""
+        if not self.is_open:
+            return await self.durable(None, lost=len(rows))
+        await self.durable(self.store.writer.write_rows(ADD_JSON, rows, self.lose))
+        self.warn_broken()
+
     def write_here(self, rows: Sequence[Cells]) -> None:
         """Write rows of calls that returned JSON, on this thread, which does not belong to a loop. Done when they are
         durable."""

@@ -21,10 +21,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from .errors import JournalError, journal_error_of
 from .file import BUSY, identity, index_of, is_busy, log_of
+from .pending import PendingWrite, notify
 
 BEAT = 0.1
 """Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of 0.01 s costs 5 % of
@@ -35,17 +36,6 @@ LOG = 4_000_000
 
 
 STATEMENT = operator.itemgetter(0)
-
-
-class PendingWrite(NamedTuple):
-    statement: str
-    rows: Sequence[Sequence[Any]]
-    done: asyncio.Future[None] | None
-    """For the task that waits."""
-    loop: asyncio.AbstractEventLoop | None
-    """That of ``done``."""
-    failed: Callable[[JournalError], None] | None
-    """Called on any thread for each row, if no task waits."""
 
 
 class Writer:
@@ -95,15 +85,23 @@ class Writer:
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`write` for many statements with a row each, which does not wait for the end of the turn: the result comes
-        when all are durable, or the JournalError of the last one. ``failed`` is called for each other that cannot be
-        written, on any thread."""
+        """`write_rows` for rows of several statements."""
+        groups = itertools.groupby(rows, STATEMENT)
+        *before, last = [(statement, [row for _, row in some]) for statement, some in groups]
+        for statement, some in before:
+            self._queue.append(PendingWrite(statement, some, None, None, failed))
+        return self.write_rows(*last, failed)
+
+    def write_rows(
+        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
+        the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        for statement, some in itertools.groupby(rows[:-1], STATEMENT):
-            self._queue.append(PendingWrite(statement, [row for _, row in some], None, None, failed))
-        statement, row = rows[-1]
-        self._queue.append(PendingWrite(statement, (row,), done, loop, None))
+        if len(rows) > 1:
+            self._queue.append(PendingWrite(statement, rows[:-1], None, None, failed))
+        self._queue.append(PendingWrite(statement, rows[-1:], done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
@@ -228,7 +226,7 @@ class Writer:
     def _refuse(self) -> None:
         """Fail the rows that came after the end."""
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
-        _notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
+        notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
     def _move_log(self) -> None:
         """Move a long log into the file: most of it while the loops continue, and the rest while they wait, so that the
@@ -266,12 +264,12 @@ class Writer:
         is_open = error is None
         error = error or self._write_batch(batch)
         if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
-            _notify(batch, error, loop)
+            notify(batch, error, loop)
         else:  # a single row may be the cause, for example a value of more than a gigabyte
             for one in batch:
                 for row in one.rows:
                     alone = one._replace(rows=(row,))
-                    _notify([alone], self._write_alone(alone), loop)
+                    notify([alone], self._write_alone(alone), loop)
         self._commits += 1
         return True
 
@@ -322,29 +320,3 @@ def _first(queue: deque[PendingWrite]) -> PendingWrite | None:
         return queue[0]
     except IndexError:
         return None
-
-
-def _notify(batch: list[PendingWrite], error: JournalError | None, here: asyncio.AbstractEventLoop | None) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for one in batch:
-        if one.done is not None and one.loop is not None:
-            by_loop.setdefault(one.loop, []).append(one.done)
-        elif error is not None and one.failed is not None:
-            for _ in one.rows:
-                one.failed(error)
-    for loop, waiting in by_loop.items():
-        if loop is here:
-            _wake(waiting, error)
-        else:
-            with contextlib.suppress(RuntimeError):  # the loop was closed
-                loop.call_soon_threadsafe(_wake, waiting, error)
-
-
-def _wake(waiting: list[asyncio.Future[None]], error: JournalError | None) -> None:
-    for done in waiting:
-        if done.done():
-            continue
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)

@@ -165,7 +165,11 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
         done.set_result(None)
         return done
 
+    def write_rows(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> asyncio.Future[None]:
+        return write_all(self, [(statement, row) for row in rows])
+
     monkeypatch.setattr(Writer, "write_all", write_all)
+    monkeypatch.setattr(Writer, "write_rows", write_rows)
 
     def write_here(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> None:
         held.extend((statement, row) for row in rows)
