@@ -337,8 +337,8 @@ def _memory(run: Run) -> Iterator[str]:
 
 def _large(run: Run) -> Iterator[str]:
     yield "## Large flows, tables and pages\n"
-    yield "Goal: a picture takes at most 1 s from the flow to the SVG. The table has the slowest of three flows from the"
-    yield "seed, in seconds. A flow with more than 500 boxes, or with too many edges, is displayed as an outline.\n"
+    yield "Goal: a picture takes at most 1 s from the flow to the SVG. The table has the slowest of three flows from"
+    yield "the seed, in seconds. A flow with more than 500 boxes, or with too many edges, is displayed as an outline.\n"
     found = large.pictures(run.seed)
     yield f"| steps | {' | '.join(f'{size:,}' for size in large.SIZES)} |"
     yield "|---" * (len(large.SIZES) + 1) + "|"
