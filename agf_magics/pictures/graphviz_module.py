@@ -56,20 +56,20 @@ def positions(text: str, work: int | None = None) -> bytes:
     """
     import wasmtime
 
-    engine, module = _compiled()
-    store = wasmtime.Store(engine)
-    store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
-    store.set_limits(memory_size=MOST_MEMORY)
-    store.set_wasi(wasmtime.WasiConfig())
-    linker = wasmtime.Linker(engine)
-    linker.define_wasi()
     try:
+        engine, module = _compiled()
+        store = wasmtime.Store(engine)
+        store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
+        store.set_limits(memory_size=MOST_MEMORY)
+        store.set_wasi(wasmtime.WasiConfig())
+        linker = wasmtime.Linker(engine)
+        linker.define_wasi()
         return _rendered(store, linker.instantiate(store, module).exports(store), text)
     except wasmtime.Trap as trap:
         if trap.trap_code == wasmtime.TrapCode.OUT_OF_FUEL:
             raise LayoutTooLarge("the layout takes too much work") from None
         raise LayoutFailed(_first_line(trap)) from None
-    except wasmtime.WasmtimeError as error:
+    except (wasmtime.WasmtimeError, OSError) as error:  # OSError: the package has no such file
         raise LayoutFailed(_first_line(error)) from None
 
 

