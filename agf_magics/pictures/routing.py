@@ -158,7 +158,7 @@ class _Routing:
         middle, top = (box.side(1) - box.side(-1)) / 2, self.stretch.down(box.top)
         port = tap.side * middle + (EDGE_PORT if tap.control else PORT)
         room = (box.right - box.left) / 2 - PORT
-        self.label(tap, Point(port + 4, top - 3.5), look.fitted(tap.label, POINTS_WORD, room))
+        self.label(tap, Point(port + 4, top - 3.5), look.fitted_names(tap.label, POINTS_WORD, room))
         return Point(port, y), Point(port, top)
 
     def begin(self, trunk: Trunk) -> tuple[Point, ...]:

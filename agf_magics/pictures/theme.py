@@ -102,13 +102,24 @@ def width(text: str, points: float, bold: bool = False) -> float:
     return points * (1.11 if bold else 1.0) * sum(_advance(c) for c in text)
 
 
-def fitted(text: str, points: float, room: float) -> str:
-    """``text`` in bold, shortened by an ellipsis to fit ``room`` points."""
-    if width(text, points, bold=True) <= room:
+def fitted(text: str, points: float, room: float, bold: bool = True) -> str:
+    """``text``, in bold by default, shortened by an ellipsis to fit ``room`` points."""
+    if width(text, points, bold) <= room:
         return text
-    while text and width(text + "…", points, bold=True) > room:
+    while text and width(text + "…", points, bold) > room:
         text = text[:-1]
     return text.rstrip() + "…"
+
+
+def fitted_names(names: str, points: float, room: float) -> str:
+    """Names with commas between them, to fit ``room`` points. First the paths lose their beginnings, which are alike.
+
+    >>> fitted_names("†state.draft", 10, 50)
+    '…draft'
+    """
+    if width(names, points) > room:
+        names = ", ".join(f"…{one.rpartition('.')[2]}" if "." in one else one for one in names.split(", "))
+    return fitted(names, points, room, bold=False)
 
 
 def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:

@@ -1,17 +1,13 @@
 """Values in the journal: JSON as it is, opaque values as signed pickles; others are not stored.
 
-A value is pickled at the end of its call, before another step can change it, and by Python's pickle: so a class of the
-notebook is found by its name and is the present one. Values that it cannot pickle (a lambda, a class of a function) are
-pickled by cloudpickle, if that is installed. A pickle is code: it is only read to resume a run, never to list or show
-one, and only with the signature of this user.
+A value is pickled (`pickles`) at the end of its call, before another step can change it. A pickle is code: it is only
+read to resume a run, never to list or show one, and only with the signature of this user.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import importlib
-import io
 import os
 import pickle
 import secrets
@@ -25,6 +21,7 @@ from ..flow.values import ATOMS, DEEPEST, Value
 from .json_texts import LONG, encode_large
 from .json_texts import decode as decode
 from .json_texts import encode as encode
+from .pickles import NotPicklable, TooLarge, pickled, text_of
 
 Form = Literal["json", "pickle", "again"]
 """``again``: it is not stored, so a resumed run makes its call again."""
@@ -162,59 +159,14 @@ def _extent(value: Any, kind: type) -> str:
     return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
 
 
-class _Bounded(io.BytesIO):
-    def __init__(self, most: int) -> None:
-        super().__init__()
-        self.most = most
-
-    def write(self, data: Any) -> int:
-        if self.tell() + memoryview(data).nbytes > self.most:
-            raise _TooLarge
-        return super().write(data)
-
-
-class _TooLarge(Exception):
-    pass
-
-
 def _pickled(value: Value, most: int) -> EncodedValue:
     shown = encode(preview(value))
-    if _bytes_of_data(value) > most:  # known without looking at the elements
-        return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
-    why = ""
-    for pickler in _picklers():
-        file = _Bounded(most)
-        try:
-            pickler(file, protocol=5).dump(value)
-            return EncodedValue("pickle", file.getvalue(), shown)
-        except _TooLarge:
-            return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # of a user's __reduce__, even a SystemExit
-            why = why or f"{type(error).__name__}: {_text_of(error)}"
-    return EncodedValue("again", None, shown, f"it cannot be pickled ({why})")
-
-
-def _bytes_of_data(value: Value) -> int:
-    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there would be no value."""
-    package = type(value).__module__.partition(".")[0]
-    if package not in ("numpy", "pandas"):
-        return 0
-    library: Any = sys.modules[package]
-    if package == "numpy":
-        return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
-    if type(value) is library.DataFrame:
-        return sum(int(column.nbytes) for _, column in value.items())
-    return int(value.nbytes) if type(value) is library.Series else 0
-
-
-def _picklers() -> list[Any]:
-    found: list[Any] = [pickle.Pickler]
     try:
-        return [*found, importlib.import_module("cloudpickle").Pickler]
-    except ImportError:
-        return found
+        return EncodedValue("pickle", pickled(value, most), shown)
+    except TooLarge:
+        return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
+    except NotPicklable as error:
+        return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
 
 
 def decode_value(form: str, data: str | bytes | None) -> Value:
@@ -227,7 +179,7 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise DecodeError(f"{type(error).__name__}: {_text_of(error)}") from None
+        raise DecodeError(f"{type(error).__name__}: {text_of(error)}") from None
     raise DecodeError("it was not stored")
 
 
@@ -283,13 +235,6 @@ def _key(path: Path) -> bytes:
     if len(found) != 32:
         raise OSError(f"{path} is not a key")
     return found
-
-
-def _text_of(error: BaseException) -> str:
-    try:
-        return str(error)[:300]
-    except BaseException:
-        return "(its text cannot be read)"
 
 
 def _bytes(number: int) -> str:

@@ -1,4 +1,4 @@
-"""§ 3: what stays in memory: an element beyond its result, a run that has ended and of which nobody speaks."""
+"""§ 3: memory: of an element beyond its result, and of runs that have ended and have no references."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def element() -> float:
     found = registry()
     flow = agf.load(FAN, registry=found)
     given: dict[str, Any] = {"xs": list(range(ITEMS))}
-    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # what is imported then is not its own
+    asyncio.run(agf.arun(flow, {"xs": [1]}, registry=found))  # imports are not counted
     gc.collect()
     tracemalloc.start()
     try:
@@ -50,7 +50,7 @@ def curve(points: int = 5) -> list[tuple[int, float]]:
         for number in range(1, RUNS + 1):
             which = number % len(flows)
             if which == 3:
-                found.contexts.named("chain").log = None  # which keeps all that is ever said
+                found.contexts.named("chain").log = None  # a log keeps all messages
             asyncio.run(agf.arun(flows[which], given[which], registry=found))
             if number % (RUNS // points) == 0:
                 gc.collect()

@@ -1,5 +1,5 @@
-"""§ 1 and § 3: what a condition, a value and a reference of the other languages cost, and that reading a reference does
-not grow with what else was said. Paired rounds."""
+"""§ 1 and § 3: the cost of a condition, a value and a reference in the other languages, by paired rounds. The cost of a
+reference does not depend on the messages of other paths."""
 
 from __future__ import annotations
 

@@ -10,10 +10,16 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import tracemalloc
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import agf_magics as agf
@@ -93,6 +99,46 @@ def test_a_large_opaque_value_is_not_pickled_to_its_end() -> None:
     packed = encode_value({1: "x" * 100_000}, 10_000)
     assert (packed.form, packed.data) == ("again", None)
     assert packed.why == "it has more than 10,000 bytes"
+
+
+LARGE: dict[str, Callable[[], Any]] = {
+    "array": lambda: np.zeros(1_000_000),
+    "columns": lambda: pd.DataFrame({"a": np.zeros(500_000), "b": np.zeros(500_000)}),
+    "text": lambda: pd.DataFrame({"a": ["some words of a text"] * 400_000}),
+    "arrow": lambda: pa.table({"a": np.zeros(1_000_000)}),
+    "polars": lambda: pl.DataFrame({"a": np.zeros(1_000_000)}),
+    "series of polars": lambda: pl.Series(np.zeros(1_000_000)),
+}
+"""Data of 8 MB."""
+PLACES: dict[str, Callable[[Any], Any]] = {
+    "alone": lambda data: data,
+    "in a mapping": lambda data: {"rows": [data], 1: 2},
+    "beside a lambda": lambda data: (lambda: 1, data),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", LARGE)
+def test_large_data_is_not_copied_to_find_out_that_it_is_too_large(kind: str, place: str) -> None:
+    value = PLACES[place](LARGE[kind]())
+    encode_value(value, 1_000)  # imports what it needs
+    tracemalloc.start()
+    try:
+        packed = encode_value(value, 1_000_000)
+        copied = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (packed.form, packed.why) == ("again", "it has more than 1 MB")
+    assert copied < 2_000_000
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_data_that_is_not_too_large_is_stored_once(kind: str) -> None:
+    value = LARGE[kind]()
+    packed = encode_value([value, value], 20_000_000)
+    first, second = decode_value(packed.form, packed.data)
+    assert first is second
+    assert (type(first), str(first)) == (type(value), str(value))
 
 
 def test_a_number_too_long_to_be_written_is_kept_all_the_same(tmp_path: Path) -> None:

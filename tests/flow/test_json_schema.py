@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from decimal import Decimal
 from typing import Any
 
 import jsonschema
@@ -95,6 +96,26 @@ def test_what_false_refuses_is_told_with_its_place(
     found = judge(schema)(value)
     assert [violation.path for violation in found] == [path]
     assert describe_all(found) == sentence
+
+
+class Anything:
+    """Equal to everything, and says so with code of its own."""
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("no code of a value runs")
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal(1), Anything(), (1,), [Decimal(1)], {"a": Anything()}], ids=lambda one: type(one).__name__
+)
+@pytest.mark.parametrize("schema", [{"enum": [1, [1]]}, {"const": 1}, {"const": [1]}, {"const": {"a": 1}}], ids=str)
+def test_an_opaque_value_is_equal_to_no_json(schema: Any, value: Any) -> None:
+    (found,) = judge(schema)(value)
+    assert (found.keyword, found.wanted) == next(iter(schema.items()))
+    assert describe_all([found])
+    assert judge({"not": schema})(value) == []
 
 
 def test_alternatives_that_refuse_everything_are_kept_apart() -> None:

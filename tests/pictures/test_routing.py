@@ -119,6 +119,15 @@ def test_the_names_at_a_line_are_those_of_all_values_that_flow_along_it() -> Non
     assert [label.text for label in wiring.labels][:3] == ["doc", "doc, v0", "doc, v0"]
 
 
+def test_a_path_that_does_not_fit_above_its_call_keeps_its_end() -> None:
+    reads = [f"a: †state.value_{i * 3 // 4}, b: †state.value_{i // 2}, c: †state.value_{i // 5}" for i in range(30)]
+    calls = [f"- {{_tool: t, {read}, _outputPath: †state.value_{i + 1}}}" for i, read in enumerate(reads)]
+    _, _, wiring = drawing(load("\n".join(["calls:", *calls])))
+    labels = [label.text for label in wiring.labels if "…" in label.text]
+    assert "…value_2" in labels
+    assert all(label.startswith("…value_") for label in labels), labels
+
+
 def test_steps_in_a_row_use_the_same_lanes_again() -> None:
     few, many = (drawing(load(chain(steps)))[1].width for steps in (20, 200))
     assert many < few + 30
