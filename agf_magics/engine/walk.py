@@ -29,10 +29,10 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     # The structure decides: a walk that never forks runs its plain functions on the thread that waits for the run.
     inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
     visits: Visits = {}
-    ready = _after(run, step, (*site.at, 0), START, frame)
     value: Value = None
-    rounds = 0
-    while ready := _allowed(run, step, (*site.at, rounds), ready, visits):
+    rounds, at = 0, (*site.at, 0)
+    ready = _after(run, step, at, START, frame)
+    while ready := _allowed(run, step, at, ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))

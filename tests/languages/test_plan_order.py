@@ -166,5 +166,5 @@ def test_a_run_that_begins_and_ends_in_a_large_context_costs_what_its_calls_cost
 
     ended = FlowResult(None, {})
     cost(1)  # what is made once is made
-    assert cost(10) == cost(1_000)
+    assert abs(cost(10) - cost(1_000)) <= 3  # the calls that format the time of a message, once in a second
     assert len(ended.stores["state"]) == 1_001

@@ -159,9 +159,8 @@ class Log(Sequence[Mapping[str, Value]]):
         kind, path, writings = reference.kind, reference.path, self._index.writings
         numbers, covered = self._collected(kind, path, instance)
         if covered and len(numbers) == 1 and not reference.has_index:  # the usual case: one call wrote it, once
-            only = writings[numbers[0]]
-            rest = path[len(only.path) :]
-            return find(only.value, rest) if rest else only.value
+            where, _, value = writings[numbers[0]]
+            return value if len(where) == len(path) else find(value, path[len(where) :])
         whole = self._whole(kind, path, instance)
         if whole != path:
             numbers, _ = self._collected(kind, whole, instance)
