@@ -32,6 +32,7 @@ FAILURE = json.dumps({"at": ["steps[0].do", 3], "said": [["step.tool-failed", "i
 SOUND: dict[str, dict[str, Any]] = {
     "JSON": {},
     "no digest": {"digest": None},
+    "arguments that are not complete": {"whole": 0},
     "a second attempt": {"tries": '["steps[0].do",3,2]'},
     "a failure": {"what": "failed", "error": FAILURE, "value": None},
     "a pickle": {"form": "pickle", "value": b"p", "shown": '"p"', "sign": b"s"},
