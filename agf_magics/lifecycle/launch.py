@@ -20,7 +20,7 @@ from ..flow.values import Value
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import rights
-from ..progress.events import BackgroundCallEnded, Event, Warned
+from ..progress.events import BackgroundCallEnded, Event, TokensUsed, Warned
 from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..settings import current
@@ -38,6 +38,9 @@ from .trace import Trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
+
+AFTER_END = (BackgroundCallEnded, TokensUsed)
+"""Events of fire-and-forget calls, which may follow RunEnded."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -283,7 +286,7 @@ def make_emitter(
     listeners: list[Callable[[Event], None]] = [*([queue.put] if queue else []), *([listener] if listener else [])]
 
     def emit(event: Event) -> None:
-        if progress.ended is not None and type(event) is not BackgroundCallEnded:  # no other event follows RunEnded
+        if progress.ended is not None and type(event) not in AFTER_END:
             return
         progress.apply(event)
         shown = secrets.event(event) if secrets is not None and secrets.active else event
