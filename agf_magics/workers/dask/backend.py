@@ -26,7 +26,7 @@ from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems, without_workers
 from .flight import DaskFlight
-from .losses import explain_end, find_failure
+from .losses import CONNECTED, explain_end, find_failure, lost_connection
 from .programs import submit_program
 
 LOOK = 1.0
@@ -137,7 +137,7 @@ class Dask:
         flight.cancels += 1
         if self.client is not None:
             self._cancelled.append(flight)
-            self._loop.add_callback(self._cancel)
+            self._loop.add_callback(self._cancel_all)
         else:
             flight.end(Lost("cancelled", cancelled=True))
 
@@ -155,6 +155,9 @@ class Dask:
             order, where = await self._prepared(flight)
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
+                return
+            if self.client.status not in CONNECTED:  # its future would never end
+                self._finish(flight, lost_connection(self.client.status))
                 return
             flight.future = self.client.submit(loadable(tasks.run_task), *order, key=flight.key, pure=False, **where)
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
@@ -222,6 +225,10 @@ class Dask:
         flight.future = None
         flight.end(outcome)
 
+    async def _cancel_all(self) -> None:
+        with contextlib.suppress(Exception):  # the scheduler was lost: its chunks end by themselves
+            await self._cancel()
+
     async def _cancel(self) -> None:
         """Drop the chunks that no worker executes. One that is executed ends by itself; if it is cancelled again, after
         the grace period, its worker ends, provided it is our own."""
@@ -257,7 +264,8 @@ class Dask:
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
                     self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
-                    await self.client.cancel([future], force=True)
+                    with contextlib.suppress(Exception):  # the scheduler was lost
+                        await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
 
