@@ -272,6 +272,38 @@ def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
     wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
 
 
+@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
+def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        while not pathlib.Path(goes_on).exists():
+            time.sleep(0.01)
+        return x
+
+    def read_specs(dask_scheduler: Any) -> list[Any]:
+        tasks = [task for key, task in dask_scheduler.tasks.items() if str(key).startswith("agf-") and task.run_spec]
+        return [(task.run_spec.func.__module__, [type(part).__name__ for part in task.run_spec.args]) for task in tasks]
+
+    begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
+    with (
+        distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        del cluster.scheduler.handlers["gather"]
+        registry = agf.Registry()
+        agf.tool(work, registry=registry, where=where)
+        handle = agf.start(FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own)
+        wait_until(lambda: Path(begun).exists())
+        specs = own.run_on_scheduler(read_specs)
+        Path(goes_on).touch()
+        assert handle.result().output == [1, 2]
+    assert specs
+    assert all(found == ("_pickle", ["bytes"]) for found in specs)
+
+
 def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
     spec = {"cls": distributed.Nanny, "options": {"nthreads": 1, "resources": {"gpu": 1}}}
     plain = {"cls": distributed.Nanny, "options": {"nthreads": 1}}

@@ -103,7 +103,11 @@ def connect_client(client: Any) -> Dask:
     if client.asynchronous or client.loop.asyncio_loop is _running_loop():
         message = "the Dask client is asynchronous: it shares the event loop of this thread"
         raise DefinitionError(Diagnostic("on.unknown", message, hint="make one with Client(address)"))
-    return _opened(Dask(f"dask {address}"), client)
+    from distributed import LocalCluster
+
+    backend = Dask(f"dask {address}")
+    backend.is_local = isinstance(client.cluster, LocalCluster)
+    return _opened(backend, client)
 
 
 def _opened(backend: Dask, client: Any) -> Dask:
