@@ -70,7 +70,7 @@ class Processes:
         job = _Job(applied(run, order), done)
         with self._lock:
             if self.closed:
-                done(Lost(f"{self.name}: closed", last=True))
+                done(Lost(f"{self.name}: closed", gone=True))
                 return job.cancel
             self._waiting -= 1
             starts = self._waiting < 0 and self._threads < self.lanes
@@ -134,7 +134,7 @@ class Processes:
                     return
                 if job.take():
                     if self.closed:
-                        job.done(Lost(f"{self.name}: closed", last=True))
+                        job.done(Lost(f"{self.name}: closed", gone=True))
                     else:
                         process = self._perform(job, process)
                 with self._lock:

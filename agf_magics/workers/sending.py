@@ -17,7 +17,7 @@ import sysconfig
 import threading
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..catalog.origins import is_ours
 from ..text.diagnostics import Diagnostic, StepError
@@ -162,6 +162,29 @@ def loadable(run: Callable[..., Any]) -> Loadable:
 def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
     return pickle.dumps(_Applied(loadable(run), order), 5)
+
+
+class Apart(NamedTuple):
+    """A part of an order that travels beside the pickle, so that it is not copied into it."""
+
+    data: Any
+    """Bytes, or a future that the backend replaces by bytes on the worker."""
+
+
+def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
+    """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``. The buffers are the
+    parts of ``order`` that are `Apart`."""
+    buffers = [part.data for part in order if type(part) is Apart]
+    inside = tuple([_place_of_buffer(part.data) if type(part) is Apart else part for part in order])
+    return pickle.dumps(_Applied(loadable(run), inside), 5, buffer_callback=_leave_out), buffers
+
+
+def _place_of_buffer(data: Any) -> pickle.PickleBuffer:
+    return pickle.PickleBuffer(data if type(data) is bytes else b"")
+
+
+def _leave_out(buffer: pickle.PickleBuffer) -> None:
+    """Pickle asks whether it writes the buffer: no."""
 
 
 BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))

@@ -11,7 +11,7 @@ from typing import Any
 import cloudpickle
 
 from agf_magics.workers import chunk
-from agf_magics.workers.sending import Program, applied
+from agf_magics.workers.sending import Apart, Program, applied, applied_apart
 
 BARE = """
 import sys
@@ -155,3 +155,21 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     done = subprocess.run([sys.executable, "-c", SMALL_MEMORY], input=pickle.dumps(frames), capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert pickle.loads(done.stdout) == [2, 2, ["v"] * 4]
+
+
+def test_parts_of_an_order_travel_beside_the_head_and_are_not_copied() -> None:
+    program, given = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
+    order = (Apart(program.pickled), program.digest, Apart(given), 1, {})
+    head, buffers = applied_apart(chunk.run, order)
+    assert [id(part) for part in buffers] == [id(program.pickled), id(given)]
+    assert b"longlong" not in head
+    marks, data, *_ = pickle.loads(head, buffers=buffers)
+    assert (marks, pickle.loads(data)) == ("v", [400_000])
+
+
+def test_a_part_may_be_what_becomes_bytes_on_the_worker() -> None:
+    program, later = Program(lambda x: x), object()
+    head, buffers = applied_apart(chunk.run, (Apart(later), program.digest, program.pack([{"x": 1}]), 1, {}))
+    assert buffers == [later]
+    marks, data, *_ = pickle.loads(head, buffers=[program.pickled])
+    assert (marks, pickle.loads(data)) == ("v", [1])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -270,6 +272,38 @@ def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
     wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
 
 
+@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
+def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        while not pathlib.Path(goes_on).exists():
+            time.sleep(0.01)
+        return x
+
+    def read_specs(dask_scheduler: Any) -> list[Any]:
+        tasks = [task for key, task in dask_scheduler.tasks.items() if str(key).startswith("agf-") and task.run_spec]
+        return [(task.run_spec.func.__module__, [type(part).__name__ for part in task.run_spec.args]) for task in tasks]
+
+    begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
+    with (
+        distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        del cluster.scheduler.handlers["gather"]
+        registry = agf.Registry()
+        agf.tool(work, registry=registry, where=where)
+        handle = agf.start(FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own)
+        wait_until(lambda: Path(begun).exists())
+        specs = own.run_on_scheduler(read_specs)
+        Path(goes_on).touch()
+        assert handle.result().output == [1, 2]
+    assert specs
+    assert all(found == ("_pickle", ["bytes"]) for found in specs)
+
+
 def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
     spec = {"cls": distributed.Nanny, "options": {"nthreads": 1, "resources": {"gpu": 1}}}
     plain = {"cls": distributed.Nanny, "options": {"nthreads": 1}}
@@ -394,6 +428,69 @@ def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
     assert codes(handle.wait(60)) == ["step.worker-lost"]
     with pytest.raises(DefinitionError, match=r"on\.unreachable"):
         find_backend(own)
+
+
+def start_program(name: str, *options: str) -> subprocess.Popen[bytes]:
+    """A program of Dask: ``dask_scheduler`` or ``dask_worker``."""
+    line = [sys.executable, "-m", f"distributed.cli.{name}", *options, "--no-dashboard"]
+    return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_scheduler_that_is_killed_fails_the_calls_that_have_no_result(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        time.sleep(600)
+        return x
+
+    begun, port = str(tmp_path / "begun"), free_port()
+    scheduler = start_program("dask_scheduler", "--host", "127.0.0.1", "--port", str(port))
+    worker = start_program("dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny")
+    try:
+        wait_until(lambda: is_open(port))
+        registry = agf.Registry()
+        agf.tool(work, name="work", registry=registry)
+        flow = FAN.format(on_error="continue")
+        handle = agf.start(flow, {"xs": [1, 2, 3, 4]}, registry=registry, on=f"tcp://127.0.0.1:{port}")
+        wait_until(lambda: Path(begun).exists())
+        scheduler.kill()
+        run = handle.wait(60)
+    finally:
+        for program in (scheduler, worker):
+            program.kill()
+            program.wait()
+    assert codes(run) == ["step.worker-lost"] * 4
+    assert "the connection to the scheduler was lost" in str(run.progress.failures[0].error)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def is_open(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    return False
+
+
+@pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs sessions")
+def test_an_interrupt_of_the_kernel_reaches_no_worker_of_its_own_cluster() -> None:
+    def group(x: int) -> int:
+        import os
+
+        return os.getpgid(0)
+
+    backend = start_cluster(1)
+    try:
+        assert os.getpgid(0) not in run_fan(group, [1], backend).output
+        backend.restart()
+        assert os.getpgid(0) not in run_fan(group, [1], backend).output
+    finally:
+        backend.close()
 
 
 def test_an_address_is_a_cluster(client: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import pickle
 import secrets
 import sys
 import threading
@@ -21,12 +22,12 @@ from typing import Any
 from ...text.diagnostics import Diagnostic
 from ..backend import AHEAD, Cancel, Lost
 from ..needs import Need, lacking_resource
-from ..sending import loadable
+from ..sending import Apart, applied_apart, loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .checks import compare_versions, find_problems, without_workers
 from .flight import DaskFlight
-from .losses import explain_end, find_failure
+from .losses import CONNECTED, explain_end, find_failure, lost_connection
 from .programs import submit_program
 
 LOOK = 1.0
@@ -53,6 +54,8 @@ class Dask:
         self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
+        self.is_local = kills
+        """Whether all workers are processes of this machine: their results need no detour by the scheduler."""
         self._closed = False
         self.tokens: dict[str, str] = {}
         """The process token of each worker, by its address."""
@@ -137,7 +140,7 @@ class Dask:
         flight.cancels += 1
         if self.client is not None:
             self._cancelled.append(flight)
-            self._loop.add_callback(self._cancel)
+            self._loop.add_callback(self._cancel_all)
         else:
             flight.end(Lost("cancelled", cancelled=True))
 
@@ -152,17 +155,23 @@ class Dask:
             self._looking = True
             self._loop.add_callback(self._look)
         try:
-            order, where = await self._prepared(flight)
+            head, buffers, where = await self._prepared(flight)
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
                 return
-            flight.future = self.client.submit(loadable(tasks.run_task), *order, key=flight.key, pure=False, **where)
+            if self.client.status not in CONNECTED:  # its future would never end
+                self._finish(flight, lost_connection(self.client.status))
+                return
+            flight.future = self.client.submit(pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where)
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
         except Exception as error:
             self._finish(flight, error)
 
-    async def _prepared(self, flight: DaskFlight) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """What to submit for a chunk, and where it may run."""
+    async def _prepared(self, flight: DaskFlight) -> tuple[bytes, list[Any], dict[str, Any]]:
+        """What to submit for a chunk, and where it may run.
+
+        The scheduler reads a task and writes it again. A task of bytes costs it little; with functions that travel by
+        value, cloudpickle took a third of the kernel's time for a chunk."""
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
@@ -179,7 +188,9 @@ class Dask:
             where |= {"workers": [flight.worker], "allow_other_workers": False}
         elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
             where |= {"workers": list(self.tokens), "allow_other_workers": True}  # those may end before it starts
-        return (flight.key, token, self._prefix, loadable(flight.run), program, digest, *rest), where
+        parts = [Apart(part) if type(part) is bytes else part for part in rest]
+        order = (flight.key, token, self._prefix, loadable(flight.run), Apart(program), digest, *parts)
+        return *applied_apart(tasks.run_task, order), where
 
     async def _free_worker(self) -> tuple[str, str]:
         """A worker with a lane that has no pinned chunk, and its token.
@@ -207,7 +218,7 @@ class Dask:
         finished = [each for each in arrived if each.future.status == "finished"]
         failed = [each for each in arrived if each.future.status != "finished"]
         try:
-            outcomes = await self.client.gather([each.future for each in finished])
+            outcomes = await self.client.gather([each.future for each in finished], direct=self.is_local)
         except Exception as error:
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
@@ -221,6 +232,10 @@ class Dask:
         self._freed.set()
         flight.future = None
         flight.end(outcome)
+
+    async def _cancel_all(self) -> None:
+        with contextlib.suppress(Exception):  # the scheduler was lost: its chunks end by themselves
+            await self._cancel()
 
     async def _cancel(self) -> None:
         """Drop the chunks that no worker executes. One that is executed ends by itself; if it is cancelled again, after
@@ -257,7 +272,8 @@ class Dask:
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
                     self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
-                    await self.client.cancel([future], force=True)
+                    with contextlib.suppress(Exception):  # the scheduler was lost
+                        await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
 

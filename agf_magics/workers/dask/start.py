@@ -17,6 +17,9 @@ from ..sending import loadable
 from . import tasks
 from .backend import Dask
 
+OWN_SESSION = "import os\nif hasattr(os, 'setsid') and os.getsid(0) != os.getpid(): os.setsid()"
+"""What a worker of ours does first, and sometimes twice: an interrupt of the kernel goes to all processes of its
+group."""
 REACH = 5.0
 """Seconds in which the scheduler of an address must answer."""
 
@@ -31,11 +34,14 @@ def start_cluster(count: int | None = None) -> Dask:
 
     def start() -> None:
         try:
+            from dask import config
             from distributed import Client, LocalCluster, fire_and_forget
 
+            preload = [*config.get("distributed.worker.preload", ()), OWN_SESSION]
             cluster = LocalCluster(
                 n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 security=find_spec("cryptography") is not None, silence_logs=logging.CRITICAL,
+                preload=preload,
             )  # fmt: skip
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
@@ -97,7 +103,11 @@ def connect_client(client: Any) -> Dask:
     if client.asynchronous or client.loop.asyncio_loop is _running_loop():
         message = "the Dask client is asynchronous: it shares the event loop of this thread"
         raise DefinitionError(Diagnostic("on.unknown", message, hint="make one with Client(address)"))
-    return _opened(Dask(f"dask {address}"), client)
+    from distributed import LocalCluster
+
+    backend = Dask(f"dask {address}")
+    backend.is_local = isinstance(client.cluster, LocalCluster)
+    return _opened(backend, client)
 
 
 def _opened(backend: Dask, client: Any) -> Dask:
