@@ -9,6 +9,10 @@ AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""
 
 
+CLOSED = "its workers were closed (%workers --close)"
+"""Why a call cannot run after the person has closed the workers. Unloading the extension closes them too."""
+
+
 class Lost(Exception):
     """The outcome of a chunk whose worker ended before it reported."""
 

@@ -24,7 +24,7 @@ LOSSES = 3
 """How often a call is sent again after the loss of its worker."""
 
 LOST_HINT = "does it end its process? If memory is short: give each call less data, or start workers with more memory"
-GONE_HINT = "start the workers again; %resume continues a run that has failed"
+GONE_HINT = "%resume continues a run that has failed, on new processes; workers of a cluster must be started first"
 
 
 class FanOut(Protocol):

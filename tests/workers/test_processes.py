@@ -146,6 +146,24 @@ def test_a_process_ends_after_a_time_without_work_and_when_it_is_closed(end: str
         assert run.error.diagnostic.code == "step.worker-lost"
 
 
+@pytest.mark.parametrize("reuse", [True, False], ids=["repeated", "with an effect"])
+def test_a_run_says_that_its_workers_were_closed_while_it_ran(reuse: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    workers, registry = Processes(1), agf.Registry()
+    agf.tool(hold, name="work", reuse=reuse, registry=registry)
+    run = agf.start(FAN.format(on_error="abort"), {"xs": [str(pipe)]}, registry=registry, on=workers)
+    with pipe.open() as file:
+        assert file.readline() == "begun\n"
+        workers.close()
+    error = run.wait().error
+    assert error is not None
+    found, name = error.diagnostic, "work" if reuse else "hold"
+    assert found.code == "step.worker-lost"
+    assert found.message == f"no worker can run '{name}': its workers were closed (%workers --close)"
+    assert ("%resume" if reuse else "check whether it had its effect") in str(found.hint)
+
+
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:
     """`multiprocessing` would import the script again in each process."""
     script = tmp_path / "script.py"

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..backend import Lost
+from ..backend import CLOSED, Lost
 from ..sending import other_python
 
 MEMORY_TOPIC = "worker-restart-memory"
@@ -41,7 +41,8 @@ async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseExce
 
 def lost_connection(status: str) -> Lost:
     """The outcome of a chunk that was sent when the client had this status; while it connects again, it can succeed."""
-    return Lost("the connection to the scheduler was lost", gone=status not in CONNECTED)
+    why = CLOSED if status in ("closing", "closed") else "the connection to the scheduler was lost"
+    return Lost(why, gone=status not in CONNECTED)
 
 
 async def explain_end(client: Any, worker: str) -> str:
