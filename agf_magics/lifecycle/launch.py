@@ -25,6 +25,8 @@ from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..workers.lacks import is_worker
+from ..workers.sending import STAY
 from .driving import drive, run_here, start_on_engine
 from .event_queue import EventQueue
 from .input import missing_fields, settle_input
@@ -258,6 +260,8 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
         if flow in registry.flows:
             return registry.flows[flow]
         hint = suggest(flow, registry.flows, "registered flows") or "define one first: agf.define(…), or %%pipeline"
+        if is_worker():
+            hint = f"a worker has no flows of the kernel: {STAY}"
         if flow.endswith((".yaml", ".yml", ".json")):
             hint = f"give a file as a Path: Path({flow!r})"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))

@@ -333,7 +333,8 @@ class ElementPool(Parts):
         """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
         workers are left running."""
         run, running = self.site.run, await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace)
-        left = f"left running: {len(running)} chunks of elements on {self.backend.name}" if running else None
+        chunks = f"{len(running)} chunk{'s' * (len(running) != 1)} of elements"
+        left = f"left running: {chunks} on {self.backend.name}" if running else None
         for flight in self.flights:
             for i in flight.numbers:
                 at, is_left = self.at(i), flight in running and i == flight.numbers[0]

@@ -1,7 +1,8 @@
-"""A module that a worker does not have: the failure ``step.worker-lacks``, and what to do."""
+"""What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``), flows."""
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 
 from ..catalog.origins import is_ours
@@ -19,6 +20,12 @@ def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
     if is_here(error) and is_ours(top):
         hint = f"import {top!r} outside of the function: it is then sent with the function"
     return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
+
+
+def is_worker() -> bool:
+    """Whether this process makes calls for a kernel, and is none itself."""
+    held = sys.modules.get("_agf_chunk")
+    return held is not None and not hasattr(held, "kernel")
 
 
 def is_here(error: BaseException) -> bool:

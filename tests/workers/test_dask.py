@@ -184,12 +184,18 @@ def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None
     assert sorted(log.read_text().split()) == ["1", "2", "3"]
 
 
-def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(tmp_path: Path) -> None:
+@pytest.mark.parametrize("holds_lock", [False, True])
+def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(
+    holds_lock: bool, tmp_path: Path
+) -> None:
     def work(x: int) -> int:
         import pathlib
+        import re
         import time
 
         pathlib.Path(begun).touch()
+        if holds_lock:  # the worker answers nothing
+            re.match("(a+)+$", "a" * 60 + "b")
         time.sleep(600)
         return x
 
@@ -198,8 +204,11 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     agf.tool(work, name="work", registry=registry)
     handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1")
     wait_until(lambda: Path(begun).exists())
+    assert "dask, 1 worker" in list_workers([one.describe() for one in started])["text/plain"], "it does not wait"
     handle.cancel()
-    assert handle.wait(60).status == "cancelled"
+    run = handle.wait(60)
+    assert run.status == "cancelled"
+    assert "left running" not in str(run.error)
     assert run_fan(lambda x: x, [5], "dask:1").output == [5]
 
 
