@@ -131,11 +131,17 @@ def _is_session(flow: Flow) -> bool:
 
 
 async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> None:
-    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them."""
+    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them. The
+    tokens of its models are those of the call."""
     error: StepError | None = None
     separate_prints(site.run)
     silent = copy.copy(site.run)
-    silent.emit, silent.journal, silent.stream = lambda event: None, None, False
+
+    def emit_tokens(event: ev.Event) -> None:
+        if type(event) is ev.TokensUsed:
+            site.run.emit(event._replace(at=site.at))
+
+    silent.emit, silent.journal, silent.stream = emit_tokens, None, False
     silent.steps = StepEvents(silent.emit)
     try:
         await _within_timeout(site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given)))

@@ -97,9 +97,8 @@ def number_attempts(store: Store, num: int, calls: Sequence[Record]) -> list[int
     lines: dict[str, list[int]] = {path: [] for path in paths}
     store.flush()
     with store.reading() as connection:
-        sql = (
-            f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({','.join('?' * len(lines))}) ORDER BY line"
-        )
+        wanted = ",".join("?" * len(lines))
+        sql = f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
         for at, line in connection.execute(sql, (num, num + ROOM, *lines)):
             lines[at].append(line)
     return [max(1, bisect_right(lines[path], one.line)) for path, one in zip(paths, calls, strict=True)]

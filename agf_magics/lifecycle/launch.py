@@ -20,11 +20,13 @@ from ..flow.values import Value
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import rights
-from ..progress.events import BackgroundCallEnded, Event, Warned
+from ..progress.events import BackgroundCallEnded, Event, TokensUsed, Warned
 from ..progress.progress import Progress
 from ..secrets.masking import Secrets
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..workers.lacks import is_worker
+from ..workers.sending import STAY
 from .driving import drive, run_here, start_on_engine
 from .event_queue import EventQueue
 from .input import missing_fields, settle_input
@@ -38,6 +40,9 @@ from .trace import Trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
+
+AFTER_END = (BackgroundCallEnded, TokensUsed)
+"""Events of fire-and-forget calls, which may follow RunEnded."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -255,6 +260,8 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
         if flow in registry.flows:
             return registry.flows[flow]
         hint = suggest(flow, registry.flows, "registered flows") or "define one first: agf.define(…), or %%pipeline"
+        if is_worker():
+            hint = f"a worker has no flows of the kernel: {STAY}"
         if flow.endswith((".yaml", ".yml", ".json")):
             hint = f"give a file as a Path: Path({flow!r})"
         raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))
@@ -283,7 +290,7 @@ def make_emitter(
     listeners: list[Callable[[Event], None]] = [*([queue.put] if queue else []), *([listener] if listener else [])]
 
     def emit(event: Event) -> None:
-        if progress.ended is not None and type(event) is not BackgroundCallEnded:  # no other event follows RunEnded
+        if progress.ended is not None and type(event) not in AFTER_END:
             return
         progress.apply(event)
         shown = secrets.event(event) if secrets is not None and secrets.active else event

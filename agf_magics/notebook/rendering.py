@@ -21,6 +21,7 @@ from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ..text.excerpt import wrapped
+from ..workers.remote_traceback import RemoteTraceback, with_source
 from . import registered
 from .config import BadSetting
 from .view import show_ended
@@ -93,7 +94,23 @@ def render(shell: Any, error: AgfError) -> list[str]:
         if frames is not None:
             shown = shell.InteractiveTB.structured_traceback(type(cause), cause, frames, tb_offset=0)
             lines += ["", *(_COLOUR_OR_NOT.sub(_safe, one) for one in shown)]
+        else:
+            lines += _remote_frames(shell, cause)
     return lines
+
+
+def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
+    """The frames of an exception that a worker has sent, with the names of cells; none if a worker did not send it."""
+    found = next((one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None)
+    if found is None:
+        return []
+
+    def cell(file: str) -> str:
+        name: Callable[[str], tuple[str, str] | None] | None = getattr(shell.compile, "format_code_name", None)
+        return " ".join((name(file) if name is not None else None) or ())
+
+    lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")
+    return ["", "On the worker:", *(plain(one, 2_000) for one in lines)]
 
 
 _COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")

@@ -173,7 +173,8 @@ class QuestionClosed(NamedTuple):
 
 
 class TokensUsed(NamedTuple):
-    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in another run."""
+    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in another run. A
+    fire-and-forget flow uses those of its call, perhaps after RunEnded."""
 
     at: StepPath
     when: float

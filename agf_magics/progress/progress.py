@@ -314,5 +314,5 @@ def _is_in(key: Key, step: str) -> bool:
     return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
 
 
-AFTER_END = (ev.Warned, ev.BackgroundCallEnded)
-"""Events that count after the end of the run."""
+AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)
+"""Events that count after the end of the run: tokens cost money also then."""

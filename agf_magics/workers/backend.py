@@ -9,14 +9,19 @@ AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""
 
 
+CLOSED = "its workers were closed (%workers --close)"
+"""Why a call cannot run after the person has closed the workers. Unloading the extension closes them too."""
+
+
 class Lost(Exception):
     """The outcome of a chunk whose worker ended before it reported."""
 
-    def __init__(self, why: str, *, last: bool = False, cancelled: bool = False) -> None:
+    def __init__(self, why: str, *, last: bool = False, cancelled: bool = False, gone: bool = False) -> None:
         """``why``: for the message of the call. ``last``: the backend has repeated the chunk itself, and it will not
-        succeed. ``cancelled``: we have cancelled it, or ended its worker on purpose, so that no call is to blame."""
+        succeed. ``cancelled``: we have cancelled it, or ended its worker on purpose, so that no call is to blame.
+        ``gone``: the backend runs nothing any more."""
         super().__init__(why)
-        self.last, self.cancelled = last, cancelled
+        self.last, self.cancelled, self.gone = last, cancelled, gone
 
 
 Cancel = Callable[[], None]

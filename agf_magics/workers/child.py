@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import sys
 import sysconfig
 import threading
@@ -19,6 +20,8 @@ from typing import Any, BinaryIO
 
 LOOK = 1.0
 """Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe open."""
+SET_DEATH_SIGNAL = 1
+"""``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it ends."""
 
 
 def main() -> None:
@@ -27,6 +30,7 @@ def main() -> None:
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     sys.stdout = sys.stderr
     parent = os.getppid()
+    _end_with_parent()
     frames: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read_frames, args=(source, frames), daemon=True).start()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
@@ -98,6 +102,15 @@ def _read_frames(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
             frames.put(frame)
     finally:
         os._exit(0)
+
+
+def _end_with_parent() -> None:
+    """Let Linux end this process with the thread that has started it: `_watch` gets no turn while a call holds the
+    interpreter's lock."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(SET_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _watch(parent: int) -> None:

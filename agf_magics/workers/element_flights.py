@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..engine.runner import clock
 from ..flow.steps import Invoke, Step
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
 from .backend import Cancel, WorkerBackend
 from .element_chunk import body_name, run_elements
-from .outcomes import LOST_HINT
+from .lacks import is_here, lacking_module
+from .outcomes import worker_lost
 from .program import version_of_workers
 from .queue import KERNEL, RESULT
 
@@ -101,14 +103,18 @@ def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
     return Diagnostic("step.worker-answer", message, span, hint)
 
 
-def lost_worker(body: Step, losses: Sequence[str]) -> Diagnostic:
-    """The failure of an element whose worker was lost. ``losses``: how, each time."""
+def explained(error: StepError, body: Step, workers: str) -> StepError:
+    """A failure of a worker; if a module is missing there that this process has, it says so."""
+    cause, found = error.__cause__, error.diagnostic
+    if found.code == "step.tool-failed" and isinstance(cause, ModuleNotFoundError) and is_here(cause):
+        error.diagnostics = (replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),)
+    return error
+
+
+def element_lost(body: Step, losses: Sequence[str], gone: bool) -> Diagnostic:
+    """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
     name, span = body_name(body)
-    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
-    why = "; ".join(dict.fromkeys(losses[-3:]))
-    what = "call" if isinstance(body, Invoke) else "element"
-    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
-    return Diagnostic("step.worker-lost", message, span, LOST_HINT)
+    return replace(worker_lost(name, "call" if isinstance(body, Invoke) else "element", losses, gone), span=span)
 
 
 def _nothing() -> None:

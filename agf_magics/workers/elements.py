@@ -36,8 +36,9 @@ from .element_flights import (
     Landed,
     Sent,
     damaged_answer,
+    element_lost,
+    explained,
     is_refused,
-    lost_worker,
     stopped,
 )
 from .eligible import HEAVY_ELEMENT, HEAVY_PROGRAM, calls_of, reason_to_stay, steps_of
@@ -293,9 +294,7 @@ class ElementPool(Parts):
             self.failure = self.failure or error
             return
         with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
-            self.give_up(i, cast(StepError, error))
-
-    # --- failures ---
+            self.give_up(i, explained(cast(StepError, error), self.each.step.body, self.backend.name))
 
     def _lose(self, flight: ElementFlight, lost: Lost) -> None:
         """The worker of a chunk is lost: its elements are sent again, each alone."""
@@ -309,9 +308,9 @@ class ElementPool(Parts):
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
                 how.append(str(lost))
-            if (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
+            if lost.gone or (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
                 self._forget(i)
-                self._fail(i, lost_worker(self.each.step.body, how or [str(lost)]))
+                self._fail(i, element_lost(self.each.step.body, how or [str(lost)], lost.gone))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))
@@ -334,7 +333,8 @@ class ElementPool(Parts):
         """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
         workers are left running."""
         run, running = self.site.run, await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace)
-        left = f"left running: {len(running)} chunks of elements on {self.backend.name}" if running else None
+        chunks = f"{len(running)} chunk{'s' * (len(running) != 1)} of elements"
+        left = f"left running: {chunks} on {self.backend.name}" if running else None
         for flight in self.flights:
             for i in flight.numbers:
                 at, is_left = self.at(i), flight in running and i == flight.numbers[0]

@@ -10,7 +10,7 @@ from ..catalog.tools import are_resources
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from .backend import AHEAD, Cancel, WorkerBackend
 from .needs import Need, find_problems
-from .outcomes import RemoteTraceback
+from .remote_traceback import RemoteTraceback
 from .sending import Program, loadable, unsendable_function
 from .setup import run_after_setup
 from .sizes import AIM

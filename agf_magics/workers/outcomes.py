@@ -6,7 +6,8 @@ import asyncio
 import pickle
 import sys
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from ..host.calls import Result, TimedOut
@@ -14,6 +15,8 @@ from ..host.remote import Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
+from .lacks import is_here, lacking_module
+from .remote_traceback import RemoteTraceback
 from .sending import STAY, name_of, other_python
 from .sizes import ChunkSize
 
@@ -21,6 +24,7 @@ LOSSES = 3
 """How often a call is sent again after the loss of its worker."""
 
 LOST_HINT = "does it end its process? If memory is short: give each call less data, or start workers with more memory"
+GONE_HINT = "%resume continues a run that has failed, on new processes; workers of a cluster must be started first"
 
 
 class FanOut(Protocol):
@@ -68,13 +72,6 @@ def end_call(entry: Entry, result: Result) -> None:
         if entry.pool.halts and not result[0]:
             entry.pool.halt()
         entry.pool.report([entry.call])
-
-
-class RemoteTraceback(Exception):
-    """The traceback of an exception on its worker."""
-
-    def __str__(self) -> str:
-        return f"\n{self.args[0]}"
 
 
 class Flight:
@@ -172,7 +169,12 @@ class Flight:
             case "v":
                 return True, value
             case "e":
-                return False, _raised(*value)
+                error = _raised(*value)
+                if isinstance(error, ModuleNotFoundError) and is_here(error):
+                    failure = StepError(lacking_module(self.name, self.line.backend.name, error))
+                    failure.__cause__ = error
+                    return False, failure
+                return False, error
             case "t":
                 return False, TimedOut(value, f"left running: {self.name} on {worker}")
         message = f"the result of {self.name!r} cannot be sent to the kernel: {value}"
@@ -216,7 +218,7 @@ class Flight:
                 # A pool that breaks loses all its chunks: only a call that was alone is to blame.
                 entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
                 entry.workers.append(str(lost))
-            self._repeat(entry, _worker_lost(self, entry), alone and lost.last)
+            self._repeat(entry, _call_lost(self, entry, lost), lost.gone or (alone and lost.last))
 
     def _repeat(self, entry: Entry, error: StepError, is_last: bool = False) -> None:
         """Send a call again, alone; or end it with ``error``."""
@@ -257,12 +259,10 @@ def _raised(data: bytes, text: str) -> BaseException:
 
 def _unread(flight: Flight, error: BaseException) -> StepError:
     """The failure of calls whose function or arguments a worker could not read."""
-    where = f"a worker of {flight.line.backend.name}"
+    where = flight.line.backend.name
     if isinstance(error, ImportError) and error.name:
-        message = f"{flight.name!r} needs the module {error.name!r}, which {where} lacks"
-        hint = f"install {error.name.partition('.')[0]!r} on the workers; or {STAY}"
-        return StepError(Diagnostic("step.worker-lacks", message, hint=hint))
-    message = f"{where} cannot read {flight.name!r} or its arguments: {type(error).__name__}: {error}"
+        return StepError(lacking_module(flight.name, where, error))
+    message = f"a worker of {where} cannot read {flight.name!r} or its arguments: {type(error).__name__}: {error}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
 
@@ -279,14 +279,22 @@ def _backend_failed(flight: Flight, error: BaseException) -> StepError:
     return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
 
 
-def _worker_lost(flight: Flight, entry: Entry) -> StepError:
-    times = {1: "once", 2: "twice"}.get(len(entry.workers), f"{len(entry.workers)} times")
-    why = "; ".join(dict.fromkeys(entry.workers[-3:]))
-    message = f"the worker of {flight.name!r} ended before the call did, {times}: {why}"
-    hint = LOST_HINT
+def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
+    """The failure of a call or an element. ``losses``: how its workers were lost; ``gone``: now there are none."""
+    if gone:
+        return Diagnostic("step.worker-lost", f"no worker can run {name!r}: {losses[-1]}", hint=GONE_HINT)
+    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
+    why = "; ".join(dict.fromkeys(losses[-3:]))
+    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    return Diagnostic("step.worker-lost", message, hint=LOST_HINT)
+
+
+def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> StepError:
+    found = worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone)
     if flight.line.terms.has_effect:
         hint = "the tool has an effect (reuse=False), so the call is not repeated: check whether it had its effect"
-    return StepError(Diagnostic("step.worker-lost", message, hint=hint))
+        found = replace(found, hint=hint)
+    return StepError(found)
 
 
 def _nothing() -> None:

@@ -26,7 +26,7 @@ from ..catalog.callables import names_around
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import TRACE, reduce_exception
-from .outcomes import RemoteTraceback
+from .remote_traceback import RemoteTraceback
 from .sending import ByName, by_value
 
 PACKAGE = __name__.partition(".")[0]

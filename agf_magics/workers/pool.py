@@ -32,10 +32,10 @@ class Pool:
         try:
             future = self.executor.submit(pickle.loads, applied(run, order))
         except BrokenExecutor as error:
-            done(Lost(f"{self.name} is broken: {error}", last=True))
+            done(Lost(f"{self.name} is broken: {error}", gone=True))
             return _nothing
         except RuntimeError as error:  # it was shut down
-            done(Lost(f"{self.name}: {error}", last=True))
+            done(Lost(f"{self.name}: {error}", gone=True))
             return _nothing
         future.add_done_callback(lambda ended: done(outcome_of(ended)))
 

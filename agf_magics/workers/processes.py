@@ -21,7 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, cast
 
 from . import child, chunk
-from .backend import Cancel, Lost
+from .backend import CLOSED, Cancel, Lost
 from .sending import HEAVY, applied
 from .status import BackendStatus, WorkerStatus, memory_of
 
@@ -70,7 +70,7 @@ class Processes:
         job = _Job(applied(run, order), done)
         with self._lock:
             if self.closed:
-                done(Lost(f"{self.name}: closed", last=True))
+                done(Lost(CLOSED, gone=True))
                 return job.cancel
             self._waiting -= 1
             starts = self._waiting < 0 and self._threads < self.lanes
@@ -134,7 +134,7 @@ class Processes:
                     return
                 if job.take():
                     if self.closed:
-                        job.done(Lost(f"{self.name}: closed", last=True))
+                        job.done(Lost(CLOSED, gone=True))
                     else:
                         process = self._perform(job, process)
                 with self._lock:
@@ -176,7 +176,8 @@ class Processes:
             if process is None:  # it could not be started
                 outcome = Lost(f"no process could be started: {error}")
             else:
-                outcome = Lost(self._end(process), cancelled=job.killed or self.closed)
+                how = self._end(process)
+                outcome = Lost(CLOSED, gone=True) if self.closed else Lost(how, cancelled=job.killed)
                 process = None
         except BaseException as error:
             outcome = error

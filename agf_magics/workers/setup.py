@@ -28,6 +28,8 @@ def run_after_setup(*order: Any) -> Any:
             try:
                 pickle.loads(pickled)()
             except BaseException as error:
-                done[digest] = f"{type(error).__name__}: {error}"[:500], traceback.format_exc()[-20_000:]
+                trace = error.__traceback__ and error.__traceback__.tb_next  # without this function
+                lines = traceback.format_exception(type(error), error, trace)
+                done[digest] = f"{type(error).__name__}: {error}"[:500], "".join(lines)[-20_000:]
         failed = done[digest]
     return ("setup", *failed) if failed is not None else run(*order[:-1])

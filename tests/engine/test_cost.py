@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -60,6 +61,27 @@ def run(registry: agf.Registry, text: str = ASK, **options: Any) -> agf.Run:
 
 
 # --- counting ---
+
+
+@pytest.mark.parametrize("listens", [False, True])
+def test_the_tokens_of_a_fire_and_forget_flow_are_those_of_its_call_also_after_the_run(
+    registry: agf.Registry, openai: list[Answer], listens: bool
+) -> None:
+    openai += ["seven"]
+    ended, told, seen = threading.Event(), threading.Event(), list[ev.Event]()
+    agf.tool(lambda: ended.wait(60), name="hold", registry=registry)
+    agf.tool(lambda: told.set(), name="tell", registry=registry)
+    agf.define(
+        "pipeline: late\nsteps: [{tool: {name: hold}}, {agent: {prompt: x}}, {tool: {name: tell}}]", registry=registry
+    )
+    done = run(registry, "name: main\ncalls: [{_delegate: late}]", on_event=seen.append if listens else None)
+    assert (done.status, done.usage.requests) == ("ok", 0)
+    ended.set()
+    assert told.wait(60)
+    assert (done.usage.requests, done.cost) == (1, REPLY)
+    assert {id: row.usage.cost for id, row in done.steps.items() if row.usage is not None} == {"calls[0]": REPLY}
+    used = [event.at for event in seen if isinstance(event, ev.TokensUsed)]
+    assert used == [("calls[0]",)] * listens
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -139,13 +139,9 @@ steps:
         again = resume(run.run_id, registry=registry, raises=False)
         calls = found(again)
         newest_first = calls.page(again.steps["steps[0].do"], 10)[::-1]
-        assert calls.number_attempts(newest_first) == [3, 2, 1]
+        assert calls.number_attempts(newest_first) == [3, 2, 1]  # the attempt that was retried is not repeated
         assert calls.number_attempts([]) == []
-        assert [call["attempt"] for call in agf.runs(run.run_id).calls] == [
-            1,
-            2,
-            3,
-        ]  # the retried attempt is not repeated
+        assert [call["attempt"] for call in agf.runs(run.run_id).calls] == [1, 2, 3]
 
 
 def test_a_run_without_a_journal_has_no_calls() -> None:

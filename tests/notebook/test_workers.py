@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,17 @@ def test_a_setting_is_the_default_of_all_runs_and_here_turns_it_off(shell: Shell
     assert pids(shell) == {os.getpid()}
     shown = shell.run("%config AgfMagics.on = 'proceses'")
     assert "AgfMagics.on must be processes, processes:4, dask" in shown.out
+
+
+def test_a_failure_on_a_worker_has_the_frames_of_the_cell(shell: Shell) -> None:
+    shell.good("def inner(x):\n    raise KeyError(x)")
+    shell.good("from agf_magics import tool\n@tool\ndef process(x: int) -> int:\n    return inner(x)")
+    shown = shell.run(CELL.format(" --on processes:1"))
+    assert "StepError: tool 'process' failed: KeyError: 1 [step.tool-failed]" in shown.out
+    frames = shown.out[shown.out.index("On the worker:") :]
+    assert re.search(r"Cell In\[[0-9]+\], line 4, in process\n    return inner\(x\)\n", frames)
+    assert re.search(r"Cell In\[[0-9]+\], line 2, in inner\n    raise KeyError\(x\)\n", frames)
+    assert "agf_magics" not in frames
 
 
 @pytest.mark.parametrize("line", ["--on pol", "--on tcp://127.0.0.1:9"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -182,12 +184,18 @@ def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None
     assert sorted(log.read_text().split()) == ["1", "2", "3"]
 
 
-def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(tmp_path: Path) -> None:
+@pytest.mark.parametrize("holds_lock", [False, True])
+def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(
+    holds_lock: bool, tmp_path: Path
+) -> None:
     def work(x: int) -> int:
         import pathlib
+        import re
         import time
 
         pathlib.Path(begun).touch()
+        if holds_lock:  # the worker answers nothing
+            re.match("(a+)+$", "a" * 60 + "b")
         time.sleep(600)
         return x
 
@@ -196,8 +204,11 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     agf.tool(work, name="work", registry=registry)
     handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1")
     wait_until(lambda: Path(begun).exists())
+    assert "dask, 1 worker" in list_workers([one.describe() for one in started])["text/plain"], "it does not wait"
     handle.cancel()
-    assert handle.wait(60).status == "cancelled"
+    run = handle.wait(60)
+    assert run.status == "cancelled"
+    assert "left running" not in str(run.error)
     assert run_fan(lambda x: x, [5], "dask:1").output == [5]
 
 
@@ -426,6 +437,69 @@ def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
     assert codes(handle.wait(60)) == ["step.worker-lost"]
     with pytest.raises(DefinitionError, match=r"on\.unreachable"):
         find_backend(own)
+
+
+def start_program(name: str, *options: str) -> subprocess.Popen[bytes]:
+    """A program of Dask: ``dask_scheduler`` or ``dask_worker``."""
+    line = [sys.executable, "-m", f"distributed.cli.{name}", *options, "--no-dashboard"]
+    return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_scheduler_that_is_killed_fails_the_calls_that_have_no_result(tmp_path: Path) -> None:
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        time.sleep(600)
+        return x
+
+    begun, port = str(tmp_path / "begun"), free_port()
+    scheduler = start_program("dask_scheduler", "--host", "127.0.0.1", "--port", str(port))
+    worker = start_program("dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1", "--no-nanny")
+    try:
+        wait_until(lambda: is_open(port))
+        registry = agf.Registry()
+        agf.tool(work, name="work", registry=registry)
+        flow = FAN.format(on_error="continue")
+        handle = agf.start(flow, {"xs": [1, 2, 3, 4]}, registry=registry, on=f"tcp://127.0.0.1:{port}")
+        wait_until(lambda: Path(begun).exists())
+        scheduler.kill()
+        run = handle.wait(60)
+    finally:
+        for program in (scheduler, worker):
+            program.kill()
+            program.wait()
+    assert codes(run) == ["step.worker-lost"] * 4
+    assert "the connection to the scheduler was lost" in str(run.progress.failures[0].error)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def is_open(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+    return False
+
+
+@pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs sessions")
+def test_an_interrupt_of_the_kernel_reaches_no_worker_of_its_own_cluster() -> None:
+    def group(x: int) -> int:
+        import os
+
+        return os.getpgid(0)
+
+    backend = start_cluster(1)
+    try:
+        assert os.getpgid(0) not in run_fan(group, [1], backend).output
+        backend.restart()
+        assert os.getpgid(0) not in run_fan(group, [1], backend).output
+    finally:
+        backend.close()
 
 
 def test_an_address_is_a_cluster(client: Any) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 import pickle
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agf_magics as agf
+from agf_magics.workers.processes import Processes
+from agf_magics.workers.remote_traceback import RemoteTraceback, with_source
 from tests.workers.in_process import InProcess
 from tests.workers.test_chunk import run_bare
 
@@ -92,6 +96,44 @@ def test_the_traceback_of_the_worker_has_the_frames_of_the_tool_alone(text: str)
         there = str(cause.__cause__)
         assert "in raised" in there
         assert there.count('File "') == 1
+
+
+@pytest.mark.parametrize("text", [ONE_CALL, BRANCHES], ids=["elements", "calls"])
+def test_a_module_that_only_the_kernel_has_is_named(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def needs_module(x: int) -> int:
+        import agf_only_here  # type: ignore[import-not-found]
+
+        return int(agf_only_here.VALUE)
+
+    registry, workers = agf.Registry(), Processes(1)
+    agf.tool(lambda x: x, name="work", registry=registry)
+    try:
+        assert agf.run(text, {"xs": [1]}, registry=registry, on=workers).error is None  # it has the old sys.path
+        (tmp_path / "agf_only_here.py").write_text("VALUE = 3")
+        monkeypatch.syspath_prepend(tmp_path)
+        agf.tool(needs_module, name="work", registry=registry)
+        run = agf.run(text, {"xs": [1]}, registry=registry, on=workers)
+    finally:
+        workers.close()
+    error = run.progress.failures[0].error
+    assert error.code == "step.worker-lacks"
+    assert "needs the module 'agf_only_here', which a worker of 1 process lacks" in error.diagnostic.message
+    assert "import 'agf_only_here' outside of the function" in str(error.diagnostic.hint)
+    assert isinstance(error.__cause__, ModuleNotFoundError)
+    assert error.diagnostic.span is not None
+
+
+def test_the_traceback_of_a_worker_has_the_source_that_only_the_kernel_knows() -> None:
+    file = "/tmp/of-a-cell/1.py"
+    linecache.cache[file] = (20, None, ["def f():\n", "    raise KeyError\n"], file)
+    text = f'Traceback (most recent call last):\n  File "{file}", line 2, in f\nKeyError\n'
+    try:
+        assert "line 2, in f\n    raise KeyError\nKeyError" in str(RemoteTraceback(text))
+        assert "  Cell In[3], line 2, in f\n    raise" in with_source(text, lambda _: "Cell In[3]")
+        has_source = text.replace("in f\n", "in f\n    raise KeyError\n")
+        assert with_source(has_source) == has_source
+    finally:
+        del linecache.cache[file]
 
 
 def test_a_result_that_is_an_exception_is_the_one_that_was_returned() -> None:

@@ -214,7 +214,10 @@ def test_setup_runs_once_in_each_process_and_its_failure_is_that_of_the_calls(re
     assert [run.output for run in runs] == [[1, 1, 1], [1, 1, 1]]
     failed = agf.run("main", {"xs": [1, 2]}, registry=registry, on=Workers("processes:1", setup=fail))
     assert {found.error.code for found in failed.progress.failures} == {"step.setup-failed"}
-    assert "the setup of a worker failed: OSError: no model" in str(failed.progress.failures[0].error)
+    error = failed.progress.failures[0].error
+    assert "the setup of a worker failed: OSError: no model" in str(error)
+    assert "in fail" in str(error.__cause__)
+    assert str(error.__cause__).count('File "') == 1, "the frames of the setup alone"
 
 
 def test_the_manifest_has_no_on_and_a_run_resumes_anywhere(

@@ -51,6 +51,17 @@ def hold(x: str) -> str:
             signal.pause()
 
 
+def hold_lock(x: str) -> str:
+    """Open the pipe and never return, nor let another thread of this process have a turn."""
+    import re
+
+    with open(x, "w", encoding="utf-8") as file:
+        file.write("begun\n")
+        file.flush()
+        re.match("(a+)+$", "a" * 60 + "b")
+    return x
+
+
 def hold_on(x: str) -> str:
     """Open the pipe until the process ends."""
     import sys
@@ -107,18 +118,22 @@ KERNEL = """
 import sys
 from agf_magics.workers.processes import Processes
 from tests.workers.fans import run_fan
-from tests.workers.test_processes import hold
+from tests.workers import test_processes
 
 if __name__ == "__main__":
-    run_fan(hold, [sys.argv[1]], Processes(2))
+    run_fan(getattr(test_processes, sys.argv[2]), [sys.argv[1]], Processes(2))
 """
 
 
-def test_no_process_outlives_a_kernel_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("work", ["hold", "hold_lock"])
+def test_no_process_outlives_a_kernel_that_is_killed(work: str, tmp_path: Path) -> None:
+    if work == "hold_lock" and sys.platform != "linux":
+        pytest.skip("only Linux ends a process whose threads get no turn")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     root = Path(__file__).parents[2]
-    with subprocess.Popen([sys.executable, "-c", KERNEL, str(pipe)], cwd=root) as kernel, pipe.open() as file:
+    line = [sys.executable, "-c", KERNEL, str(pipe), work]
+    with subprocess.Popen(line, cwd=root) as kernel, pipe.open() as file:
         assert file.readline() == "begun\n"
         kernel.kill()
         assert file.read() == "", "the worker has ended"
@@ -144,6 +159,24 @@ def test_a_process_ends_after_a_time_without_work_and_when_it_is_closed(end: str
         run = run_fan(double, [1], workers)
         assert run.error is not None
         assert run.error.diagnostic.code == "step.worker-lost"
+
+
+@pytest.mark.parametrize("reuse", [True, False], ids=["repeated", "with an effect"])
+def test_a_run_says_that_its_workers_were_closed_while_it_ran(reuse: bool, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    workers, registry = Processes(1), agf.Registry()
+    agf.tool(hold, name="work", reuse=reuse, registry=registry)
+    run = agf.start(FAN.format(on_error="abort"), {"xs": [str(pipe)]}, registry=registry, on=workers)
+    with pipe.open() as file:
+        assert file.readline() == "begun\n"
+        workers.close()
+    error = run.wait().error
+    assert error is not None
+    found, name = error.diagnostic, "work" if reuse else "hold"
+    assert found.code == "step.worker-lost"
+    assert found.message == f"no worker can run '{name}': its workers were closed (%workers --close)"
+    assert ("%resume" if reuse else "check whether it had its effect") in str(found.hint)
 
 
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:
@@ -317,3 +350,13 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     assert max(one.elements for one in found) > 1
     assert found[-1].elements == 0
     assert run.progress.rows["steps[0]",].placed is None
+
+
+def test_a_tool_on_a_worker_has_no_flows_of_the_kernel(processes: Processes) -> None:
+    def work(x: int) -> Any:
+        import agf_magics
+
+        return agf_magics.run("main").output
+
+    run = run_fan(work, [1], processes, "continue")
+    assert "a worker has no flows of the kernel: @tool(where='thread')" in str(run.progress.failures[0].error)

@@ -25,9 +25,10 @@ from ..needs import Need, lacking_resource
 from ..sending import Apart, applied_apart, loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
+from .asking import ask_workers, cancel_flights
 from .checks import compare_versions, find_dashboard, find_problems, without_workers
 from .flight import DaskFlight
-from .losses import explain_end, find_failure
+from .losses import CONNECTED, explain_end, find_failure, lost_connection
 from .programs import submit_program
 
 LOOK = 1.0
@@ -51,6 +52,8 @@ class Dask:
         self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.grow: Callable[[], object] | None = None
         """Starts the workers of our own cluster that are missing: it gives up a worker that ends again and again."""
+        self.end_worker: Callable[[str], None] | None = None
+        """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
@@ -159,6 +162,9 @@ class Dask:
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
                 return
+            if self.client.status not in CONNECTED:  # its future would never end
+                self._finish(flight, lost_connection(self.client.status))
+                return
             flight.future = self.client.submit(pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where)
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
         except Exception as error:
@@ -231,22 +237,10 @@ class Dask:
         flight.end(outcome)
 
     async def _cancel(self) -> None:
-        """Drop the chunks that no worker executes. One that is executed ends by itself; if it is cancelled again, after
-        the grace period, its worker ends, provided it is our own."""
         wanted, self._cancelled = [each for each in self._cancelled if each.future and not each.ended], []
-        placed: Mapping[str, Sequence[str]] = await self.client.processing() if wanted else {}
-        named = {flight.key for flight in wanted}
-        asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
-        running: dict[str, str] = {}
-        if asked:
-            found = await self.client.run(loadable(tasks.running_tasks), workers=asked, on_error="ignore")
-            running = {key: worker for worker, keys in found.items() for key in keys}
-        late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1 and self.kills}
-        dropped = [each.future for each in wanted if each.key not in running or running[each.key] in late]
-        if dropped:
-            await self.client.cancel(dropped, force=True)
-        if late:
-            await self.client.run(loadable(tasks.end_process), workers=list(late), on_error="ignore")
+        if wanted:
+            with contextlib.suppress(Exception):  # the scheduler was lost: its chunks end by themselves
+                await cancel_flights(self.client, wanted, self.end_worker)
 
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned chunks that ended."""
@@ -265,14 +259,15 @@ class Dask:
                 if flight.worker and flight.worker not in self.tokens and flight.future is not None:
                     future = flight.future
                     self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
-                    await self.client.cancel([future], force=True)
+                    with contextlib.suppress(Exception):  # the scheduler was lost
+                        await self.client.cancel([future], force=True)
             await asyncio.sleep(LOOK)
         self._looking = False
 
     async def _update(self) -> None:
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
-        found = await self.client.run(loadable(tasks.process_token), workers=new, on_error="ignore") if new else {}
+        found = await ask_workers(self.client, tasks.process_token, new)
         self.tokens = {address: token for address, token in {**self.tokens, **found}.items() if address in threads}
         self._threads, self._lanes = threads, sum(threads.values())
 
@@ -311,16 +306,17 @@ class Dask:
         """What `%workers` shows."""
         if self.client is None:
             return BackendStatus(self.name, self._lanes, len(self._early or ()), starting=self.starting)
-        running = self.client.run(loadable(tasks.running_tasks), on_error="ignore")
+        workers = self._workers()
+        running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
         if not self.versions:
-            self.versions = self.client.run(loadable(tasks.describe_process), on_error="ignore")
+            self.versions = self.client.sync(ask_workers, self.client, tasks.describe_process, list(running))
         rows = [
             WorkerStatus(
-                address, int(found.get("nthreads", 0)), len(running.get(address, ())),
+                address, int(found.get("nthreads", 0)), len(running[address]) if address in running else None,
                 found.get("metrics", {}).get("memory"), found.get("memory_limit") or None,
                 self.versions.get(address, {}), found.get("resources") or {},
             )
-            for address, found in self._workers().items()
+            for address, found in workers.items()
         ]  # fmt: skip
         link = find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
         return BackendStatus(self.name, self._lanes, len(self._flights), tuple(rows), link, restarts=True)

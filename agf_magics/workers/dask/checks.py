@@ -9,8 +9,8 @@ from typing import Any
 from ...host.worker_words import is_private
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..needs import Need, lacking_resource
-from ..sending import loadable
 from . import tasks
+from .asking import ask_workers, find_versions
 
 Versions = Mapping[str, str]
 """Of Python and of `tasks.PACKAGES`."""
@@ -22,7 +22,8 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     Raises DefinitionError ``on.versions`` for another minor version of Python: compiled code cannot be sent there.
     """
     here = tasks.describe_process()
-    pythons = {address: str(found["host"]["python"]) for address, found in client.get_versions()["workers"].items()}
+    reported = client.sync(find_versions, client)
+    pythons = {address: str(found["host"]["python"]) for address, found in reported.items()}
     others = {address: python for address, python in pythons.items() if _minor(python) != _minor(here["python"])}
     if others:
         address, python = next(iter(others.items()))
@@ -34,7 +35,7 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
         raise DefinitionError(Diagnostic("on.versions", message, hint=hint))
     found: dict[str, Versions] = {}
     if pythons:
-        found = client.run(loadable(tasks.describe_process), workers=list(pythons), on_error="ignore")
+        found = client.sync(ask_workers, client, tasks.describe_process, list(pythons))
     differences = [text for package in here if (text := _difference(package, here, list(found.values())))]
     if not differences:
         return found, []

@@ -7,12 +7,14 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..backend import Lost
+from ..backend import CLOSED, Lost
 from ..sending import other_python
 
 MEMORY_TOPIC = "worker-restart-memory"
 """Where a nanny reports a worker that it ends because of its memory."""
 
+CONNECTED = ("running", "connecting")
+"""The status of a client that sends its chunks, now or when it has connected again."""
 
 SOON = 5.0
 """Seconds in which the scheduler must answer."""
@@ -25,7 +27,7 @@ async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseExce
     if future.status != "error":
         if is_cancelled:
             return Lost("cancelled", cancelled=True)
-        return Lost("the scheduler was lost", last=True)
+        return lost_connection(client.status)
     error: BaseException = await future.exception()
     if isinstance(error, KilledWorker):
         why = await explain_end(client, error.last_worker.address)
@@ -35,6 +37,12 @@ async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseExce
     if python := other_python(error):  # such a worker came after the first look; another one can run the chunk
         return Lost(f"a worker cannot read it: {python}")
     return error
+
+
+def lost_connection(status: str) -> Lost:
+    """The outcome of a chunk that was sent when the client had this status; while it connects again, it can succeed."""
+    why = CLOSED if status in ("closing", "closed") else "the connection to the scheduler was lost"
+    return Lost(why, gone=status not in CONNECTED)
 
 
 async def explain_end(client: Any, worker: str) -> str:

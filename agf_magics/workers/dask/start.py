@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
@@ -17,6 +19,8 @@ from ..sending import loadable
 from . import tasks
 from .backend import Dask
 
+OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
+"""What a worker of our own cluster does first."""
 REACH = 5.0
 """Seconds in which the scheduler of an address must answer."""
 
@@ -31,11 +35,14 @@ def start_cluster(count: int | None = None) -> Dask:
 
     def start() -> None:
         try:
+            from dask import config
             from distributed import Client, LocalCluster, fire_and_forget
 
+            preload = [*config.get("distributed.worker.preload", ()), OWN_WORKER]
             cluster = LocalCluster(
                 n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                 security=find_spec("cryptography") is not None, silence_logs=logging.CRITICAL,
+                preload=preload,
             )  # fmt: skip
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
@@ -43,6 +50,7 @@ def start_cluster(count: int | None = None) -> Dask:
             for worker in client.nthreads():  # the import takes a second, which the first chunk need not wait for
                 fire_and_forget(client.submit(loadable(tasks.import_elements), workers=[worker], pure=False))
             backend.grow = lambda: cluster.scale(count)
+            backend.end_worker = lambda address: _end_worker(cluster, address)
             backend.open(client)
         except Exception as error:
             _close_all(ends)
@@ -50,6 +58,14 @@ def start_cluster(count: int | None = None) -> Dask:
 
     threading.Thread(target=start, name="agf-dask-start", daemon=True).start()
     return backend
+
+
+def _end_worker(cluster: Any, address: str) -> None:
+    """Kill the process of a worker; its nanny starts another one."""
+    for nanny in list(cluster.workers.values()):
+        if nanny.worker_address == address and nanny.pid:
+            with contextlib.suppress(OSError):  # it has ended
+                os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 def connect_address(address: str) -> Dask:

@@ -77,11 +77,6 @@ def import_elements() -> None:
         importlib.import_module("agf_magics.workers.element_chunk")
 
 
-def end_process() -> None:
-    """End this process, whatever it executes."""
-    os._exit(1)
-
-
 def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event) -> None:
     while not ended.wait(FIRST_PRINTS):
         for capture in list(captures):

@@ -1,0 +1,37 @@
+"""The traceback of an exception on its worker, as its cause: with it, Python and IPython show where the tool failed."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterator
+
+FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
+
+
+class RemoteTraceback(Exception):
+    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the source are added here."""
+
+    def __str__(self) -> str:
+        return f"\n{with_source(self.args[0])}"
+
+
+def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
+    """The text of a traceback, with the lines of the source that this process knows and the text lacks.
+
+    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no file has one."""
+    return "\n".join(_lines(text.split("\n"), name_of_file))
+
+
+def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Iterator[str]:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        found = FRAME.fullmatch(line)
+        if found is None:
+            yield line
+            continue
+        file, number = found[1], int(found[2])
+        name = name_of_file(file) if name_of_file is not None else ""
+        yield line.replace(f'File "{file}"', name, 1) if name else line
+        source = linecache.getline(file, number).strip()
+        if source and not after.startswith("    "):
+            yield f"    {source}"
