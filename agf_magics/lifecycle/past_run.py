@@ -124,8 +124,9 @@ class PastRun:
     def progress(self) -> Progress:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
-        records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
-        one, last = self._row.listed, max((record.ended or 0 for record in records), default=0)
+        everything = list(self.records())
+        records = [record for record in everything if record.what in ("finished", "failed", "dropped")]
+        one, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         try:
@@ -135,7 +136,7 @@ class PastRun:
                 count_calls(progress, records)
             time_calls(progress, records)
             drop_elements(progress, records)
-            for reply in uses(self.records()):
+            for reply in uses(everything):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
