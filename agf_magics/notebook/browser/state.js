@@ -11,7 +11,7 @@ const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 // Fields of a row that changes, after its number.
 const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8;
 // Fields of a row of the tree.
-const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5, SESSION = 6;
+const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5;
 
 // What the page asks about a run or a context, and the answers.
 class Requests {
@@ -26,7 +26,6 @@ class Requests {
     const request = this.waiting.get(id);
     this.waiting.delete(id);
     if (!request) return;
-    this.roundTrip = performance.now() - request.sent;
     if (ok) request.resolve(value); else request.reject(new Error(why));
   }
 
@@ -34,7 +33,7 @@ class Requests {
   request(name, given = {}) {
     const id = ++this.requests;
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, sent: performance.now() });
+      this.waiting.set(id, { resolve, reject });
       const pauses = REPEATABLE.has(name) ? [...REPEAT_AFTER] : [PATIENCE];
       if (name === "picture") pauses.push(PATIENCE); // the first one of a kernel loads graphviz
       const send = () => {
@@ -57,7 +56,6 @@ class RunState extends Requests {
   constructor(model, mark, start) {
     super(model, mark);
     this.views = new Set();
-    this.messages = 0;
     this.notice = new Notices(this);
     this.load(start);
   }
@@ -108,7 +106,6 @@ class RunState extends Requests {
   look(i) { return this.states[this.rows[i][STATE]]; }
 
   receive(message) {
-    this.messages += 1;
     if (message.type === "update") this.update(message);
     else if (message.type === "reply") this.reply(message);
     else if (message.type === "run") this.replace(message);
