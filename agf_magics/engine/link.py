@@ -221,7 +221,7 @@ class _Linker:
 
     def agent_as_tool(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked | None:
         """An agent that a model may call. A model that offers itself, also through others, is a cycle."""
-        session = session_name(agent)
+        session = session_name(agent.name)
         if session in around:
             chain = " → ".join((*around[around.index(session) :], session))
             self.found.error("flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span)
