@@ -112,7 +112,7 @@ class Channel:
         return not isinstance(self.run, Run) or self.run.done
 
     def close(self, tell: bool = True) -> None:
-        """``tell``: False if another explorer is opened next, whose message tells it to the page."""
+        """See `OpenExplorer`."""
         self.model.leave(self, tell)
 
     @property

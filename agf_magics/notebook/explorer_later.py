@@ -35,14 +35,14 @@ SCRIPT = Path(__file__).parent / "browser" / "later.js"
 
 @cache
 def later_script() -> str:
-    """The script of what is shown on request only."""
+    """The script of these views."""
     text = SCRIPT.read_text(encoding="utf-8")
     lines = map(str.strip, text.splitlines())
     return "\n".join(one for one in lines if one and not one.startswith("//"))
 
 
 def _later(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The script of these views."""
+    """`later_script`, for the page."""
     return {"code": later_script()}
 
 

@@ -29,7 +29,7 @@ class OpenExplorer(Protocol):
         ...
 
     def close(self, tell: bool = True) -> None:
-        """``tell``: False if another explorer is opened next, whose message tells it to the page."""
+        """``tell``: whether the page gets a message; False if another explorer is opened next, whose message has it."""
         ...
 
 
