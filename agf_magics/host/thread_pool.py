@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from .calls import Result, is_awaitable
@@ -83,8 +84,8 @@ class ThreadPool(Generic[C]):
         """The number of calls that have ended, and their mean seconds."""
         self._waking = threading.Lock()
         """Held while threads are counted and woken."""
-        self._due = threading.Event()
-        """Wakes the lookout."""
+        self._due: SimpleQueue[None] = SimpleQueue()
+        """Wakes the lookout. An interrupt can leave the lock of a `threading.Event` locked."""
         self._looks: bool | None = None
         """Whether the lookout is awake; None: it has not been started."""
 
@@ -133,7 +134,7 @@ class ThreadPool(Generic[C]):
         while self._parked:
             with contextlib.suppress(IndexError):
                 self._parked.pop().release()
-        self._due.set()
+        self._due.put(None)
 
     def free(self, count: int) -> None:
         """Free the slots of calls that no thread has saved."""
@@ -279,7 +280,7 @@ class ThreadPool(Generic[C]):
             with contextlib.suppress(RuntimeError):  # no more threads
                 Workers.shared().start(self._look)
         self._looks = True
-        self._due.set()
+        self._due.put(None)
 
     def _look(self) -> Callable[[], None]:
         rest, before, reported = 0, set[C](), set[C]()
@@ -298,9 +299,8 @@ class ThreadPool(Generic[C]):
             if rest > REST:
                 now, long, before, reported, rest = set(), set(), set(), set(), 0
                 self._looks = False
-                self._due.clear()
                 if not self._queue and not self._closed:
-                    self._due.wait()
+                    self._due.get()
                 self._looks = True
         return _nothing
 

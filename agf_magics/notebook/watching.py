@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 from ..lifecycle.driving import drive
 from ..lifecycle.launch import Run
@@ -16,11 +18,13 @@ Start = Callable[[Callable[[], None]], Run]
 
 def watch(start: Start, view: View, hz: float) -> Run:
     """Start a run, show it and wait for its end. The view is closed in any case."""
-    over = threading.Event()
+    over: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave the lock of a `threading.Event` locked
 
     def wait(run: Run) -> None:
         def tick() -> None:
-            while not over.wait(1 / hz):
+            while True:
+                with suppress(Empty):
+                    return over.get(timeout=1 / hz)
                 if not _tick(view, run):
                     return
 
@@ -31,7 +35,7 @@ def watch(start: Start, view: View, hz: float) -> Run:
         try:
             run.wait()
         finally:
-            over.set()
+            over.put(None)
             ticker.join()
             view.close(run)
 
