@@ -61,7 +61,7 @@ def call_directly(
             return _call_journaled(site, callee, given, kept, grant, run.journal)
         prints: StepPrints | None = None
         if run.stream:
-            found = _find_prints()
+            found = printing.get()
             if type(found) is StepPrints and found.at is None:  # as `open_prints`, without a call
                 prints = found
                 prints.at = at
