@@ -197,25 +197,23 @@ def test_a_call_that_ends_its_worker_fails_alone(identifies: bool) -> None:
 
 
 def test_a_pool_that_breaks_gets_one_suspect_at_a_time() -> None:
-    flying = list[list[Any]]()
-
     def script(n: int, xs: list[Any]) -> Any:
         return Lost("broken") if n in (3, 4) else None
 
     fake = Fake(lanes=2, identifies=False, script=script)
-    submit, alone = fake.submit, set[int]()
+    submit, alone = fake.submit, set[tuple[int, int]]()
 
     def watched(run: Any, order: Any, done: Any) -> Any:
         cancel = submit(run, order, done)
-        if len(fake.chunks) > 5 and len(fake.chunks[-1]) == 1:
-            alone.add(fake.in_flight)
-        flying.append(fake.chunks[-1])
+        suspects = {x for chunk in fake.chunks[3:5] for x in chunk}
+        if len(fake.chunks) > 5 and suspects.issuperset(fake.chunks[-1]):
+            alone.add((fake.in_flight, len(fake.chunks[-1])))
         return cancel
 
     fake.submit = watched  # type: ignore[method-assign]
     run = run_on(fake, FAN.format(on_error="abort"), list(range(60)), double)
     assert run.output == [x * 2 for x in range(60)]
-    assert alone == {1}
+    assert alone == {(1, 1)}
 
 
 def test_a_call_with_an_effect_is_sent_once() -> None:
