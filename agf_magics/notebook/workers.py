@@ -56,13 +56,18 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
         caption = counted(len(backends), "worker backend")
         bundle = {"text/html": table_html(*table, caption), "text/plain": "\n".join(table_text(*table))}
     for one in backends:
-        if one.dashboard.startswith(("http://", "https://")):
+        if is_page(one.dashboard):
             link = html(one.dashboard)
             bundle["text/html"] += (
                 f'<p>{html(one.name)}: <a href="{link}" target="_blank" rel="noopener">dashboard</a></p>'
             )
             bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
     return bundle
+
+
+def is_page(link: str) -> bool:
+    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of JupyterHub."""
+    return link.startswith(("http://", "https://")) or (link[:1] == "/" and link[1:2] not in ("/", "\\"))
 
 
 def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:

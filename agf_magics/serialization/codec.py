@@ -12,18 +12,19 @@ import hashlib
 import hmac
 import importlib
 import io
-import json
 import os
 import pickle
 import secrets
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ..flow.opaque import describe_array, describe_scalar, fields_of
 from ..flow.values import ATOMS, DEEPEST, Value
+from .json_texts import LONG, encode_large
+from .json_texts import decode as decode
+from .json_texts import encode as encode
 
 Form = Literal["json", "pickle", "again"]
 """``again``: it is not stored, so a resumed run makes its call again."""
@@ -35,42 +36,6 @@ PREVIEWED = 200
 
 LONGEST = 10_000
 """Bits of a number that is written in full: Python refuses to write much larger ones."""
-
-
-def _encoder() -> Callable[[Any], str]:
-    """One encoder in C for all texts. `JSONEncoder` creates one for each text, 1 µs; a journaled element of a fan-out
-    takes 42 µs with it and 33 without."""
-    plain = json.JSONEncoder(check_circular=False, separators=(",", ":"))
-    make, quoted = json.encoder.c_make_encoder, json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
-    if make is None or quoted is None:  # a Python without C
-        return plain.encode
-    chunks = make(None, plain.default, quoted, None, ":", ",", False, False, True)
-    return lambda value: "".join(chunks(value, 0))
-
-
-encode = _encoder()
-"""Plain ASCII, also for NaN and lone surrogates; `json.loads` reads back the same value."""
-
-
-def _decoder() -> Callable[[str | bytes], Any]:
-    """`json.loads` in less than half of the time, for a text that `encode` has written."""
-    decoder: Any = json.JSONDecoder()
-    scan = decoder.scan_once
-
-    def decode(text: str | bytes) -> Any:
-        if type(text) is str:
-            try:
-                value, end = scan(text, 0)
-            except StopIteration:  # spaces before it, or no JSON
-                return json.loads(text)
-            if end == len(text):
-                return value
-        return json.loads(text)
-
-    return decode
-
-
-decode = _decoder()
 
 
 class EncodedValue(NamedTuple):
@@ -97,9 +62,9 @@ class SignatureError(DecodeError):
 
 def json_text(value: Value, most: int) -> str | None:
     """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
-    if 0 <= weigh(value) <= most:
+    if 0 <= (size := weigh(value)) <= most:
         try:
-            text = encode(value)
+            text = encode(value) if size < LONG else encode_large(value)
         except ValueError:  # a number of 5,000 digits
             return None
         if len(text) <= most:
@@ -114,7 +79,7 @@ def encode_value(value: Value, most: int) -> EncodedValue:
         return EncodedValue("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
     if size >= 0:
         try:
-            text = encode(value)
+            text = encode(value) if size < LONG else encode_large(value)
         except ValueError:  # a number of 5,000 digits
             return _pickled(value, most)
         if len(text) <= most:
@@ -182,9 +147,9 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
 
 def to_show(value: Value, most: int) -> tuple[str, bool]:
     """``value`` as JSON, and whether it is complete."""
-    if 0 <= weigh(value) <= most:
+    if 0 <= (size := weigh(value)) <= most:
         try:
-            return encode(value), True
+            return (encode(value) if size < LONG else encode_large(value)), True
         except ValueError:  # a number of 5,000 digits
             pass
     return encode(preview(value)), False

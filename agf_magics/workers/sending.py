@@ -165,7 +165,7 @@ def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
 
 
 class Apart(NamedTuple):
-    """A part of an order that travels beside the pickle, so that it is not copied into it."""
+    """A part of an order that travels next to the pickle, without a copy into it."""
 
     data: Any
     """Bytes, or a future that the backend replaces by bytes on the worker."""

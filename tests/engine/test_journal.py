@@ -22,7 +22,7 @@ from agf_magics.flow.values import Value
 from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import Store
 from agf_magics.pictures.past_page import past_html, past_text
-from agf_magics.serialization.codec import decode_value, encode_value, weigh
+from agf_magics.serialization.codec import decode_value, encode_value, json_text, to_show, weigh
 from tests.engine import kept
 
 TWO = """\
@@ -57,6 +57,15 @@ def test_json_comes_back_as_it_was(value: Value) -> None:
     packed = encode_value(value, 1_000)
     assert packed.form == "json"
     assert repr(decode_value(packed.form, packed.data)) == repr(value)
+
+
+@pytest.mark.parametrize("char", [*map(chr, range(128)), "é", "\ud800", "😀"], ids=ascii)
+def test_a_long_text_has_the_same_json_as_a_short_one(char: str) -> None:
+    text = "long" * 2_000 + char
+    for value in (text, {char: text, "n": [text, 1.5]}, [text, {"inner": text}, None], [text] * 20):
+        whole = json.dumps(value, separators=(",", ":"))
+        assert encode_value(value, 1_000_000).data == json_text(value, 1_000_000) == whole
+        assert to_show(value, 1_000_000) == (whole, True)
 
 
 def test_a_mapping_whose_keys_are_no_texts_is_not_taken_for_json() -> None:

@@ -108,3 +108,20 @@ def test_the_list_escapes_names_and_links_only_to_web_addresses() -> None:
     assert "<s>" not in bundle["text/html"]
     assert "javascript" not in bundle["text/html"]
     assert "10 MB of 20 MB" in bundle["text/plain"]
+    assert ">dashboard<" in bundle["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("https://hub.example/user/ada/proxy/8787/status", True),
+        ("/user/ada/proxy/8787/status", True),
+        ("//elsewhere.example/status", False),
+        ("/\\elsewhere.example/status", False),
+        ("javascript:alert(1)", False),
+        ("", False),
+    ],
+)
+def test_the_dashboard_is_a_web_address_or_a_path_of_the_server(link: str, shown: bool) -> None:
+    bundle = list_workers([BackendStatus("b", 1, None, (), link)])
+    assert (f'<a href="{link}"' in bundle["text/html"]) == (link in bundle["text/plain"] and link != "") == shown

@@ -157,7 +157,7 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     assert pickle.loads(done.stdout) == [2, 2, ["v"] * 4]
 
 
-def test_parts_of_an_order_travel_beside_the_head_and_are_not_copied() -> None:
+def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
     program, given = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
     order = (Apart(program.pickled), program.digest, Apart(given), 1, {})
     head, buffers = applied_apart(chunk.run, order)

@@ -508,6 +508,18 @@ def test_an_address_is_a_cluster(client: Any) -> None:
     assert run_fan(lambda x: x + 1, [1], Workers(client.scheduler.address)).output == [2]
 
 
+@pytest.mark.parametrize(
+    ("template", "shown"),
+    [("/user/ada/proxy/{port}/status", True), ("/user/{NO_SUCH_VARIABLE}/proxy/{port}", False), ("{0}", False)],
+)
+def test_the_dashboard_has_the_address_that_the_person_configured(client: Any, template: str, shown: bool) -> None:
+    backend = find_backend(client.scheduler.address)
+    assert backend is not None
+    with dask.config.set({"distributed.dashboard.link": template}):
+        bundle = list_workers([backend.describe()])  # type: ignore[attr-defined]
+    assert ("/proxy/" in bundle["text/plain"]) == ("/proxy/" in bundle["text/html"]) == shown
+
+
 def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
     import socket
 

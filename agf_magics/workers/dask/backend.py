@@ -26,7 +26,7 @@ from ..sending import Apart, applied_apart, loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .asking import ask_workers, cancel_flights
-from .checks import compare_versions, find_problems, without_workers
+from .checks import compare_versions, find_dashboard, find_problems, without_workers
 from .flight import DaskFlight
 from .losses import CONNECTED, explain_end, find_failure, lost_connection
 from .programs import submit_program
@@ -318,8 +318,8 @@ class Dask:
             )
             for address, found in workers.items()
         ]  # fmt: skip
-        link = self.client.dashboard_link if find_spec("bokeh") is not None or not self.kills else ""
-        return BackendStatus(self.name, self._lanes, len(self._flights), tuple(rows), link or "", restarts=True)
+        link = find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
+        return BackendStatus(self.name, self._lanes, len(self._flights), tuple(rows), link, restarts=True)
 
     def restart(self) -> None:
         """End the processes of all workers and start new ones. Calls that they execute are repeated elsewhere."""

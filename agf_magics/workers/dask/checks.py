@@ -90,3 +90,12 @@ def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:
 
 def _counted(count: int) -> str:
     return f"{count} worker{'s' * (count != 1)}"
+
+
+def find_dashboard(client: Any) -> str:
+    """The address of Dask's page about a cluster; empty: there is none, or the person's ``distributed.dashboard.link``
+    names a variable that is not set."""
+    try:
+        return client.dashboard_link or ""
+    except (LookupError, ValueError):
+        return ""
