@@ -160,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
     about = "the largest cost of all models; the run then fails with limit.cost"
     chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
-    about = "make concurrent calls in other processes: processes, processes:4, dask, or tcp://HOST:PORT"
+    about = "make concurrent calls in other processes: processes, processes:4, dask, tcp://HOST:PORT; here: in this one"
     chosen["run"].add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
     chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)

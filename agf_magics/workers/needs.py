@@ -34,5 +34,7 @@ def lacking_resource(need: Need, name: str) -> Diagnostic:
     wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in need.resources.items())
     who = f"tool {need.name!r}" if need.name else "each call"
     message = f"{who} needs {wanted}, and no worker of {name} has it"
-    hint = "start a Dask worker with it: dask worker ADDRESS --resources gpu=1; or remove resources= from the tool"
+    option = ",".join(f"{resource}={amount:g}" for resource, amount in need.resources.items())
+    where = "the tool" if need.name else "agf.Workers"
+    hint = f"start a Dask worker with it: dask worker ADDRESS --resources {option}; or remove resources= from {where}"
     return Diagnostic("on.resources", message, need.span, hint)

@@ -97,7 +97,8 @@ def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
     elif "://" in text:
         message = f"the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got {shorten(text)!r}"
     elif text.partition(":")[0] in WORDS:
-        message = f"the number of processes must be 1 to 1024, got {shorten(text)!r}"
+        what = "workers" if text.startswith("dask") else "processes"
+        message = f"the number of {what} must be 1 to 1024, got {shorten(text)!r}"
     else:
         what = "neither a word, an address nor a variable" if names is not None else "neither a word nor an address"
         message = f"{shorten(text)!r} is {what}"

@@ -569,8 +569,11 @@ def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Pa
     calls.touch()
     environment = {**os.environ, "PYTHONPATH": str(Path(agf.__file__).parents[1])}
     command = [sys.executable, "script.py"]
-    kernel = subprocess.Popen([*command, "start"], cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
-    wait_until(lambda: calls.read_text().count("\n") > 100)
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        kernel = subprocess.Popen([*command, "start"], cwd=tmp_path, env=environment, stderr=errors)
+    wait_until(lambda: calls.read_text().count("\n") > 100 or kernel.poll() is not None)
+    assert calls.read_text().count("\n") > 100, log.read_text()
     kernel.kill()
     kernel.wait()
     workers = {int(line.split()[1]) for line in calls.read_text().splitlines() if len(line.split()) == 2}

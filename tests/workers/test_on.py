@@ -100,6 +100,7 @@ def test_only_this_machine_and_encrypted_connections_are_private(address: str, p
             "the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got 'tcp://host'",
             "write ",
         ),
+        ("dask:0", "the number of workers must be 1 to 1024, got 'dask:0'", "did you mean dask?"),
         ("processes:0", "the number of processes must be 1 to 1024, got 'processes:0'", "did you mean processes?"),
         (5, "on must be a word, an address, a Dask client or an Executor, got int", "write processes"),
         ("", "on is empty", "write processes"),
@@ -178,6 +179,13 @@ def test_resources_need_workers_that_have_them(registry: agf.Registry) -> None:
         agf.run("main", {"xs": [1]}, registry=registry, on="processes:1")
     assert found.value.code == "on.resources"
     assert "tool 'process' needs 1 gpu, and no worker of 1 process has it" in str(found.value)
+    assert "dask worker ADDRESS --resources gpu=1; or remove resources= from the tool" in str(found.value)
+    agf.tool(lambda x: x, name="process", registry=registry)
+    with pytest.raises(DefinitionError) as found:
+        agf.run("main", {"xs": [1]}, registry=registry, on=Workers("processes:1", resources={"disk": 2}))
+    assert "each call needs 2 disk, and no worker of 1 process has it" in str(found.value)
+    assert "--resources disk=2; or remove resources= from agf.Workers" in str(found.value)
+    agf.tool(lambda x: x, name="process", resources={"gpu": 1}, registry=registry)
     assert agf.run("main", {"xs": [1]}, registry=registry, on="here").output == [1]
 
 
