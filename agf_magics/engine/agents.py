@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..catalog import Agent, Tool, check_reply
+from ..flow.frame import Frame
 from ..flow.schemas import json_schema
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
@@ -19,7 +20,7 @@ from .failures import with_place
 from .linked import named_tools, schema_of
 from .questions import permitted
 from .replies import judged
-from .runner import CallSite, ShapeResult
+from .runner import CallSite, Runner, Scope, ShapeResult
 
 
 def call_agent(site: CallSite[Invoke], agent: Agent) -> Value | Pending[Value]:
@@ -28,29 +29,53 @@ def call_agent(site: CallSite[Invoke], agent: Agent) -> Value | Pending[Value]:
         run.budget.spawn(step.span)
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)
-    given: dict[str, Value] = step.args.build(site.frame, schema_of(step, site.scope.linked))
-    if "input" in given:  # everything else is text
-        given = {**given, "input": copy_value(given["input"], step, "the agent")}
+    built = step.args.build(site.frame, schema_of(step, site.scope.linked))
+    given = _copied(built, step)
     if run.dry:
         return dry.result(step, agent, site.scope.linked)
+    unchanged = built.get("input")  # user code may change its copy
     if step.permit is not None:
-        return Pending(_call_permitted(site, agent, given))
-    return _call(site, agent, given)
+        return Pending(_call_permitted(site, agent, given, unchanged))
+    return _call(site, agent, given, unchanged)
 
 
-async def _call_permitted(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Value:
+def prepare_direct(
+    run: Runner, step: Invoke, agent: Agent, frame: Frame, scope: Scope
+) -> tuple[dict[str, Value], Value, Grant]:
+    """The arguments, the unchanged input and the grant of a call that needs nothing else."""
+    if step.spawns:
+        run.budget.spawn(step.span)
+    built = step.args.build(frame, schema_of(step, scope.linked))
+    grant = _grant_of(step, agent, scope)
+    try:
+        given = agent.arguments(**_copied(built, step), identity=grant.identity)
+    except StepError as error:
+        placed = with_place(error, step)
+        raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code
+    return given, built.get("input"), grant
+
+
+def _copied(built: dict[str, Value], step: Invoke) -> dict[str, Value]:
+    """The arguments with a copy of the input; everything else is text."""
+    return {**built, "input": copy_value(built["input"], step, "the agent")} if "input" in built else built
+
+
+def _grant_of(step: Invoke, agent: Agent, scope: Scope) -> Grant:
+    named = named_tools(step, scope.linked, scope.grant)
+    return scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
+
+
+async def _call_permitted(site: CallSite[Invoke], agent: Agent, given: dict[str, Value], unchanged: Value) -> Value:
     await permitted(site, given)
-    return await resolve(_call(site, agent, given))
+    return await resolve(_call(site, agent, given, unchanged))
 
 
-def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value]) -> Value | Pending[Value]:
+def _call(site: CallSite[Invoke], agent: Agent, given: dict[str, Value], unchanged: Value) -> Value | Pending[Value]:
     step, linked = site.step, site.scope.linked
     schema = linked.schemas[step.gives.text] if step.gives else None
-    named = named_tools(step, linked, site.scope.grant)
-    grant = site.scope.grant.narrow(agent.tools, named, identity=step.name.text or None)
+    grant = _grant_of(step, agent, site.scope)
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
     conforming = None if wanted is None or schema is not None else judged(wanted, agent.name)
-    unchanged = isolate(given.get("input")) if step.keeps else None  # user code may change its input
     tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
 
     def check(value: Value) -> Value:

@@ -11,8 +11,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Iterable
 
-from ..flow.frame import Frame, Node, Outcome, Scheduler, Skip
-from ..flow.steps import Dag, Step
+from ..flow.frame import Frame, Outcome, Scheduler, Skip, finished
+from ..flow.steps import Dag, Invoke, Step
 from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
@@ -31,25 +31,26 @@ async def run_dag(site: CallSite[Dag]) -> ShapeResult:
 class _Run:
     def __init__(self, site: CallSite[Dag]) -> None:
         self.site, self.runner, self.frame = site, site.run, site.frame
-        self.steps: dict[str, Step] = {inner.id: inner for inner in site.step.steps}
         self.scheduler: Scheduler = site.step.open(self.frame)
+        self.nodes = self.scheduler.nodes
+        steps = {inner.id: inner for inner in site.step.steps}
+        self.steps = [steps[node.step] for node in self.nodes]
         self.inside = self.instanced = site.scope._replace(concurrent=True)
-        if any(node.instance is not None for node in self.scheduler.nodes):  # instances are a fan-out (decision A15)
+        if any(node.instance is not None for node in self.nodes):  # instances are a fan-out (decision A15)
             self.instanced = self.inside._replace(depth=site.scope.depth + 1)
             self.runner.budget.deepen(self.instanced.depth, site.step.span)
-        self.waiting: dict[Node, None] = dict.fromkeys(self.scheduler.nodes)
-        """Neither ready nor skipped, in the order of the text."""
-        self.ready: OrderedDict[Node, Frame] = OrderedDict()
+        self.waiting = set(range(len(self.nodes)))
+        """The numbers of the nodes that are neither ready nor skipped."""
+        self.ready: OrderedDict[int, Frame] = OrderedDict()
         """Ready and not started, with the frames that they see."""
         self.running = 0
-        self.held: OrderedDict[Node, Outcome] = OrderedDict()
+        self.held: dict[int, Outcome] = {}
         """Ended and not stored, in the order of their ends."""
-        self.ended: dict[Node, Outcome] = {}
         self.has_idle_worker = False
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
-        self.check(self.scheduler.nodes)
+        self.check(self.scheduler.first)
         await self.replay()
         try:
             async with asyncio.TaskGroup() as group:
@@ -58,9 +59,9 @@ class _Run:
             failure = several.exceptions[0]
         if failure is not None:  # outside of `except`: IPython prints a traceback for an error whose context is a group
             raise failure
-        for node in tuple(self.waiting):
-            self.skip(node, Skip("its inputs never became available"))
-        self.frame = self.scheduler.close(self.frame, self.ended)
+        for number in sorted(self.waiting):
+            self.skip(number, Skip("its inputs never became available"))
+        self.frame = self.scheduler.close(self.frame)
         self.runner.reach(self.site.scope, self.frame)
 
     async def replay(self) -> None:
@@ -69,12 +70,11 @@ class _Run:
         journal = self.runner.journal
         if journal is None or journal.earlier is None:
             return
-        nodes = tuple(self.scheduler.nodes)
-        for i in journal.earlier.order("stored", [self.key(node) for node in nodes]):
-            frame = self.ready.pop(nodes[i], None)
+        for number in journal.earlier.order("stored", [self.key(number) for number in range(len(self.nodes))]):
+            frame = self.ready.pop(number, None)
             if frame is not None:
-                self.end(nodes[i], await resolve(self.start(nodes[i], frame)))
-                self.check(self.scheduler.feeds(nodes[i]))
+                self.end(number, await resolve(self.start(number, frame)))
+                self.check(self.scheduler.feeds(number))
 
     def add_worker(self, group: asyncio.TaskGroup) -> None:
         if self.ready and not self.has_idle_worker:
@@ -87,66 +87,67 @@ class _Run:
         separate_prints(self.runner)
         self.has_idle_worker = False
         while self.ready:
-            node, frame = self.ready.popitem(last=False)
-            outcome = self.start(node, frame)
+            number, frame = self.ready.popitem(last=False)
+            outcome = self.start(number, frame)
             if type(outcome) is Pending:
                 self.running += 1
                 self.add_worker(group)
                 outcome = await outcome.awaitable
                 self.running -= 1
-            self.held[node] = outcome
-            self.scheduler.come(node)
+            self.held[number] = outcome
+            self.scheduler.come(number)
             self.store_ended()
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""
         while self.held:
-            node = self.scheduler.next()
-            if node is None and not self.running and not self.ready:
-                node = next(iter(self.held))  # no other node can end before it
-            if node is None:
+            number = self.scheduler.next()
+            if number is None and not self.running and not self.ready:
+                number = next(iter(self.held))  # no other node can end before it
+            if number is None:
                 return
-            self.end(node, self.held.pop(node))
-            self.check(self.scheduler.feeds(node))
+            self.end(number, self.held.pop(number))
+            self.check(self.scheduler.feeds(number))
 
-    def check(self, nodes: Iterable[Node]) -> None:
-        """Move the ready ones among ``nodes`` to `ready`, skip those that never will be, and check what these feed."""
-        queue = list(nodes)
-        for node in queue:
-            if node not in self.waiting:
+    def check(self, numbers: Iterable[int]) -> None:
+        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check what these feed."""
+        queue = list(numbers)
+        for number in queue:
+            if number not in self.waiting:
                 continue
-            verdict = self.scheduler.ready(node, self.frame, self.ended)
-            if isinstance(verdict, Skip):
-                self.skip(node, verdict)
-                queue += self.scheduler.feeds(node)
-            elif verdict == "go":
-                del self.waiting[node]
-                self.ready[node] = self.scheduler.enter(node, self.frame)
+            verdict = self.scheduler.ready(number, self.frame)
+            if verdict == "go":
+                self.waiting.remove(number)
+                self.ready[number] = self.scheduler.enter(number, self.frame)
+            elif verdict != "wait":
+                self.skip(number, verdict)
+                queue += self.scheduler.feeds(number)
 
-    def start(self, node: Node, frame: Frame) -> Outcome | Pending[Outcome]:
-        step, scope = self.steps[node.step], self.inside if node.instance is None else self.instanced
-        index = self.site.index if node.instance is None else (*self.site.index, node.instance)
+    def start(self, number: int, frame: Frame) -> Outcome | Pending[Outcome]:
+        step, scope, index, instance = self.steps[number], self.inside, self.site.index, self.nodes[number].instance
+        if instance is not None:
+            scope, index = self.instanced, (*index, instance)
         try:
             result = self.runner.start_step(step, frame, scope, index)
         except StepError as error:
             return _failed(error)
         return Pending(_wait(step, result.awaitable)) if type(result) is Pending else _outcome(step, result)
 
-    def skip(self, node: Node, reason: Skip) -> None:
-        del self.waiting[node]
-        self.runner.emit(ev.StepSkipped(self.key(node).at, clock(), reason.why))
-        self.end(node, Outcome(reason.why, status="skipped"))
+    def skip(self, number: int, reason: Skip) -> None:
+        self.waiting.remove(number)
+        self.runner.emit(ev.StepSkipped(self.key(number).at, clock(), reason.why))
+        self.end(number, Outcome(reason.why, status="skipped"))
 
-    def end(self, node: Node, outcome: Outcome) -> None:
+    def end(self, number: int, outcome: Outcome) -> None:
         if self.runner.journal is not None and outcome.status != "skipped":
-            self.runner.journal.mark("stored", self.key(node))
-        self.frame = self.scheduler.store(node, self.frame, outcome)
-        self.ended[node] = outcome
+            self.runner.journal.mark("stored", self.key(number))
+        self.frame = self.scheduler.store(number, self.frame, outcome)
         self.runner.reach(self.site.scope, self.frame)
 
-    def key(self, node: Node) -> CallKey:
-        instance = () if node.instance is None else (node.instance,)
-        return CallKey(self.site.path_of(self.steps[node.step], *instance), self.site.scope.tries)
+    def key(self, number: int) -> CallKey:
+        instance = self.nodes[number].instance
+        more = () if instance is None else (instance,)
+        return CallKey(self.site.path_of(self.steps[number], *more), self.site.scope.tries)
 
 
 async def _wait(step: Step, rest: Awaitable[StepResult]) -> Outcome:
@@ -157,7 +158,7 @@ async def _wait(step: Step, rest: Awaitable[StepResult]) -> Outcome:
 
 
 def _outcome(step: Step, result: StepResult) -> Outcome:
-    return Outcome(result[0], status="finished" if getattr(step, "awaited", True) else "fired")
+    return finished((result[0], None, None, "fired" if type(step) is Invoke and not step.awaited else "finished"))
 
 
 def _failed(error: StepError) -> Outcome:

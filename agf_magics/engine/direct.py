@@ -1,4 +1,4 @@
-"""Direct calls: of tools that run on the engine's loop and need nothing but their arguments.
+"""Direct calls: of tools and agents that run on the engine's loop and need nothing but their arguments.
 
 Most calls have nothing special: no permit, no secret, no time limit, no schema. The linker finds them, and
 one function does for them what invoke.py, boundary.py, external.py and the host do in ten. That takes a third off an
@@ -8,20 +8,24 @@ element of a fan-out. Whatever goes wrong is left to those modules.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from ..catalog import Tool
+from ..catalog import Agent, Tool
 from ..flow.frame import Frame, finished
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, Value, isolate_parts
-from ..host.calls import Pending, call_on_loop, then
+from ..host.calls import Pending, Result, call_on_loop, then
+from ..host.limits import Grant, granted
 from ..host.prints import printing
 from ..journal.errors import JournalError
 from ..journal.recorder import Journal
 from ..progress import events as ev
 from ..progress.rows import Row
 from ..text.diagnostics import StepError
+from .agents import prepare_direct
 from .boundary import checked_arguments
+from .effects import has_effect
 from .external import await_call, call_external, raise_durable, value_of_call, write_later
 from .runner import CallSite, Index, Runner, Scope, ShapeResult, StepResult, clock, store_value
 from .streaming import StepPrints, open_prints
@@ -29,20 +33,31 @@ from .streaming import StepPrints, open_prints
 _find_prints = printing.get
 """Bound once: Python makes the method of an imported object again for each call, 0.05 µs of an element."""
 
+WHAT = {Tool: "tool", Agent: "agent"}
+"""The kinds of callees, for messages and codes."""
+
+CallResult = Result | Pending[Result]
+
 
 def call_directly(
-    run: Runner, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
-) -> StepResult | Pending[StepResult]:
-    """Call the tool and store its value, as `Runner.start_step` does with `invoke`."""
+    run: Runner, step: Invoke, callee: Tool | Agent, frame: Frame, scope: Scope, index: Index, at: ev.StepPath,
+    row: Row | None,
+) -> StepResult | Pending[StepResult]:  # fmt: skip
+    """Call the tool or the agent and store its value, as `Runner.start_step` does with `invoke`."""
+    grant = scope.grant
     try:
-        wanted = tool.accepts if step.offers or step.wants else None
-        try:
-            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
-        except Exception:  # again, for an error that is readable and has a place
-            given = checked_arguments(CallSite(run, step, frame, scope, index, at, row), tool, wanted)
-        run.calls += 1
+        if isinstance(callee, Tool):
+            wanted = callee.accepts if step.offers or step.wants else None
+            try:
+                given = kept = callee.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
+            except Exception:  # again, for an error that is readable and has a place
+                given = kept = checked_arguments(CallSite(run, step, frame, scope, index, at, row), callee, wanted)
+            run.calls += 1
+        else:
+            given, kept, grant = prepare_direct(run, step, callee, frame, scope)
         if run.journal is not None:
-            return _call_journaled(CallSite(run, step, frame, scope, index, at, row), tool, given, run.journal)
+            site = CallSite(run, step, frame, scope, index, at, row)
+            return _call_journaled(site, callee, given, kept, grant, run.journal)
         prints: StepPrints | None = None
         if run.stream:
             found = _find_prints()
@@ -51,56 +66,67 @@ def call_directly(
                 prints.at = at
             else:
                 prints = open_prints(run, at)
-        result = call_on_loop(tool.function, given, run.host.grace)
+        if grant is granted.get():
+            result = call_on_loop(callee.function, given, run.host.grace)
+        else:
+            result = _call_under(grant, callee.function, given, run.host.grace)
         if type(result) is Pending:
             site = CallSite(run, step, frame, scope, index, at, row)
-            return _stored(site, Pending(await_call(site, result.awaitable, scope.grant, tool, "tool", prints)), given)
+            rest = await_call(site, result.awaitable, grant, callee, WHAT[type(callee)], prints)
+            return _stored(site, Pending(rest), kept)
         if prints is not None:
             if prints.pieces:
                 prints.end_now()
             prints.at = None
         value = result[1]
         if not result[0] or type(value) not in ATOMS:
-            value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, tool, "tool")
+            value = value_of_call(CallSite(run, step, frame, scope, index, at, row), result, callee, WHAT[type(callee)])
         if step.target is not None:
-            frame = step.target.store(frame, finished((value, given if step.keeps else None, None, "finished")))
+            frame = step.target.store(frame, finished((value, kept if step.keeps else None, None, "finished")))
     except BaseException as error:
         return run.rescue(error, CallSite(run, step, frame, scope, index, at, row))
     run.steps.finish(row, at, clock(), value)
     return value, frame
 
 
+def _call_under(grant: Grant, function: Callable[..., Any], given: dict[str, Value], grace: float) -> CallResult:
+    outer = granted.set(grant)
+    try:
+        return call_on_loop(function, given, grace)
+    finally:  # other calls may start before this one is awaited
+        granted.reset(outer)
+
+
 def _call_journaled(
-    site: CallSite[Any], tool: Tool, given: dict[str, Value], journal: Journal
+    site: CallSite[Any], callee: Tool | Agent, given: dict[str, Value], kept: Value, grant: Grant, journal: Journal
 ) -> StepResult | Pending[StepResult]:
-    if journal.earlier is not None or journal.reuse is not None or not tool.reuse:  # perhaps it is not made at all
-        return _stored(site, call_external(site, tool, "tool", given), given)
+    what = WHAT[type(callee)]
+    if journal.earlier is not None or journal.reuse is not None or has_effect(callee):  # perhaps it is not made at all
+        return _stored(site, call_external(site, callee, what, given, grant), kept)
     run, step, scope = site.run, site.step, site.scope
-    call = journal.start_call(step, tool, site.key, given, scope.linked.tools_of(step), scope.grant)
+    call = journal.start_call(step, callee, site.key, given, scope.linked.tools_of(step), grant)
     prints = open_prints(run, site.at) if run.stream else None
-    result = call_on_loop(tool.function, given, run.host.grace)
+    result = _call_under(grant, callee.function, given, run.host.grace)
     if type(result) is Pending:
-        rest = await_call(site, result.awaitable, scope.grant, tool, "tool", prints)
-        return _stored(site, Pending(write_later(site, journal, call, rest)), given)
+        rest = await_call(site, result.awaitable, grant, callee, what, prints)
+        return _stored(site, Pending(write_later(site, journal, call, rest)), kept)
     if prints is not None:
         prints.end_now()
     value = result[1]
     if not result[0] or type(value) not in ATOMS:
         try:
-            value = value_of_call(site, result, tool, "tool")
+            value = value_of_call(site, result, callee, what)
         except StepError as error:
-            return _stored(site, Pending(raise_durable(journal, call, error)), given)
+            return _stored(site, Pending(raise_durable(journal, call, error)), kept)
     done = journal.returned(call, value, site.is_secret)
     if done is None:
-        return _stored(site, Pending(journal.durable(None, value)) if journal.waits else value, given)
-    return Pending(_store_durable(site, journal, done, ShapeResult(value, given) if step.keeps else value))
+        return _stored(site, Pending(journal.durable(None, value)) if journal.waits else value, kept)
+    return Pending(_store_durable(site, journal, done, ShapeResult(value, kept) if step.keeps else value))
 
 
-def _stored(
-    site: CallSite[Any], value: Value | Pending[Value], given: dict[str, Value]
-) -> StepResult | Pending[StepResult]:
+def _stored(site: CallSite[Any], value: Value | Pending[Value], kept: Value) -> StepResult | Pending[StepResult]:
     """The value of a call, stored when it is known."""
-    value = with_arguments(value, site.step, given)
+    value = with_arguments(value, site.step, kept)
     if type(value) is Pending:
         return Pending(site.run.wait_for(value.awaitable, site))
     result = store_value(site, value)
@@ -123,7 +149,7 @@ async def _store_durable(site: CallSite[Any], journal: Journal, done: asyncio.Fu
 
 
 def with_arguments(
-    value: Value | Pending[Value], step: Invoke, given: dict[str, Value]
+    value: Value | Pending[Value], step: Invoke, given: Value
 ) -> Value | ShapeResult | Pending[Value | ShapeResult]:
     """The result of a call, with its arguments if the target of the step gets them."""
     return then(value, lambda value: ShapeResult(value, given)) if step.keeps else value

@@ -63,7 +63,7 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool]()
+        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool | Agent]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -74,7 +74,7 @@ class _Linker:
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
-                if type(callee) is Tool and is_direct(step, callee):
+                if isinstance(callee, (Tool, Agent)) and is_direct(step, callee):
                     direct[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
@@ -221,7 +221,7 @@ class _Linker:
 
     def agent_as_tool(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked | None:
         """An agent that a model may call. A model that offers itself, also through others, is a cycle."""
-        session = session_name(agent)
+        session = session_name(agent.name)
         if session in around:
             chain = " → ".join((*around[around.index(session) :], session))
             self.found.error("flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span)

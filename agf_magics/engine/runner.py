@@ -11,12 +11,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from ..catalog import Agent
 from ..flow.frame import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.steps import Compute, Invoke, Step
 from ..flow.values import Value
 from ..host.calls import Pending, resolve
 from ..host.host import TURN, Host, StillRunning
-from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter, granted
+from ..host.limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from ..journal.recorder import Journal
 from ..journal.records import CallKey
 from ..progress import events as ev
@@ -110,7 +111,8 @@ Shape = Callable[[CallSite[Any]], Value | Pending[Value]]
 
 
 class StepEvents:
-    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``."""
+    """Emits the start and the end of each step; `replay`: of one whose call was recorded by ``run``; `follow`: the edge
+    that a walk followed."""
 
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
@@ -120,6 +122,9 @@ class StepEvents:
 
     def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
         self.emit(ev.StepFinished(at, when, value))
+
+    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
+        self.emit(ev.EdgeTaken(at, clock(), source, target))
 
     def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
         self.emit(ev.StepStarted(at, when, 1))
@@ -167,7 +172,7 @@ class Runner:
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their events."""
         self.direct = direct if not dry and budget.limits.step_timeout is None else None
-        """Calls a tool that needs nothing special: `direct.call_directly`."""
+        """Calls a tool or an agent that needs nothing special: `direct.call_directly`."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
         self.watched: dict[ev.StepPath, Frame] = {}
@@ -216,10 +221,10 @@ class Runner:
             self.steps.finish(row, at, clock(), value)
             return value, frame
         if type(step) is Invoke and self.direct is not None and not scope.meters:
-            tool = scope.linked.direct.get(step.id)
-            grant = scope.grant
-            if tool is not None and grant is granted.get() and (grant.tools is None or tool.name in grant.tools):
-                return self.direct(self, step, tool, frame, scope, index, at, row)
+            callee = scope.linked.direct.get(step.id)
+            tools = scope.grant.tools
+            if callee is not None and (tools is None or type(callee) is Agent or callee.name in tools):
+                return self.direct(self, step, callee, frame, scope, index, at, row)
         site = CallSite(self, step, frame, scope, index, at, row)
         try:
             value = self.shapes[type(step)](site)
@@ -233,9 +238,9 @@ class Runner:
 
     def prepare_step(self, step: Step, scope: Scope) -> Callable[[Frame, Index], StepResult | Pending[StepResult]]:
         """`start_step` for a step that starts many times. All that is the same each time is looked up once."""
-        direct, grant = self.direct, scope.grant
-        tool = scope.linked.direct.get(step.id) if direct is not None and not scope.meters else None
-        if direct is None or tool is None or (grant.tools is not None and tool.name not in grant.tools):
+        direct, tools = self.direct, scope.grant.tools
+        callee = scope.linked.direct.get(step.id) if direct is not None and not scope.meters else None
+        if direct is None or callee is None or not (tools is None or type(callee) is Agent or callee.name in tools):
             return lambda frame, index: self.start_step(step, frame, scope, index)
         host, begin, path = self.host, self.steps.start, (*scope.before, step.id)
         row: Row | None = None
@@ -243,11 +248,11 @@ class Runner:
         def start(frame: Frame, index: Index) -> StepResult | Pending[StepResult]:
             nonlocal row
             now = clock()
-            if now - host.turned > TURN or grant is not granted.get():
+            if now - host.turned > TURN:
                 return self.start_step(step, frame, scope, index)
             at = path + index
             row = begin(at, now, 1, row)
-            return direct(self, step, tool, frame, scope, index, at, row)
+            return direct(self, step, callee, frame, scope, index, at, row)
 
         return start
 

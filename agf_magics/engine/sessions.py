@@ -11,10 +11,10 @@ from ..flow.frame import FlowResult, Frame, Outcome, Ref
 from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, format_prompt
-from ..flow.steps import Flow, Invoke, Name, Sequence
+from ..flow.steps import Flow, Invoke, Name, Sequence, every
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from ..text.source import Span
+from ..text.source import Source, Span
 from .replies import judged
 
 
@@ -82,16 +82,16 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         with_calls=asking.calls,
         over=lambda steps: _over(steps, agent, span, by_step=asking.steps is not None),
     )
+    return _session(agent.name, session, around.language, around.source, span)
+
+
+def _session(agent: str, session: Session, language: str, source: Source, span: Span) -> Flow:
+    steps = (react(session, id="session", word="session", span=span, label=agent, target=_Answer()),)
     return Flow(
         name=session_name(agent),
-        language=around.language,
-        source=around.source,
-        body=Sequence(
-            id="built",
-            word="steps",
-            span=span,
-            steps=(react(session, id="session", word="session", span=span, label=agent.name, target=_Answer()),),
-        ),
+        language=language,
+        source=source,
+        body=Sequence(id="built", word="steps", span=span, steps=steps),
         start=lambda given: {"given": given.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
         kept=lambda frame: {},
@@ -100,9 +100,21 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
     )
 
 
-def session_name(agent: Agent | ModelAgent) -> str:
+def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
+    """The flow of a session of an earlier run, to show it: it cannot run."""
+    prompt, over = ComputedExpr(span, _prompt), Diagnostic("model.max-steps", "", span)
+    session = Session(model=Name(model, span), prompt=prompt, over=lambda steps: over)
+    return _session(agent, session, language, span.source, span)
+
+
+def asked_model(flow: Flow) -> str:
+    """The name of the model that a session asks; empty: the configured one."""
+    return next((step.name.text for step in every(flow.body) if isinstance(step, Invoke) and step.kind == "model"), "")
+
+
+def session_name(agent: str) -> str:
     """The name of the flow that answers for an agent."""
-    return f"{agent.name} (a model)"
+    return f"{agent} (a model)"
 
 
 def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnostic:

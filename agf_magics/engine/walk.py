@@ -7,15 +7,15 @@ makes one frame of their outcomes, in the order of the nodes' names. Then the ed
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from ..flow.frame import Frame, Outcome
+from ..flow.frame import Frame, Outcome, finished
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
 from ..host.calls import Pending
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import CallSite, Runner, Scope, ShapeResult, clock
+from .runner import CallSite, Runner, Scope, ShapeResult
 from .sequential import report
 from .streaming import separate_prints
 
@@ -26,17 +26,13 @@ Visits = dict[str, int]
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     """Walk from START until no node is ready; the result is that of the last round."""
     run, step, frame = site.run, site.step, site.frame
-    out: dict[str, list[Edge]] = {}
-    for edge in step.edges:
-        out.setdefault(edge.source, []).append(edge)
     # The structure decides: a walk that never forks runs its plain functions on the thread that waits for the run.
-    concurrent = site.scope.concurrent or any(_forks(edges) for edges in out.values() if len(edges) > 1)
-    inside = site.scope._replace(concurrent=concurrent)
+    inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
     visits: Visits = {}
-    ready = _after(run, (*site.at, 0), out.get(START, ()), frame)
     value: Value = None
-    rounds = 0
-    while ready := _allowed(run, step, (*site.at, rounds), ready, visits):
+    rounds, at = 0, (*site.at, 0)
+    ready = _after(run, step, at, START, frame)
+    while ready := _allowed(run, step, at, ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))
@@ -46,13 +42,17 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
             (name,) = ready
             result = run.start_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
             value, _ = await result.awaitable if type(result) is Pending else result
-            frame = step.join(frame, ((name, Outcome(value)),))
+            frame = step.join(frame, ((name, finished((value, None, None, "finished"))),))
         else:
             outcomes = await _round(site, ready, visits, frame, inside)
             frame = step.join(frame, outcomes)
             value = outcomes[-1][1].value
         run.reach(site.scope, frame)
-        ready = [target for name in ready for target in _after(run, (*site.at, rounds), out.get(name, ()), frame)]
+        at = (*site.at, rounds)
+        if len(ready) == 1:
+            ready = _after(run, step, at, ready[0], frame)
+        else:
+            ready = [target for name in ready for target in _after(run, step, at, name, frame)]
     return ShapeResult(value, frame=frame)
 
 
@@ -113,17 +113,18 @@ def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits:
             if step.over is not None:
                 report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
-            run.emit(ev.EdgeTaken(at, clock(), full, name))
+            run.steps.follow(at, full, name)
         if name != END:
             found[name] = None
     return list(found)
 
 
-def _after(run: Runner, at: ev.StepPath, edges: Sequence[Edge], frame: Frame) -> list[str]:
+def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
     """The targets of a node's edges: the unconditional ones, the first whose condition is true, else ``otherwise``."""
+    edges = step.leaving.get(name, ())
     taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
     for edge in taken:
-        run.emit(ev.EdgeTaken(at, clock(), edge.source, edge.target))
+        run.steps.follow(at, name, edge.target)
     return [edge.target for edge in taken]
 
 
@@ -137,9 +138,3 @@ def _taken(edges: Sequence[Edge], frame: Frame) -> Sequence[Edge]:
             chosen = True
             taken.append(edge)
     return taken if chosen else [*taken, *(edge for edge in edges if edge.otherwise)]
-
-
-def _forks(edges: Iterable[Edge]) -> bool:
-    """Whether several of these edges may be taken in one round."""
-    plain = [edge for edge in edges if edge.when is None]
-    return len(plain) > 1 or any(not edge.otherwise for edge in plain)

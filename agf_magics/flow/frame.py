@@ -155,34 +155,40 @@ Ready = Literal["go", "wait"] | Skip
 
 
 class Scheduler(Protocol):
-    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run."""
+    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A node is known by its
+    position in `nodes`."""
 
     nodes: Sequence[Node]
     """In the order of the text."""
 
-    def feeds(self, node: Node) -> Sequence[Node]:
+    @property
+    def first(self) -> Sequence[int]:
+        """The nodes that may be ready, or will never be, before any has ended; the others wait."""
+        ...
+
+    def feeds(self, number: int) -> Sequence[int]:
         """The nodes that may become ready when it ends."""
         ...
 
-    def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready: ...
+    def ready(self, number: int, frame: Frame) -> Ready: ...
 
-    def enter(self, node: Node, frame: Frame) -> Frame:
+    def enter(self, number: int, frame: Frame) -> Frame:
         """The frame that the node's step sees."""
         ...
 
-    def come(self, node: Node) -> None:
+    def come(self, number: int) -> None:
         """The node has ended, and may be stored."""
         ...
 
-    def next(self) -> Node | None:
+    def next(self) -> int | None:
         """The ended node to be stored next; None: another one must end first."""
         ...
 
-    def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
+    def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
         """The frame after the end of the node, also after a failure or a skip."""
         ...
 
-    def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
+    def close(self, frame: Frame) -> Frame:
         """The frame after the last node."""
         ...
 

@@ -52,3 +52,20 @@ class Walk(Step):
     """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()
     """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""
+    leaving: Mapping[str, Sequence[Edge]] = field(init=False)
+    """The edges by the node that they leave, in the order of the text."""
+    forks: bool = field(init=False)
+    """Whether several nodes may run in one round."""
+
+    def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
+        leaving: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            leaving.setdefault(edge.source, []).append(edge)
+        object.__setattr__(self, "leaving", leaving)
+        object.__setattr__(self, "forks", any(_forks(edges) for edges in leaving.values() if len(edges) > 1))
+
+
+def _forks(edges: Sequence[Edge]) -> bool:
+    """Whether several of these edges may be taken in one round."""
+    plain = [edge for edge in edges if edge.when is None]
+    return len(plain) > 1 or any(not edge.otherwise for edge in plain)

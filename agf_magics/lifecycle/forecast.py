@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..catalog import Agent, Tool
 from ..engine import dry_run
@@ -39,6 +39,14 @@ MOST_TEXT = 20_000
 """Characters of the arguments of a call that are remembered to say why it differs."""
 
 
+class Miss(NamedTuple):
+    """Why a call is made again."""
+
+    why: str
+    shows_edit: bool = False
+    """Whether it would be reused if nothing had been edited since the run."""
+
+
 class Forecast(OfflineJournal):
     """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
 
@@ -46,8 +54,10 @@ class Forecast(OfflineJournal):
         super().__init__(most, run_id)
         self.linked, self.known = linked, known
         self.made, self.taken = Counter[Key](), Counter[Key]()
-        self.misses: dict[Key, str] = {}
+        self.misses: dict[Key, Miss] = {}
         """Why the first call of a step is made again."""
+        self.shows_edit = False
+        """Whether a call is made again because of an edit."""
         self.asked: dict[CallKey, None] = {}
         self.reuse = _Taking(self, reuse)
         self._call: tuple[Invoke, object, StartedCall] | None = None
@@ -78,10 +88,14 @@ class Forecast(OfflineJournal):
         step, callee, call = self._call
         key = key_of(call.key.at)
         self.made[key] += 1
-        if key not in self.misses:
-            self.misses[key] = self.known.why(callee, call)
+        missed = self.known.why(callee, call)
+        self.misses.setdefault(key, missed)
+        self.shows_edit |= missed.shows_edit
         found = self.known.result(call)
-        return found if found is not None else _record(call.key.at, self._sample(step, callee, call.key.at))
+        if found is None:
+            self.known.is_complete = False
+            return _record(call.key.at, self._sample(step, callee, call.key.at))
+        return found
 
     def hit(self) -> None:
         assert self._call is not None, "a result is looked up after the start of its call"
@@ -102,7 +116,7 @@ class Forecast(OfflineJournal):
             linked = linked_at(self.linked, key[:-1])
             if isinstance(linked.callees.get(key[-1]), Person):
                 self.made[key] += 1
-                self.misses.setdefault(key, "a person is asked again")
+                self.misses.setdefault(key, Miss("a person is asked again"))
 
 
 class _Taking(Reuse):
@@ -128,8 +142,9 @@ class _Taking(Reuse):
 class KnownResults:
     """The results of the run: for a call that is made again, a value of the kind that the steps after it expect."""
 
-    def __init__(self, run_id: str, found: Iterator[Record], read: ReadValue) -> None:
-        self._run_id, self._read = run_id, read
+    def __init__(self, run_id: str, found: Iterator[Record], read: ReadValue, is_complete: bool) -> None:
+        """``is_complete``: whether the run made all of its calls, so that a call without a result shows an edit."""
+        self._run_id, self._read, self.is_complete = run_id, read, is_complete
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[StepPath, Record] = {}
         self._by_name: dict[str, Record] = {}
@@ -174,19 +189,22 @@ class KnownResults:
             return self._read(record, self._run_id) if record is not None else None
         return None
 
-    def why(self, callee: object, call: StartedCall) -> str:
+    def why(self, callee: object, call: StartedCall) -> Miss:
         """Why a call is not reused, as far as the run shows it."""
         if isinstance(callee, Tool) and not callee.reuse:
-            return "it has an effect (reuse=False)"
+            return Miss("it has an effect (reuse=False)")
         if call.digest is None:
-            return "its function or its arguments cannot be compared"
+            return Miss("its function or its arguments cannot be compared")
         same = self._by_arguments.get((call.name, call.given or ""))
         if same is not None and same.digest is not None:
-            more = "the run made this call fewer times"
-            return more if same.digest == call.digest else "its function, its model or its schema was edited"
-        if call.key.at in self._failed:
-            return "it failed"
-        return "its arguments differ" if call.name in self._by_name else "the run has no result of it"
+            if same.digest != call.digest:
+                return Miss("its function, its model or its schema was edited", True)
+            return Miss("the run made this call fewer times", self.is_complete)
+        if (failed := self._failed.get(call.key.at)) is not None:
+            is_edited = failed.given == call.given and failed.digest not in (None, call.digest)
+            return Miss("it failed, and was edited since then", True) if is_edited else Miss("it failed")
+        why = "its arguments differ" if call.name in self._by_name else "the run has no result of it"
+        return Miss(why, self.is_complete)
 
 
 class Bounded:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..engine.linked import Linked
+from ..engine.sessions import asked_model
 from ..flow.values import Value
 from ..host.limits import Grant, Limits
 from ..languages import LANGUAGES
@@ -55,6 +56,8 @@ class Text(NamedTuple):
     chosen: tuple[str, ...] = ()
     """The options in effect: see `Extension`."""
     latent: tuple[str, ...] = ()
+    session: tuple[str, str] | None = None
+    """The agent and the model of a session, which has no text either; None: it is not a session."""
 
 
 class Manifest(NamedTuple):
@@ -143,7 +146,7 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
         flows = tuple(
             Text(one["name"], one["language"], source(one["source"]), one["file"],
                  {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"], tuple(one["chosen"]),
-                 tuple(one.get("latent", ())))
+                 tuple(one.get("latent", ())), tuple(one["session"]) if "session" in one else None)
             for one in found["flows"]
         )  # fmt: skip
         input, why = _unpacked(found["input"], run_id, "input", trust)
@@ -177,6 +180,9 @@ def _check(found: dict[str, Any]) -> None:
         _require("file", one["file"] is None or isinstance(one["file"], str))
         _require("made", isinstance(one["made"], bool))
         _require("chosen", _are_texts(one["chosen"]) and _are_texts(one.get("latent", [])))
+        _require(
+            "session", "session" not in one or (one["made"] and _are_texts(one["session"]) and len(one["session"]) == 2)
+        )
         _require("calls", all(numbers and isinstance(numbers, list) for numbers in one["calls"].values()))
     _check_calls([[number for numbers in one["calls"].values() for number in numbers] for one in flows])
     _require("schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas))
@@ -238,6 +244,7 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "made": flow.is_built,
         "chosen": flow.extension.options if flow.extension is not None else (),
         **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
+        **({"session": [linked.agent.name, asked_model(flow)]} if linked.agent is not None else {}),
     }
 
 

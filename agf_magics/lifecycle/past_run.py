@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from ..engine.linked import Linked
-from ..flow.steps import Flow
+from ..engine.sessions import recorded_session
+from ..flow.steps import Flow, Invoke, every
 from ..flow.values import Value
 from ..journal import queries
 from ..journal.errors import JournalError
@@ -28,7 +29,7 @@ from ..settings import current
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
 from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
-from .manifest import Manifest, read_manifest
+from .manifest import Manifest, Text, read_manifest
 from .resume import load_text
 from .snapshot import count_calls, drop_elements, restore_rows, time_calls, uses
 from .trace import Calls, Trace, trace_rows
@@ -124,8 +125,9 @@ class PastRun:
     def progress(self) -> Progress:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
-        records = [record for record in self.records() if record.what in ("finished", "failed", "dropped")]
-        one, last = self._row.listed, max((record.ended or 0 for record in records), default=0)
+        everything = list(self.records())
+        records = [record for record in everything if record.what in ("finished", "failed", "dropped")]
+        one, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
         try:
@@ -135,7 +137,7 @@ class PastRun:
                 count_calls(progress, records)
             time_calls(progress, records)
             drop_elements(progress, records)
-            for reply in uses(self.records()):
+            for reply in uses(everything):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
@@ -221,6 +223,7 @@ class PastRun:
         made: dict[int, Linked] = {}
         if flows[0] is None:
             raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
+        _add_sessions(flows, texts)
         for number in reversed(range(len(texts))):
             flow = flows[number]
             if flow is not None:
@@ -258,6 +261,17 @@ class PastRun:
 
     def __repr__(self) -> str:
         return f"<PastRun {self.run_id} {self.status}>"
+
+
+def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
+    """Add the flows of model sessions, at the places of the steps that open them."""
+    for number, text in enumerate(texts):
+        flow = flows[number]
+        for step in every(flow.body) if flow is not None else ():
+            span = step.name.span or step.span if isinstance(step, Invoke) else None
+            for called in text.calls.get(step.id, ()) if span is not None else ():
+                if (session := texts[called].session) is not None and span is not None:
+                    flows[called] = recorded_session(*session, texts[called].language, span)
 
 
 def _readable(found: Iterable[T]) -> Iterator[T]:

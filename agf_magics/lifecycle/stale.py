@@ -73,6 +73,8 @@ class Stale(Trace):
     """The run that was compared."""
     note: str
     """Why the answer is incomplete; empty if it is complete."""
+    is_edited: bool
+    """Whether something was edited after the run; False: steps run again for other reasons only, such as a failure."""
     rows_of_run: Mapping[str, dict[str, Any]]
     """The rows of the steps that the run has, by the id that they have in the run."""
 
@@ -133,7 +135,7 @@ def find_stale(
     store, num = past.place
     with as_definition_errors():
         read = partial(unpickled, trust=False) if unpickles else _json_only
-        known = KnownResults(past.run_id, Bounded().read(records(store, num)), read)
+        known = KnownResults(past.run_id, Bounded().read(records(store, num)), read, past.status == "ok")
         bounded = Bounded()
         reuse = Reuse("", read_last_runs(store, made, bounded), read)
     forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
@@ -198,6 +200,7 @@ def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | 
         of_run[row["step"]] = row
     table = Stale([*rows, *removed])
     table.run_id, table.rows_of_run = past.run_id, of_run
+    table.is_edited = forecast.shows_edit or any(row["change"] for row in table)
     table.note = "; ".join(filter(None, (note, _why_stopped(error) if stopped and table.unknown else "")))
     return table
 
@@ -220,7 +223,7 @@ def _row(row: Row, forecast: Forecast, depend: set[Key], stopped: bool, is_new: 
 def _state(row: Row, forecast: Forecast, depend: set[Key], stopped: bool) -> tuple[State, str]:
     key = row.key
     if forecast.made[key]:
-        return "again", forecast.misses[key]
+        return "again", forecast.misses[key].why
     if not isinstance(row.step, Invoke) or _calls_flow(forecast.linked, key):
         return "", ""
     if key in depend and (row.started or stopped):

@@ -7,7 +7,7 @@
     explorer_session, _calls, _later, _requests -> explorer -> view    a run in the page: its steps, values, moments
     opening                                                        a journaled call as a variable and a cell
     ask, view -> background_questions                              the questions of a background run
-    timeline -> slider                                             the context of a plan after each message
+    timeline, explorer_model -> context_slider -> contexts         the context of a plan
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -39,8 +40,8 @@ def load(shell: Any) -> None:
     from .languages import LanguageMagics
     from .magics import PipelineMagics
     from .notebook import Notebook
+    from .open_explorers import close_explorers, tell_edited
     from .tab import known, matcher
-    from .view import Explorer
     from .workers import WorkerMagics
 
     unload(shell)
@@ -50,7 +51,7 @@ def load(shell: Any) -> None:
     kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics, WorkerMagics)
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
-        undo.callback(Explorer.close_all)
+        undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(started.close)
         undo.callback(_cancel_background_runs)
@@ -60,7 +61,7 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        _watch_edits(undo, shell, Explorer)
+        _watch_edits(undo, shell, tell_edited)
         _install_askers(undo, shell, config)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         problems.install_problems(undo, shell, notebook.registry)
@@ -124,11 +125,11 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
         undo.callback(shell.unobserve, ending, "exit_now")
 
 
-def _watch_edits(undo: ExitStack, shell: Any, explorers: Any) -> None:
+def _watch_edits(undo: ExitStack, shell: Any, tell: Callable[[], None]) -> None:
     """Tell the open explorers when a cell ran: it may have edited what their runs used."""
 
     def ran(result: Any) -> None:
-        explorers.edited()
+        tell()
 
     shell.events.register("post_run_cell", ran)
     undo.callback(shell.events.unregister, "post_run_cell", ran)

@@ -10,11 +10,10 @@ from ..definitions.define import source_of
 from ..languages.plan import Log, Reading, as_log
 from ..languages.plan.lines import format_lines, parse_lines
 from ..text.diagnostics import DefinitionError, suggest
-from . import slider
+from .context_slider import show_context
 from .given import count, near_file, write_file
 from .notebook import Notebook
 from .options import ParsedLine, Token, line_error
-from .output import show
 from .view import is_watched
 
 
@@ -35,7 +34,7 @@ def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
     elif reference is not None:
         return Reading(reference).evaluate({"messages": log})
     else:
-        show(slider.bundle(held.name, log, alive=is_watched(notebook.ipython) and at is None))
+        show_context(held.name, log, watched=is_watched(notebook.ipython) and at is None)
     return None
 
 

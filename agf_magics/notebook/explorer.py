@@ -25,10 +25,9 @@ from ..lifecycle.resume import resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
-from ..text.diagnostics import AgfError
 from .ask import PendingQuestion
 from .config import has_notices
-from .explorer_calls import AnyRun, Refused
+from .explorer_calls import AnyRun, Refused, reply_to
 from .explorer_model import Model
 from .explorer_requests import REQUESTS, answer_request
 from .opening import open_call
@@ -39,9 +38,6 @@ COMPLETE = 5.0
 
 COUNTERS = 0.25
 """Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is in it."""
-
-MOST_WHY = 600
-"""Characters of the reason why a request is refused."""
 
 MOST_ANSWER = 100_000
 """Characters of an answer."""
@@ -160,18 +156,7 @@ class Channel:
 
     def receive(self, message: dict[str, Any]) -> None:
         """Answer a request of the page."""
-        id, name, given = message.get("id"), message.get("do"), message.get("with")
-        reply: dict[str, Any]
-        try:
-            found = self._answer(str(name), given if isinstance(given, dict) else {})
-            reply = {"ok": True, "value": found}
-        except AgfError as error:
-            reply = {"ok": False, "why": line(str(error.diagnostic.message), MOST_WHY)}
-        except Refused as error:
-            reply = {"ok": False, "why": line(str(error), MOST_WHY)}
-        except Exception as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
-            reply = {"ok": False, "why": line(f"this cannot be shown ({type(error).__name__}: {error})", MOST_WHY)}
-        self._send({"type": "reply", "id": id, **reply})
+        self._send(reply_to(message, self._answer))
 
     def _answer(self, name: str, given: dict[str, Any]) -> Any:
         if name in REQUESTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..pictures.value_json import value_json
 from ..pictures.values import value_text
 from ..progress.events import format_path
 from ..progress.progress import Row
+from ..text.diagnostics import AgfError
 from .explorer_session import Json, session_json
 
 AnyRun = Run | PastRun
@@ -36,11 +37,29 @@ MOST_ERROR = 4_000
 SHORT = 150
 """Characters of a value in a table."""
 
+MOST_WHY = 600
+"""Characters of the reason why a request is refused."""
+
 NO_JOURNAL = "the run is not journaled: its inputs and calls are not known"
 
 
 class Refused(Exception):
     """A request that cannot be answered: the page shows the message."""
+
+
+def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]], Any]) -> Json:
+    """The reply to a request of the page: what ``answer`` returns for its name and arguments, or why it cannot."""
+    id, name, given = message.get("id"), message.get("do"), message.get("with")
+    try:
+        found = answer(str(name), given if isinstance(given, dict) else {})
+        return {"type": "reply", "id": id, "ok": True, "value": found}
+    except AgfError as error:
+        why = str(error.diagnostic.message)
+    except Refused as error:
+        why = str(error)
+    except Exception as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
+        why = f"this cannot be shown ({type(error).__name__}: {error})"
+    return {"type": "reply", "id": id, "ok": False, "why": line(why, MOST_WHY)}
 
 
 def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -101,14 +120,15 @@ def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
 
 def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """When the calls of a step ran: start and end in milliseconds after the first start, and whether each failed; or,
-    for more than `MOST_SPANS` calls, how many ran at a time and how many of them failed."""
+    for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times and how many of them failed."""
     row, calls = row_of(run, given), journal_of(run)
     total = calls.count(row).total
     found = calls.spans(row, MOST_GROUPED if total > MOST_SPANS else MOST_SPANS)
     zero = found[0].started if found else 0.0
     if total > MOST_SPANS:
         end = max(one.ended for one in found) - zero
-        return {"total": total, "end": round(end * 1e3, 1), "density": _density(found, zero, end or 1e-9)}
+        density = _density(found, zero, end or 1e-9)
+        return {"total": total, "end": round(end * 1e3, 1), "most": _most_at_a_time(found), "density": density}
     bars = [[round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed)] for a, b, failed in found]
     return {"total": total, "bars": bars}
 
@@ -122,6 +142,12 @@ def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[
             change[place][0] += sign
             change[place][1] += sign * failed
     return [list(counts) for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])]
+
+
+def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
+    # A call that starts when another one ends does not run at the same time.
+    changes = sorted([(one.ended, -1) for one in spans] + [(one.started, 1) for one in spans])
+    return max(1, *accumulate(change for _, change in changes))
 
 
 def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:

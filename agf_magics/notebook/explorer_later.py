@@ -34,7 +34,8 @@ SCRIPT = Path(__file__).parent / "browser" / "later.js"
 
 
 @cache
-def _code() -> str:
+def later_script() -> str:
+    """The script of what is shown on request only."""
     text = SCRIPT.read_text(encoding="utf-8")
     lines = map(str.strip, text.splitlines())
     return "\n".join(one for one in lines if one and not one.startswith("//"))
@@ -42,7 +43,7 @@ def _code() -> str:
 
 def _later(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The script of these views."""
-    return {"code": _code()}
+    return {"code": later_script()}
 
 
 _took: dict[str, float] = {}
@@ -71,6 +72,7 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     ]
     new = [row for row in found if row["change"] == "new" and row["state"]]
     return {
+        "edited": found.is_edited,
         "summary": plain(found.summary, 600),
         "marks": marks[:MOST_MARKS],
         "new": [line(f"{row['kind']} {row['label']}", 100) for row in new[:MOST_NEW]],
@@ -118,12 +120,13 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "took": duration(found[at].seconds),
         "values": [[line(name, 60), value_json(state[name]), name in changed] for name in names[:MOST_STORES]],
         "more": max(0, len(names) - MOST_STORES),
-        "differs": [_difference(part.path, part.first, part.other) for part in parts],
+        "differs": [describe_difference(part.path, part.first, part.other) for part in parts],
         "isMore": is_more,
     }
 
 
-def _difference(path: str, first: Any, other: Any) -> list[str]:
+def describe_difference(path: str, first: Any, other: Any) -> list[str]:
+    """A part that differs, as a row of a table."""
     one, two = shorten_pair(None if first is MISSING else first, None if other is MISSING else other)
     return [line(path, 120), "" if first is MISSING else one, "" if other is MISSING else two]
 

@@ -24,7 +24,9 @@ import traitlets
 from .output import in_frames, receive_while_busy
 
 FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = ("elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "mount")
+SCRIPTS = (
+    "elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "context", "mount",
+)  # fmt: skip
 """The parts of the script, in the order in which they need each other."""
 
 

@@ -98,7 +98,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "id": line(run.run_id, 90),
         "status": status(progress),
         "note": plain(run.note, 500),
-        "how": how_to_continue(run),
+        "how": "" if run.how_to_continue in run.note else how_to_continue(run),
         "warnings": [plain(run.secrets.text(str(one)), MOST_ERROR) for one in list(run.warnings)[:MOST_FINDINGS]],
         "dropped": [
             [line(format_path(one.at), 100), line(run.secrets.text(format_exception(one.error)), 200)]

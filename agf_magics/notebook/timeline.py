@@ -19,6 +19,8 @@ from ..text.diagnostics import AgfError
 MOST_ROWS = 60
 """The last references and messages that are shown."""
 
+NO_MESSAGE = "before the first message"
+
 _STATE = ("reference", "value", "given by")
 _LOG = ("#", "by", "writes", "how", "value", "value after it", "when")
 
@@ -48,12 +50,10 @@ def messages(log: Log) -> Cells:
 
 def state(log: Log) -> Cells:
     """Every reference that a message of ``log`` writes, its value at the end, and the messages that wrote it."""
-    found = list(_references(log))
+    found = list(references(log))
     rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
     more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
-    after = (
-        f"after {counted(len(log), 'message')}, the last by {_by(log[-1])}" if len(log) else "before the first message"
-    )
+    after = f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}" if len(log) else NO_MESSAGE
     return Cells(after + more, _STATE, rows)
 
 
@@ -65,7 +65,7 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
     """The writes of the last message of ``log``, each with the resulting value if that is another one."""
     content, number = read_content(message), str(len(log) - 1)
-    by, when = _by(message), line(str(message.get("_date", "")), 30)
+    by, when = writer(message), line(str(message.get("_date", "")), 30)
     if content is None:
         yield number, by, "", "", "", "", when
         return
@@ -76,7 +76,7 @@ def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]
         yield number, by, name, method, written, then if then != written else "", when
 
 
-def _references(log: Log) -> list[Reference]:
+def references(log: Log) -> list[Reference]:
     """The references that the last messages write, in the order of their first write."""
     found: dict[Reference, None] = {}
     for _, message in _last(log):
@@ -92,11 +92,11 @@ def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
         numbers = log.used(reference)
     except AgfError as error:
         return line(str(reference), 100), line(error.diagnostic.message, 120), ""
-    by = ", ".join(f"{number} {_by(log[number])}" for number in numbers[-4:])
+    by = ", ".join(f"{number} {writer(log[number])}" for number in numbers[-4:])
     return line(str(reference), 100), _value(value), ("… " if len(numbers) > 4 else "") + by
 
 
-def _by(message: Mapping[str, Value]) -> str:
+def writer(message: Mapping[str, Value]) -> str:
     """The call that wrote a message, or the kind of the message."""
     call = message.get("_call")
     if isinstance(call, Mapping):

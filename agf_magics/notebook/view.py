@@ -27,6 +27,7 @@ from ..progress.progress import Row
 from .ask import PendingQuestion
 from .config import AgfMagics
 from .drawing import Drawing
+from .open_explorers import open_explorer
 from .output import EMPTY, Bundle, OutputSlot, hears_while_busy, in_frames, show
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
 """Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
-
-OPEN = 10
-"""Explorers that stay open; an older one becomes the static page again."""
 
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
@@ -131,7 +129,6 @@ class Page:
 class Explorer(Page):
     """The page of the run, over which the explorer draws where the front end can; static HTML and text at the end."""
 
-    _open: ClassVar[deque[Channel]] = deque()
     _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
     """The ids of runs whose explorer failed."""
 
@@ -192,29 +189,10 @@ class Explorer(Page):
 
     @classmethod
     def open(cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> Channel:
-        """Open an explorer. Of too many the oldest one is closed, if possible of a run that has ended."""
+        """Open an explorer."""
         from .explorer import Channel
 
-        while len(cls._open) >= OPEN:
-            oldest = next((one for one in cls._open if one.has_ended), cls._open[0])
-            cls._open.remove(oldest)
-            oldest.close(tell=False)
-        channel = Channel(run, hears, show, draw)
-        cls._open.append(channel)
-        return channel
-
-    @classmethod
-    def edited(cls) -> None:
-        """A cell ran, and runs may differ from the definitions of now. A failure must not print into the cell."""
-        with contextlib.suppress(Exception):
-            for model in {channel.model for channel in list(cls._open) if channel.can_rerun}:
-                model.send({"type": "edited"})
-
-    @classmethod
-    def close_all(cls) -> None:
-        """Close the explorers of all runs."""
-        while cls._open:
-            cls._open.popleft().close()
+        return open_explorer(lambda: Channel(run, hears, show, draw))
 
 
 def framed(page: Bundle, mark: str) -> Bundle:

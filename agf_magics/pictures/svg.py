@@ -13,7 +13,7 @@ from .boxes import HIDDEN, LEADING, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame,
 from .counters import Corner
 from .dot import States
 from .layout import Layout, Point, Route, Wiring
-from .numbers import around
+from .numbers import Area, around
 from .numbers import placed as area
 from .plain import html, line
 
@@ -25,6 +25,8 @@ SCALE = 1.1
 """The size at which the SVG is shown: its smallest text has 11 pixels."""
 _CORNER = 5.0
 """The radius of the corners of a data edge."""
+LONGEST = "1, 2, 3, 4, … 5×"
+"""About the longest numbers that a run gives an edge: the explorer has their places before it has the numbers."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
 
@@ -145,24 +147,39 @@ def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
 
 
 def _label(arrow: Arrow, route: Route) -> Iterator[str]:
-    text = (arrow.label or arrow.carries) if route.text is None else route.text
-    if not text or route.label is None:
+    text, x, y, anchor = _label_place(arrow, route)
+    if not text:
         return
-    x, y, anchor = route.label.x + (6 if arrow.way and route.text is None else 2), route.label.y, "middle"
-    if arrow.carries or arrow.line == "again":  # to the right of the line
-        x, anchor = max(p.x for p in route.points) + BESIDE + 5, "start"
     data = arrow.carries or arrow.line in ("data", "wire")
     color = f'fill="{look.DATA}"' if data else f'fill="{look.LINE}" font-style="italic"'
     yield f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="{anchor}" {color}>{html(text)}</text>'
 
 
+def _label_place(arrow: Arrow, route: Route) -> tuple[str, float, float, str]:
+    """The label of an edge, empty if it has none; its middle or its start, and which of the two that is."""
+    text = (arrow.label or arrow.carries) if route.text is None else route.text
+    if not text or route.label is None:
+        return "", 0, 0, "middle"
+    if arrow.carries or arrow.line == "again":  # to the right of the line
+        return text, max(p.x for p in route.points) + BESIDE + 5, route.label.y, "start"
+    return text, route.label.x + (6 if arrow.way and route.text is None else 2), route.label.y, "middle"
+
+
+def _covered(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]]) -> Iterator[Area]:
+    """What the numbers of the edges must not cover: the boxes and the labels."""
+    for n, box in enumerate(drawn.boxes):
+        yield around(placed.boxes[f"n{n}"], box.width, box.height)
+    for arrow, route in seen:
+        text, x, y, anchor = _label_place(arrow, route)
+        width = look.width(text, POINTS_WORD)
+        if text:
+            yield around(Point(x + (width / 2 if anchor == "start" else 0), y), width, 12)
+
+
 def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States) -> Iterator[str]:
     """The numbers on the edges that were taken."""
     steps = [(arrow, route, states[arrow.way]) for arrow, route in seen if arrow.way in states]
-    full = [around(placed.boxes[f"n{n}"], box.width, box.height) for n, box in enumerate(drawn.boxes)] if steps else []
-    for arrow, route in seen if steps else ():
-        text, place = _labelled(arrow, route)
-        full += [around(place, look.width(text, POINTS_WORD), 12)] if text else []
+    full = list(_covered(drawn, placed, seen)) if steps else []
     for _, route, taken in steps:
         found = area(taken.words, route, full)
         full.append(found)
@@ -177,20 +194,12 @@ def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states:
 def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
     """The keys of a graph's edges, each with the middle of the number that a run gives it."""
     seen = list(_routed(drawn, placed))
-    full = [around(placed.boxes[f"n{n}"], box.width, box.height) for n, box in enumerate(drawn.boxes)]
-    for arrow, route in seen:
-        text, place = _labelled(arrow, route)
-        full += [around(place, look.width(text, POINTS_WORD), 12)] if text else []
+    full = list(_covered(drawn, placed, seen))
     for arrow, route in seen:
         if arrow.way:
-            found = area("1, 2", route, full)
+            found = area(LONGEST, route, full)
             full.append(found)
             yield arrow.way, Point((found.left + found.right) / 2, (found.top + found.bottom) / 2)
-
-
-def _labelled(arrow: Arrow, route: Route) -> tuple[str, Point]:
-    text = (arrow.label or arrow.carries) if route.text is None else route.text
-    return text, route.label or Point(0, 0)
 
 
 def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:

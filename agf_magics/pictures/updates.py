@@ -32,7 +32,7 @@ Update = dict[str, Any]
 
 def describe_tree(progress: Progress) -> dict[str, Any]:
     """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label, whether it
-    repeats, whether it is a model's session, its colour."""
+    repeats, whether it is a model's session."""
     return {
         "name": line(progress.name, 80),
         "states": [[name, one.mark, one.word, one.color, one.ink, one.ring] for name, one in look.STATES.items()],
@@ -44,7 +44,7 @@ def _described(row: Row) -> list[Any]:
     kind = look.kind(row.word)
     repeats = bool(row.elements) or row.many or row.again
     session = getattr(row.step, "session", False) is True
-    return [row.id, row.depth, kind.glyph, line(row.word, 24), line(row.label, 200), repeats, session, kind.hue]
+    return [row.id, row.depth, kind.glyph, line(row.word, 24), line(row.label, 200), repeats, session]
 
 
 class Updates:

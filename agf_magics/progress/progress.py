@@ -89,6 +89,8 @@ class Progress:
             self.start(*event)
         elif type(event) is ev.StepFinished:
             self.finish(None, *event)
+        elif type(event) is ev.EdgeTaken:
+            self.follow(event.at, event.source, event.target)
         else:
             self.changes += 1
             _fold_step(self, event)
@@ -115,6 +117,15 @@ class Progress:
         row.ended = when
         if not row.many:
             row.value = value
+
+    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
+        """Fold an EdgeTaken without making the event."""
+        if self.ended is not None:
+            return
+        self.changes += 1
+        self.taken.append((at, source, target))
+        if len(self.taken) > EDGES_KEPT:
+            del self.taken[0]
 
     def replay(self, at: ev.StepPath, when: float, ended: float, run: str, value: Value) -> None:
         """Fold a StepStarted, a StepReplayed and a StepFinished without making the events."""
@@ -208,9 +219,6 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
 
 def _fold_run(p: Progress, event: ev.Event) -> None:
     match event:
-        case ev.EdgeTaken(at, _, source, target):
-            p.taken.append((at, source, target))
-            del p.taken[:-EDGES_KEPT]
         case ev.QuestionAsked(at, _, question):
             p.asked[at] = question
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
@@ -271,7 +279,7 @@ def _end(p: Progress, event: ev.RunEnded) -> None:
                 row.rescues = True
             elif row.cancelled:  # a step around it failed and was rescued
                 row.excused = True
-            elif row.again and row.state == "pending":  # no edge led to this node
+            elif not row.started and row.again and row.state == "pending":  # no edge led to this node
                 row.skipped += 1
 
 

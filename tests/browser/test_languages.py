@@ -129,18 +129,22 @@ def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
     page = opened(SETUP, TOOLS, PLAN.replace("--draw", "--quiet"), "%context report")
     page.run_all()
     output = page.output(3)
-    output.locator(".noUi-handle").wait_for()
-    assert "†state.mean" in output.inner_text()
+    handle = output.locator("input[type=range]")
+    handle.wait_for()
+    page.says(3, "moment 6 of 6", "†state.mean")
     pictures(page, "context", 3)
-    handle = output.locator(".noUi-handle")
     handle.focus()
     for _ in range(3):
         handle.press("ArrowLeft")
-    output.locator("text=after 2 messages, the last by load").wait_for()
-    assert "†state.mean" not in output.inner_text()
+    page.says(3, "moment 3 of 6 · after load")
+    assert "†state.mean" not in page.seen(3).split("context report")[-1]
     pictures(page, "context-earlier", 3)
     saved = page.save()
     assert "†state.mean" in str(saved.cells[3].outputs[0].data["text/html"])
+    assert {kind for cell in saved.cells for out in cell.outputs for kind in out.get("data", {})} == {
+        "text/html", "text/plain"
+    }  # fmt: skip
+    assert "widgets" not in saved.metadata
 
 
 def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: Open) -> None:

@@ -183,6 +183,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, a
     page.wait(f"{in_sight}(document.querySelectorAll('.jp-Notebook .jp-Cell')[6]?.getBoundingClientRect())")
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
+    page.wait(f"!({NOTICES})().includes('asks asks')")
 
 
 ALONE = """() => {

@@ -110,6 +110,30 @@ FLOWS["plan"] = json.dumps(
         ],
     }
 )
+FLOWS["policy"] = json.dumps(
+    {
+        "schema_version": "1.0.0",
+        "metadata": {"id": "p", "name": "P", "version": "1.0.0", "description": "d"},
+        "interface": {"input": {}, "output": {}},
+        "execution_policy": {
+            "id": "agf.sequential",
+            "config": {
+                "steps": [
+                    {"agent": "work", "input_mapping": {"x": "parent.input.n"}},
+                    {"agent": "wrapped", "input_mapping": {"x": "parent.input.n", "before": "work.input.x"}},
+                ]
+            },
+        },
+    }
+)
+FLOWS["agent"] = """steps:
+  - agent: {identity: asked, prompt: "{ctx.n}"}
+  - for_each:
+      over: ctx.xs
+      max_parallel: LIMIT
+      on_error: ERRORS
+      do: {agent: {identity: asked, prompt: "{item}"}}
+      collect: {transform: {value: pipe}}"""
 FLOWS["graph"] = json.dumps(
     {
         "version": "1.0",
@@ -128,6 +152,16 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
     """Everything that a person can see of a run, without times."""
     registry = agf.Registry()
     agf.tool(tool, name="work", where="loop", registry=registry, **limits)
+    agf.agent(tool, name="work", where="loop", registry=registry, **limits)
+
+    @agf.agent(where="loop", registry=registry, **limits)
+    def wrapped(x: Any, before: Any, identity: str) -> Any:
+        return {"x": x, "before": before, "identity": identity}
+
+    @agf.agent(where="loop", tools=(), registry=registry, **limits)
+    def asked(prompt: str) -> Any:
+        return tool(prompt)
+
     values: list[Any] = [[1], [2], [3]] if tool is changes_its_argument else [1, 2, 3]
     flow = agf.load(text, language, registry=registry)
     linked, _ = link(flow, registry)
@@ -149,7 +183,7 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
-    language = flow if flow in ("plan", "graph") else "pipeline"
+    language = flow if flow in ("plan", "graph", "policy") else "pipeline"
     # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
     limit = "2" if errors == "continue" else "1"
     text = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", limit)

@@ -149,41 +149,44 @@ class Needs:
     """An agenda over ``needs``: which names a step waits for; a failed or skipped one is never there."""
 
     def __init__(self, needs: Mapping[str, tuple[str, ...]], ordered: bool = False) -> None:
-        self.needs = needs
+        self.names = tuple(needs)
+        self.needs = [needs[name] for name in self.names]
         self.ordered = ordered
-        self.nodes = tuple(Node(name) for name in needs)
-        self.asked: Counter[Node] = Counter()
-        self.held: dict[Node, None] = {}
-        self.stored: set[Node] = set()
+        self.nodes = tuple(map(Node, self.names))
+        self.first = range(len(self.nodes))
+        self.asked: Counter[int] = Counter()
+        self.held: dict[int, None] = {}
+        self.stored: dict[str, str] = {}
 
-    def feeds(self, node: Node) -> Sequence[Node]:
-        return [Node(name) for name, needs in self.needs.items() if node.step in needs]
+    def feeds(self, number: int) -> Sequence[int]:
+        return [reader for reader, needs in enumerate(self.needs) if self.names[number] in needs]
 
-    def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
-        self.asked[node] += 1
-        for name in self.needs[node.step]:
-            if Node(name) in ended and ended[Node(name)].status != "finished":
+    def ready(self, number: int, frame: Frame) -> Ready:
+        self.asked[number] += 1
+        for name in self.needs[number]:
+            if self.stored.get(name, "finished") != "finished":
                 return Skip(f"{name} gave nothing")
-        return "go" if all(Node(name) in ended for name in self.needs[node.step]) else "wait"
+        return "go" if all(name in self.stored for name in self.needs[number]) else "wait"
 
-    def enter(self, node: Node, frame: Frame) -> Frame:
+    def enter(self, number: int, frame: Frame) -> Frame:
         return frame
 
-    def come(self, node: Node) -> None:
-        self.held[node] = None
+    def come(self, number: int) -> None:
+        self.held[number] = None
 
-    def next(self) -> Node | None:
+    def next(self) -> int | None:
         if not self.ordered:
             return next(iter(self.held))
-        first = next(node for node in self.nodes if node not in self.stored)
+        first = next(number for number, name in enumerate(self.names) if name not in self.stored)
         return first if first in self.held else None
 
-    def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
-        self.held.pop(node, None)
-        self.stored.add(node)
-        return {**frame, "out": [*frame.get("out", ()), f"{node.step} {outcome.status}"], node.step: outcome.value}
+    def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
+        name = self.names[number]
+        self.held.pop(number, None)
+        self.stored[name] = outcome.status
+        return {**frame, "out": [*frame.get("out", ()), f"{name} {outcome.status}"], name: outcome.value}
 
-    def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
+    def close(self, frame: Frame) -> Frame:
         return {**frame, "out": [*frame["out"], "closed"]}
 
 

@@ -387,6 +387,11 @@ def test_a_failed_run_runs_the_failed_step_and_those_after_it_again() -> None:
     marked = agf.stale(run, registry=registry)
     assert state_of(marked) == {"steps[0]": "reused", "steps[1]": "again", "steps[2]": "again"}
     assert marked[1]["why"] == "it failed"
+    assert not marked.is_edited
+    mended = tools(first=lambda n: n, second=lambda n: n + 1)
+    agf.define(TWO + "- tool: {name: first, args: {n: !expr b}}\n", registry=mended)
+    marked = agf.stale(run, registry=mended)
+    assert (marked.is_edited, marked[1]["why"]) == (True, "it failed, and was edited since then")
 
 
 def test_a_call_that_failed_and_was_dropped_fails_again_so_the_steps_after_it_depend_on_it() -> None:
@@ -415,6 +420,7 @@ steps:
         "steps[0].do": ("again", 2, "it failed"),
         "steps[1]": ("depends", 0, "it depends on a step that runs again"),
     }
+    assert not marked.is_edited
     other = agf.stale(run, input={"items": [1, 2, 3, 4, 5]}, registry=registry)  # an element that the run lacks
     assert state_of(other)["steps[1]"] == "again"
 

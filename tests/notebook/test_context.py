@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agf_magics.languages.plan import Log, as_log
-from agf_magics.notebook import slider
+from agf_magics.notebook.context_slider import static
 from agf_magics.notebook.timeline import MOST_ROWS, messages, state
 from tests.notebook.conftest import Shell, code
 
@@ -180,30 +180,13 @@ def test_a_message_that_says_nothing_is_listed_too() -> None:
 
 
 def test_everything_is_escaped() -> None:
-    page = slider.static("<b>", SAID)["text/html"]
+    page = static("<b>", SAID)["text/html"]
     assert "<script>" not in page
     assert "<b>" not in page
 
 
-def test_the_slider_shows_the_moment_it_stands_at() -> None:
-    box = slider.slider(SAID)
-    knob, page = box.children
-    assert (knob.min, knob.max, knob.value) == (0, 4, 4)
-    knob.value = 2
-    assert "[1]" in page.value
-    knob.value = 0
-    assert "before the first message" in page.value
-    box.close_all()
-
-
-def test_alive_it_is_a_widget_with_the_page_beside_it_for_whoever_has_none() -> None:
-    bundle = slider.bundle("c", SAID, alive=True)
-    assert {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"} <= set(bundle)
-    assert set(slider.bundle("c", SAID, alive=False)) == {"text/html", "text/plain"}
-
-
 def test_a_long_log_is_shown_in_part_and_says_so() -> None:
     long = Log([{"type": "state", "state": {f"k{n}": n}} for n in range(5_000)])
-    page = slider.static("long", long)["text/html"]
+    page = static("long", long)["text/html"]
     assert len(page) < 100_000
     assert f"the last {MOST_ROWS}" in page

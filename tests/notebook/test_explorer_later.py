@@ -162,3 +162,29 @@ def test_the_script_of_these_views_is_sent_only_on_request(journaled: Kernel) ->
     page = two(journaled)
     assert "class Time" not in script()
     assert "class Time" in page.get("later")["code"]
+
+
+WORDS = """\
+%%plan words --run --set word=pear
+calls:
+- {_tool: choosy, word: †input.word, _outputPath: †state.first}
+- {_tool: choosy, word: †state.first, _outputPath: †state.second}
+output: †state
+"""
+
+
+def test_a_context_has_a_moment_after_each_message_and_no_widget(journaled: Kernel) -> None:
+    journaled.good(CHOOSY)
+    journaled.good(WORDS)
+    cell = journaled.good("%context words")
+    shown = [content["data"] for content in cell.of("display_data")]
+    assert [set(data) for data in shown] == [{"text/html", "text/plain"}]
+    page = Page(journaled, cell)
+    assert page.start["context"] == "words"
+    total = page.get("moments")["total"]
+    first, last = page.get("moment", at=0, since=0), page.get("moment", at=total - 2, since=total - 3)
+    assert (first["label"], first["values"], first["differs"]) == ("before the first message", [], [])
+    assert [name for name, _, is_new in last["values"] if is_new] == ["†state.second"]
+    assert last["differs"] == [["†state.second", "", '"pear"']]
+    assert page.ask("moment", at=total, since=0)["why"] == f"the context has no moment {total + 1}"
+    assert page.ask("step", step="x")["why"] == "unknown request 'step'"

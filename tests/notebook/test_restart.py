@@ -44,6 +44,9 @@ def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own: Kernel, too
     loaded = own.good(SETUP)
     assert "long" in loaded.printed
     assert "%resume" in loaded.printed
+    own.good("import agf_magics as agf\npast = agf.runs(agf.runs()[0].run_id).progress")
+    late = own.good("print([row.id for row in past.rows.values() if (row.ended or 0) > past.ended])")
+    assert late.printed == "[]\n", "a run ends after its steps"
     own.good(FINISHING)
     resumed = own.good("%resume")
     assert "saying" not in resumed.printed, "the call that ended is not made again"

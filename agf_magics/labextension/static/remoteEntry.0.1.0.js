@@ -375,7 +375,8 @@
       if (typeof text !== 'string') return;
       const type = ['success', 'warning', 'error'].includes(kind) ? kind : 'info';
       const actions = typeof go === 'function' ? [{ label: 'Show', callback: go }] : [];
-      Notification.emit(text.slice(0, LONGEST), type, { autoClose: Number(milliseconds) || false, actions });
+      const id = Notification.emit(text.slice(0, LONGEST), type, { autoClose: Number(milliseconds) || false, actions });
+      event.detail.dismiss = () => Notification.dismiss(id);
       event.preventDefault();
     });
   };

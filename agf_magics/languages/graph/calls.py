@@ -153,9 +153,12 @@ class WithState:
     names: None = None
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        check_required(self.requires, frame["state"])
+        state = frame["state"]
+        if self.requires:
+            check_required(self.requires, state)
         variables = evaluate_all(self.values, frame)
-        state = {**frame["state"], **variables}
+        if variables:
+            state = {**state, **variables}
         if wanted is None:
             return state
         takes = wanted.get("properties") or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...flow.values import Value, equal
+from ...flow.values import TEXT, Value, equal
 from .state import Failed, State, SubgraphState, Write
 from .tools import ShellTool
 
@@ -18,8 +18,10 @@ def write_object(key: str) -> Write:
     """An object key by key, any other value to one key."""
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        if type(value) is not dict or not all(type(name) is str for name in value):
+        if type(value) is not dict or not TEXT.issuperset(map(type, value)):
             return {key: value}
+        if "current_step" not in value:
+            return value
         return {name: inner for name, inner in value.items() if name != "current_step"}
 
     return write

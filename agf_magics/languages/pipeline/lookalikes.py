@@ -14,6 +14,7 @@ from ...text.source import Source, Text
 from . import r1
 from .r1.hints import concatenation
 from .r1.nodes import Arithmetic, Lit, Node, Path, nested
+from .r1.parse import path_parts
 from .r1.walk import spelling
 from .scope import STORES, Scope
 
@@ -54,6 +55,8 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
 
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
+    if "{" not in text:
+        return False
     return any((name := _NAME.match(found[1].strip())) and scope.knows(name[0]) for found in _BRACES.finditer(text))
 
 
@@ -64,6 +67,9 @@ def _is_path(text: str, scope: Scope) -> bool:
 
 def _is_expression(text: str, scope: Scope) -> bool:
     """Whether it can be parsed, and all that it reads is known."""
+    parts = path_parts(text)
+    if parts is not None:  # nearly always the name of a store
+        return scope.knows(parts[0])
     try:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:

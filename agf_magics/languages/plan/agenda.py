@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...flow.frame import Frame, Node, Outcome, Ready, Skip
+from ...flow.frame import Frame, Outcome, Ready, Skip
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from .calls import Call, Template, fill
@@ -56,7 +56,7 @@ class PlanScheduler:
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
         self.needs = dependencies_of(plan.calls, log, plan.needs)
-        self.turns, self.nodes, self.numbers = self.needs.turns, self.needs.nodes, self.needs.numbers
+        self.turns, self.nodes = self.needs.turns, self.needs.nodes
         self.awaited = self.needs.awaited.copy()
         """How many turns each dependency still waits for, by its slot."""
         self.pending = self.needs.pending.copy()
@@ -77,13 +77,17 @@ class PlanScheduler:
         cycle = self.needs.cycle
         return () if cycle is None else (cycle_error(self.needs, cycle),)
 
-    def feeds(self, node: Node) -> Sequence[Node]:
-        """The readers of a turn of which a dependency waits for no other turn."""
-        concerned = self.needs.feeds[self.numbers[node]]
-        return [self.nodes[reader] for slot, reader in concerned if not self.awaited[slot]]
+    @property
+    def first(self) -> Sequence[int]:
+        """All turns but those of which every reference waits for another turn."""
+        return range(len(self.nodes)) if self.plan.lazy else self.needs.first
 
-    def ready(self, node: Node, frame: Frame, ended: Mapping[Node, Outcome]) -> Ready:
-        number = self.numbers[node]
+    def feeds(self, number: int) -> Sequence[int]:
+        """The readers of a turn of which a dependency waits for no other turn."""
+        awaited = self.awaited
+        return [reader for slot, reader in self.needs.feeds[number] if not awaited[slot]]
+
+    def ready(self, number: int, frame: Frame) -> Ready:
         if self.plan.lazy:
             return self.skip(number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls"))
         turn, log = self.turns[number], frame["log"]
@@ -139,8 +143,7 @@ class PlanScheduler:
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
         return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
 
-    def enter(self, node: Node, frame: Frame) -> Frame:
-        number = self.numbers[node]
+    def enter(self, number: int, frame: Frame) -> Frame:
         given = self.given.pop(number, None)
         return {**frame, "instance": self.turns[number].instance, "turn": number, "given": given}
 
@@ -153,15 +156,13 @@ class PlanScheduler:
         """A call as it was made."""
         return self.changed.get(number) or self.turns[number].call
 
-    def come(self, node: Node) -> None:
-        self.order.come(self.numbers[node])
+    def come(self, number: int) -> None:
+        self.order.come(number)
 
-    def next(self) -> Node | None:
-        number = self.order.next()
-        return None if number is None else self.nodes[number]
+    def next(self) -> int | None:
+        return self.order.next()
 
-    def store(self, node: Node, frame: Frame, outcome: Outcome) -> Frame:
-        number = self.numbers[node]
+    def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
         turn = self.turns[number]
         self.stored.add(number)
         self.order.stored(number)
@@ -194,7 +195,7 @@ class PlanScheduler:
             return ()
         return results(call, turn.instance, None, outcome.value)
 
-    def close(self, frame: Frame, ended: Mapping[Node, Outcome]) -> Frame:
+    def close(self, frame: Frame) -> Frame:
         """The Error messages, together, and the plan's own output."""
         errors = [
             error_message(self.call(number), self.turns[number].instance, outcome.diagnostic, outcome.error)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
+from time import time
 
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from .calls import Call
 from .destinations import Destination
-from .messages import METHODS, Branch, Content, Entry, Writing, as_message, nested, read_content
+from .messages import METHODS, Branch, Entry, as_message, nested, one_writing, read_content
 
 _LONGEST = 10_000
 """The most characters of an exception's text in a message."""
@@ -27,12 +29,12 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
     elif chosen is None and (message := as_message(value)) is not None:
         returned = _returned(call, instance, message)
         return [(returned, read_content(returned))]
-    if chosen is None:  # `said` would read the first alternative: no need to parse the message
-        method = call.method or "set"
+    if chosen is None:  # `read_content` would find the first alternative: no need to read the message
+        method = call.method
         return [
             (
-                _message(call, instance, kind, nested(path, value), call.method),
-                Content(kind, instance, (Writing(path, method, value),)),
+                _message(call, instance, kind, nested(path, value), method),
+                one_writing(kind, instance, path, method or "set", value),
             )
             for kind, path in call.alternatives[0]
         ]
@@ -67,7 +69,13 @@ def fault(error: StepError) -> dict[str, Value]:
 
 def _now() -> str:
     """The time in UTC, as messages contain it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _formatted(int(time()))
+
+
+@lru_cache(maxsize=1)
+def _formatted(second: int) -> str:
+    """Cached, because the messages of a second have the same text."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(

@@ -15,7 +15,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ..scan import MISSING
 from .lines import lost_in
-from .messages import SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
+from .messages import COVERING, SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
 from .paths import Paths
 from .reference import EVERY, Reference, as_written, is_index
 from .replay import Conflict, find, replay
@@ -49,8 +49,9 @@ class _Index:
             if instance is not None:
                 self.instances.setdefault(instance, first)
             for number, writing in enumerate(writings, first):
-                layer.add(writing.path, number, writing.covers)
-                self.seeks = self.seeks or writing.method in SOUGHT
+                layer.add(writing.path, number, writing.method in COVERING)
+                if writing.method in SOUGHT:
+                    self.seeks = True
                 self.writings.append(writing)
                 self.wrote.append(len(self.messages))
         self.messages.append(message)
@@ -128,10 +129,12 @@ class Log(Sequence[Mapping[str, Value]]):
 
         Raises StepError: ``plan.type-conflict``, ``plan.unknown-method``.
         """
-        if reference.instance == EVERY:
-            found = [self._read(reference, each) for each in self.instances]
-            return [value for value in found if value is not MISSING] or MISSING
-        return self._read(reference, reference.instance or instance)
+        if reference.instance is not None:
+            if reference.instance == EVERY:
+                found = [self._read(reference, each) for each in self.instances]
+                return [value for value in found if value is not MISSING] or MISSING
+            instance = reference.instance or instance
+        return self._read(reference, instance)
 
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
         """The numbers of the messages that the value of ``reference`` depends on, in the order of their effect."""
@@ -145,8 +148,7 @@ class Log(Sequence[Mapping[str, Value]]):
         except Conflict as conflict:
             code, why = conflict.code, str(conflict)
         else:
-            lost = lost_in(value) if self._index.loses else None
-            if lost is None:
+            if not self._index.loses or (lost := lost_in(value)) is None:
                 return value
             code, why = "plan.lost", f"it was saved as text, which cannot contain {lost}"
         place = as_written(Reference(reference.kind, reference.path, sign=reference.sign))
@@ -157,9 +159,8 @@ class Log(Sequence[Mapping[str, Value]]):
         kind, path, writings = reference.kind, reference.path, self._index.writings
         numbers, covered = self._collected(kind, path, instance)
         if covered and len(numbers) == 1 and not reference.has_index:  # the usual case: one call wrote it, once
-            only = writings[numbers[0]]
-            rest = path[len(only.path) :]
-            return find(only.value, rest) if rest else only.value
+            where, _, value = writings[numbers[0]]
+            return value if len(where) == len(path) else find(value, path[len(where) :])
         whole = self._whole(kind, path, instance)
         if whole != path:
             numbers, _ = self._collected(kind, whole, instance)

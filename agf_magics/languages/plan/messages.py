@@ -6,9 +6,10 @@ that no call wrote patches the kind leaf by leaf; one that a call wrote has an o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MethodType
 from typing import Any, Final, NamedTuple
 
 from ...flow.values import DEEPEST, Value
@@ -20,6 +21,8 @@ from .destinations import Alternatives, Destination, parse_output
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
 PATCH: Final = "patch"
 """The method of a leaf of a plain message: like ``set``, but it also replaces a list on its way."""
+COVERING: Final = frozenset({"set", PATCH})
+"""The methods that replace everything older at the path and below."""
 SEEKING: Final = {"push": "seek push", "concat": "seek concat"}
 """The methods of a message without a path: its place is decided when it is read."""
 SOUGHT: Final = frozenset(SEEKING.values())
@@ -81,11 +84,6 @@ class Writing(NamedTuple):
     method: str
     value: Value
 
-    @property
-    def covers(self) -> bool:
-        """Whether it replaces everything older at its path and below."""
-        return self.method in ("set", PATCH)
-
 
 class Content(NamedTuple):
     """What a message with data says."""
@@ -97,6 +95,15 @@ class Content(NamedTuple):
 
 Entry = tuple[Mapping[str, Value], Content | None]
 """A message and its content."""
+
+
+def one_writing(kind: str, instance: str | None, path: tuple[str, ...], method: str, value: Value) -> Content:
+    """The content of a message with one write, as each result of a call has: made in half the time of the classes."""
+    return _content((kind, instance, (_writing((path, method, value)),)))
+
+
+_content: Callable[[tuple[str, str | None, tuple[Writing, ...]]], Content] = MethodType(tuple.__new__, Content)
+_writing: Callable[[tuple[tuple[str, ...], str, Value]], Writing] = MethodType(tuple.__new__, Writing)
 
 
 def read_content(message: Mapping[str, Any]) -> Content | None:

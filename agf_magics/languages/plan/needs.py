@@ -52,7 +52,6 @@ class Dependencies:
         self.turns = turns
         self.log = log
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
-        self.numbers = {node: number for number, node in enumerate(self.nodes)}
         self.layers: dict[tuple[str, str | None], Paths] = {}
         for number, turn in enumerate(turns):
             for kind, path in turn.call.destinations:
@@ -80,6 +79,18 @@ class Dependencies:
                 for writer in (*awaited, *others):
                     self.feeds[writer].append((slot, number))
                     self.pending[number] += 1
+
+    @cached_property
+    def first(self) -> Sequence[int]:
+        """The turns that may be ready, or will never be, before any has ended: a reference of them waits for no turn,
+        or none of them has to be waited for."""
+        return [number for number in range(len(self.turns)) if not self.surely_waits(number)]
+
+    def surely_waits(self, number: int) -> bool:
+        """Whether a turn waits before any other has ended, whatever the log contains."""
+        if not all(need.awaited for need in self.needs[number].values()):
+            return False
+        return any(verdict(one, lambda reference: "wait") == "wait" for one in self.turns[number].call.expressions)
 
     def fits(self, log: Log) -> bool:
         """Whether the dependencies are the same in ``log``."""

@@ -12,7 +12,7 @@ from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Source, Text
 from ..scan import MISSING
 from .log import Log
-from .reference import Expression, Reference, as_written, evaluate, parse, references
+from .reference import Expression, Reference, as_written, parse, references
 
 
 def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None) -> Value:
@@ -34,8 +34,7 @@ def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, insta
 
 def found(expression: Expression, log: Log, instance: str | None) -> Value:
     """The value of ``expression``. Raises StepError if it has none."""
-    read = log.read if instance is None else lambda reference: log.read(reference, instance)
-    value = evaluate(expression, read)
+    value = expression.evaluate(log.read, instance)
     if value is MISSING:
         raise StepError(not_found(expression, log, instance))
     return value

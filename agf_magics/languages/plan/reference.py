@@ -56,6 +56,9 @@ class Reference:
     def __post_init__(self) -> None:
         object.__setattr__(self, "has_index", any(map(is_index, self.path)))
 
+    def evaluate(self, read: Read, instance: str | None) -> Value:
+        return read(self, instance)
+
     def __str__(self) -> str:
         chosen = f"[{self.instance}]" if self.instance is not None else ""
         return DAGGER + self.kind + chosen + "".join(map(_segment, self.path))
@@ -67,6 +70,9 @@ class Literal:
 
     value: Value
     span: Span | None = field(default=None, compare=False)
+
+    def evaluate(self, read: Read, instance: str | None) -> Value:
+        return self.value
 
     def __str__(self) -> str:
         return json.dumps(self.value, ensure_ascii=False)
@@ -80,6 +86,13 @@ class Either:
     mixed: bool = field(default=False, compare=False)
     """Whether an operand is an ``&&`` without parentheses."""
 
+    def evaluate(self, read: Read, instance: str | None) -> Value:
+        for operand in self.operands:
+            value = operand.evaluate(read, instance)
+            if value is not MISSING:
+                return value
+        return MISSING
+
     def __str__(self) -> str:
         return " || ".join(str(one) if isinstance(one, Reference | Literal) else f"({one})" for one in self.operands)
 
@@ -90,11 +103,23 @@ class Both:
 
     operands: tuple[Expression, ...]
 
+    def evaluate(self, read: Read, instance: str | None) -> Value:
+        value = MISSING
+        for operand in self.operands:
+            value = operand.evaluate(read, instance)
+            if value is MISSING:
+                break
+        return value
+
     def __str__(self) -> str:
         return " && ".join(str(one) if isinstance(one, Reference | Literal) else f"({one})" for one in self.operands)
 
 
 Expression = Reference | Literal | Either | Both
+"""``evaluate`` gives its value for a reader of an instance, or MISSING."""
+
+Read = Callable[[Reference, "str | None"], Value]
+"""The value of a reference for a reader of an instance, or MISSING."""
 
 
 def parse(text: Text) -> Expression:
@@ -128,20 +153,6 @@ def as_written(expression: Expression) -> str:
 def sign_of(text: str) -> str:
     """The sign that a text uses for references."""
     return "$" if DAGGER not in text and _DOLLAR.search(text) else DAGGER
-
-
-def evaluate(expression: Expression, read: Callable[[Reference], Value]) -> Value:
-    """The value, or MISSING. ``read`` returns the value of a reference, or MISSING."""
-    if isinstance(expression, Reference):
-        return read(expression)
-    if isinstance(expression, Literal):
-        return expression.value
-    value, any_operand = MISSING, isinstance(expression, Either)
-    for operand in expression.operands:
-        value = evaluate(operand, read)
-        if (value is not MISSING) is any_operand:
-            break
-    return value
 
 
 def references(expression: Expression) -> Iterator[Reference]:

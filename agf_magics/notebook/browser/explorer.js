@@ -37,8 +37,9 @@ class Explorer {
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
-      element("header", {}, this.title, element("span", { class: "space" }),
-        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)), this.extras.bell, this.extras.time, this.extras.stale, Object.values(this.buttons)),
+      element("header", {}, this.title, element("span", { class: "controls" },
+        element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
+        this.extras.bell, this.extras.time, this.extras.stale, this.buttons.cancel, this.buttons.resume)),
       this.message, this.extras.note, this.questions, this.extras.place, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
@@ -116,7 +117,7 @@ class Explorer {
     this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
     this.extras.header(can);
-    this.buttons.rerun.hidden = !can.has("rerun") || this.chosen < 0;
+    this.buttons.rerun.hidden = !can.has("rerun");
   }
 
   // The open questions; those of a background run with a field. A field stays while a person types.
@@ -174,9 +175,9 @@ class Explorer {
     } else {
       this.shown = new StepList(this, tab === "timeline");
       this.main.replaceChildren(this.shown.node, this.shown.lanes);
-      if (tab === "timeline") this.shown.drawLanes();
     }
     this.draw();
+    this.shown.reveal(this.chosen);
   }
 
   draw() {

@@ -64,9 +64,9 @@ class Extras {
       if (runId !== this.state.runId) return; // another run is shown by now
       if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
       else {
-        extras.marks = new Map(found.marks.map(([i, ...mark]) => [i, mark]));
-        const isNews = found.marks.length || found.new.length || !auto || extras.summary;
-        extras.summary = isNews ? `After your edits ${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
+        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : "No edits found: ";
+        extras.marks = new Map(isNews ? found.marks.map(([i, ...mark]) => [i, mark]) : []);
+        extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }
     } catch (error) {
       extras.summary = auto && !extras.summary ? "" : `Edits cannot be checked: ${error.message}`;
@@ -120,12 +120,13 @@ class Extras {
     box.ring.setAttribute("stroke-dasharray", mark ? "5 3" : "none");
   }
 
-  // What the panel of a step says about it, and its button.
+  // What the panel of a step says about it, and its buttons.
   panelParts(step, i) {
     const mark = this.mark(i), parts = [];
     if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark[0]] ? "." : ":"} ${titleOf(mark)}`));
-    if (step.opens) parts.push(button("Open here", () => this.openHere(step.id), {
-      title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" }));
+    const open = step.opens && button("Open here", () => this.openHere(step.id), {
+      title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" });
+    parts.push(element("div", { class: "actions" }, this.view.buttons.rerun, open || ""));
     return parts;
   }
 

@@ -20,7 +20,7 @@ export default base => {
         element("div", { class: "bar-of-time" }, button("‹", () => this.move(this.at - 1), { title: "One moment back", "aria-label": "One moment back" }), this.slider,
           button("›", () => this.move(this.at + 1), { title: "One moment on", "aria-label": "One moment on" }), this.where),
         element("div", {}, "changes since ", this.select), this.note, this.body);
-      opener.setAttribute("aria-expanded", "true");
+      opener?.setAttribute("aria-expanded", "true");
       this.fetch();
     }
 

@@ -33,7 +33,7 @@ class Runs {
     for (const [mark, start] of Object.entries(runs)) {
       this.marks.add(mark);
       if (states.has(mark)) states.get(mark).refresh(start);
-      else states.set(mark, new RunState(this.model, mark, start));
+      else states.set(mark, new (start.context == null ? RunState : ContextState)(this.model, mark, start));
     }
     this.look();
   }
@@ -57,7 +57,7 @@ class Runs {
       for (const host of document.getElementsByClassName(mark)) {
         if (this.views.has(host)) continue;
         const left = [...this.views].find(([other, view]) => view.state === state && !other.isConnected && view.hasFocus);
-        this.views.set(host, new Explorer(state, host));
+        this.views.set(host, state.view(host));
         if (!left) continue;
         left[1].hasFocus = false;
         if (document.activeElement && document.activeElement !== document.body) continue; // the person works elsewhere by now

@@ -2,12 +2,13 @@
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
 const SHOWN = 10000; // milliseconds that good news stays
-const BELL = "🔔";
+const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
 class Notices {
   constructor(state) {
     this.state = state;
     this.runId = null;
+    this.open = new Map(); // what removes the notice of a question, by its text
   }
 
   // What is new since the last look at the run.
@@ -17,17 +18,23 @@ class Notices {
     Object.assign(this, { runId, wasLive: last.live, questions });
     if (!notices) return;
     const status = this.state.byName.get(last.status), name = this.state.name;
+    for (const [text, dismiss] of this.open) {
+      if (questions.includes(text)) continue;
+      dismiss();
+      this.open.delete(text);
+    }
     if (wasLive && !last.live) this.show(`${name}: ${status ? `${status.mark} ${status.word}` : last.status}`, last.status === "ok" ? "success" : "error");
-    else for (const text of questions) if (!known.includes(text)) this.show(`${name} asks: ${text}`, "warning");
+    else for (const text of questions) if (!known.includes(text)) this.open.set(text, this.show(`${name} asks: ${text}`, "warning"));
   }
 
+  // Returns what removes the notice.
   show(text, kind) {
     const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
     const host = find(), go = () => find()?.scrollIntoView({ block: "center", behavior: "smooth" });
     const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: kind === "success" ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
-    if (!event.defaultPrevented) toast(text, kind, go);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });
+    return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go);
   }
 }
 
@@ -43,10 +50,13 @@ function toast(text, kind, go) {
     button("Show", () => { go(); box.remove(); }), button("×", () => box.remove(), { "aria-label": "Close" }));
   corner.shadowRoot.lastElementChild.append(box);
   if (kind === "success") setTimeout(() => box.remove(), SHOWN);
+  return () => box.remove();
 }
 
 // The button that asks for the browser's permission; only a click of a person asks.
 function bell() {
-  return button(BELL, async event => { event.target.hidden = await globalThis.Notification.requestPermission() !== "default"; },
+  const sign = svgElement("svg", { viewBox: "0 0 16 16", width: 14, height: 14, fill: "currentColor", "aria-hidden": "true" });
+  sign.append(svgElement("path", { d: BELL }));
+  return button(sign, async event => { event.currentTarget.hidden = await globalThis.Notification.requestPermission() !== "default"; },
     { hidden: true, title: "Also notify me through the browser when another window is in front", "aria-label": "Notify me through the browser" });
 }

@@ -1,7 +1,7 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes
-const CALL_COLUMNS = ["", "path", "took", "input", "output or error"];
+const CALL_COLUMNS = ["", "path", "took", "output or error", "input"];
 
 class Panel {
   constructor(view) {
@@ -112,7 +112,7 @@ function pathIn(path, step) {
 
 // Messages break between words; the lines of an excerpt keep their columns.
 function errorElement(text) {
-  const isExcerpt = line => line.startsWith("  -->") || /^\s*\d* \| /.test(line);
+  const isExcerpt = line => /^\s*\d* \| /.test(line);
   return element("pre", { class: "error" }, text.split("\n").map(line => element("div", { class: isExcerpt(line) ? "excerpt" : null }, line || "\u00a0")));
 }
 
@@ -154,9 +154,9 @@ class CallPages {
   // The place in all pages, with the buttons to the pages beside it.
   pages(page) {
     const first = page.total ? page.offset + 1 : 0, last = Math.min(page.offset + page.rows.length, page.total);
-    return [`${number(first)}–${number(last)} of ${number(page.total)} `,
-      this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0), " ",
-      this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total), " "];
+    return [element("span", {}, `${number(first)}–${number(last)} of ${number(page.total)}`),
+      this.go("‹", "Previous page", { offset: Math.max(0, page.offset - page.page) }, page.offset === 0),
+      this.go("›", "Next page", { offset: page.offset + page.page }, last >= page.total)];
   }
 
   showElements(page) {
@@ -164,7 +164,7 @@ class CallPages {
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
     const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
     this.node.replaceChildren(
-      element("div", {}, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
+      element("div", { class: "actions" }, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
       table(["", "element", "calls", "failed", "took"], rows, open));
   }
 
@@ -172,12 +172,12 @@ class CallPages {
     const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
     const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what,
-      pathIn(call.at, this.step) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""), call.took, call.input, call.output] }));
+      pathIn(call.at, this.step) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""), call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     this.node.replaceChildren(
-      element("div", {}, this.pages(page),
-        page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", " ", elements || ""), only,
+      element("div", { class: "actions" }, this.pages(page),
+        page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || ""), only,
       table(CALL_COLUMNS, rows, row => this.open(row.number)));
   }
 

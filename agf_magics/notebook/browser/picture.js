@@ -180,6 +180,8 @@ class PictureView {
 
   chose() { this.draw(); }
 
+  reveal() {}
+
   show(box) {
     this.box = box;
     this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));

@@ -11,15 +11,51 @@ const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 // Fields of a row that changes, after its number.
 const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8;
 // Fields of a row of the tree.
-const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5, SESSION = 6;
+const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5;
 
-class RunState {
-  constructor(model, mark, start) {
+// What the page asks about a run or a context, and the answers.
+class Requests {
+  constructor(model, mark) {
     this.model = model;
     this.mark = mark;
-    this.views = new Set();
     this.waiting = new Map();
-    this.requests = this.messages = 0;
+    this.requests = 0;
+  }
+
+  reply({ id, ok, value, why }) {
+    const request = this.waiting.get(id);
+    this.waiting.delete(id);
+    if (!request) return;
+    if (ok) request.resolve(value); else request.reject(new Error(why));
+  }
+
+  // JupyterLab may send the first message to the shell that waits for the cell, so a request is repeated.
+  request(name, given = {}) {
+    const id = ++this.requests;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      const pauses = REPEATABLE.has(name) ? [...REPEAT_AFTER] : [PATIENCE];
+      if (name === "picture") pauses.push(PATIENCE); // the first one of a kernel loads graphviz
+      const send = () => {
+        if (!this.waiting.has(id)) return;
+        if (!pauses.length) {
+          this.waiting.delete(id);
+          reject(new Error(NO_ANSWER));
+          return;
+        }
+        this.model.send({ mark: this.mark, do: name, id, with: given });
+        setTimeout(send, pauses.shift());
+      };
+      try { send(); } // fails if the kernel was shut down
+      catch { this.reply({ id, why: NO_KERNEL }); }
+    });
+  }
+}
+
+class RunState extends Requests {
+  constructor(model, mark, start) {
+    super(model, mark);
+    this.views = new Set();
     this.notice = new Notices(this);
     this.load(start);
   }
@@ -65,10 +101,11 @@ class RunState {
     return this.last.now + (this.last.live ? (performance.now() - this.received) / 1e3 : 0);
   }
 
+  view(host) { return new Explorer(this, host); }
+
   look(i) { return this.states[this.rows[i][STATE]]; }
 
   receive(message) {
-    this.messages += 1;
     if (message.type === "update") this.update(message);
     else if (message.type === "reply") this.reply(message);
     else if (message.type === "run") this.replace(message);
@@ -103,35 +140,5 @@ class RunState {
       this.count = -1;
       this.refresh(start);
     }, () => {});
-  }
-
-  reply({ id, ok, value, why }) {
-    const request = this.waiting.get(id);
-    this.waiting.delete(id);
-    if (!request) return;
-    this.roundTrip = performance.now() - request.sent;
-    if (ok) request.resolve(value); else request.reject(new Error(why));
-  }
-
-  // JupyterLab may send the first message to the shell that waits for the cell, so a request is repeated.
-  request(name, given = {}) {
-    const id = ++this.requests;
-    return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, sent: performance.now() });
-      const pauses = REPEATABLE.has(name) ? [...REPEAT_AFTER] : [PATIENCE];
-      if (name === "picture") pauses.push(PATIENCE); // the first one of a kernel loads graphviz
-      const send = () => {
-        if (!this.waiting.has(id)) return;
-        if (!pauses.length) {
-          this.waiting.delete(id);
-          reject(new Error(NO_ANSWER));
-          return;
-        }
-        this.model.send({ mark: this.mark, do: name, id, with: given });
-        setTimeout(send, pauses.shift());
-      };
-      try { send(); } // fails if the kernel was shut down
-      catch { this.reply({ id, why: NO_KERNEL }); }
-    });
   }
 }

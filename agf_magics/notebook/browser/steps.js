@@ -16,7 +16,7 @@ class StepList {
       class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
       on: { scroll: () => this.draw(), keydown: event => this.key(event), click: event => this.click(event) },
     }, this.inner);
-    this.lanes = element("div");
+    this.lanes = element("div", { class: "lanes" });
     this.order();
   }
 
@@ -124,11 +124,16 @@ class StepList {
       for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) this.view.folded.delete(outer);
       this.order();
     }
-    const top = this.place.get(i) * ROW;
-    if (top < this.node.scrollTop) this.node.scrollTop = top;
-    else if (top + ROW > this.node.scrollTop + this.node.clientHeight) this.node.scrollTop = top + ROW - this.node.clientHeight;
+    this.reveal(i);
     this.draw();
+  }
+
+  // Scrolls to a row, unless it is folded away, and draws its lanes.
+  reveal(i) {
     if (this.isTimeline) this.drawLanes();
+    if (!this.place.has(i)) return;
+    const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight;
+    this.node.scrollTop = Math.max(bottom, Math.min(top, this.node.scrollTop));
   }
 
   async drawLanes() {
@@ -137,7 +142,7 @@ class StepList {
     let found;
     try { found = await this.state.request("spans", { step: row[ID] }); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, this.node.clientWidth || 600));
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, (this.node.clientWidth || 616) - 16));
   }
 }
 
@@ -151,17 +156,17 @@ function lanesOf(name, found, width) {
   return found.density ? densityOf(name, found, width) : barsOf(name, found, width);
 }
 
-function densityOf(name, { total, end, density }, width) {
-  const most = Math.max(1, ...density.map(([running]) => running)), height = 80, step = width / density.length;
+function densityOf(name, { total, end, most, density }, width) {
+  const highest = Math.max(1, ...density.map(([ran]) => ran)), height = 80, step = width / density.length;
   const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}; the panel lists them`, width, height);
-  density.forEach(([running, failed], k) => {
+  density.forEach(([ran, failed], k) => {
     canvas.pen.fillStyle = "#27894f";
-    canvas.pen.fillRect(k * step, height * (1 - running / most), step, height * running / most);
+    canvas.pen.fillRect(k * step, height * (1 - ran / highest), step, height * ran / highest);
     canvas.pen.fillStyle = "#d64545";
-    canvas.pen.fillRect(k * step, height * (1 - failed / most), step, height * failed / most);
+    canvas.pen.fillRect(k * step, height * (1 - failed / highest), step, height * failed / highest);
   });
-  return [element("h4", { style: { paddingLeft: "8px" } }, title), canvas];
+  return [element("h4", {}, title), canvas];
 }
 
 function barsOf(name, { bars, total }, width) {
@@ -180,7 +185,7 @@ function barsOf(name, { bars, total }, width) {
     canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
     canvas.pen.fillRect(from / end * width, lane * height + 1, Math.max(0.6, (to - from) / end * width - 0.3), height - 1);
   }
-  return [element("h4", { style: { paddingLeft: "8px" } }, title), canvas];
+  return [element("h4", {}, title), canvas];
 }
 
 function newCanvas(label, width, height) {

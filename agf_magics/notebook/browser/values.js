@@ -1,10 +1,11 @@
 // Values as elements. Only a data frame brings HTML, which goes into a frame without scripts and connections.
 
+const SHORT = 60; // characters of a text that may be next to its key
 const POLICY = `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">`;
 
 function valueElement(value) {
   switch (value?.kind) {
-    case "text": return element("pre", {}, value.text);
+    case "text": return element("pre", { class: value.text.length <= SHORT && !value.text.includes("\n") && "short" }, value.text);
     case "png": return element("img", { src: `data:image/png;base64,${value.data}`, alt: value.title });
     case "grid": return details(value.title, [
       table(value.columns, value.rows.map(cells => ({ cells }))), value.more ? `… ${value.more}` : ""]);

@@ -181,9 +181,11 @@ def children(node: Node) -> tuple[Node, ...]:
 
 def nested(node: Node) -> Iterator[Node]:
     """``node`` and all below it, in the order of the text."""
-    yield node
-    for child in children(node):
-        yield from nested(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(children(node)))
 
 
 def always_true(node: Node) -> bool:

@@ -52,6 +52,15 @@ def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
     return parse_at(text, lambda source: _Parser(source, names).whole())
 
 
+def path_parts(source: str) -> tuple[str, ...] | None:
+    """The names of an expression that is one path; None: it is another expression, or none."""
+    alone = _ALONE.fullmatch(source) if len(source) <= LONGEST_SOURCE else None
+    if alone is None:
+        return None
+    parts = _parts(alone[1])
+    return None if parts[0] in nodes.KEYWORDS else parts
+
+
 def _parts(path: str) -> tuple[str, ...]:
     return tuple("".join(path.split()).split(".")) if "." in path else (path,)
 
