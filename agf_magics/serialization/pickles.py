@@ -1,4 +1,4 @@
-"""Values as pickles of a bounded size: what is larger is found out before it is copied.
+"""Values as pickles of a bounded size: a value that is too large is found before it is copied.
 
 Python's pickle comes first: so a class of the notebook is found by its name and is the present one. Values that it
 cannot pickle (a lambda, a class of a function) are pickled by cloudpickle, if that is installed.
