@@ -24,7 +24,7 @@ from .reuse import Reuse
 
 NO_RESULT = object()
 
-TOGETHER = 32
+ROWS = 32
 """The number of rows in one statement."""
 
 SHARED, OWN = 4, 6
@@ -38,7 +38,7 @@ def _add(count: int) -> str:
     return f"INSERT INTO records VALUES {', '.join(row.format(*range(start, start + OWN)) for start in starts)}"
 
 
-ADD_ALONE, ADD_TOGETHER = _add(1), _add(TOGETHER)
+ADD_ALONE, ADD_MANY = _add(1), _add(ROWS)
 
 
 class Copies:
@@ -90,11 +90,11 @@ class Copies:
                                None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
             cells += (line, place, text, stored, digest, crc)
         count, self._taken = len(self._taken), []
-        width, rest = OWN * TOGETHER, count // TOGETHER * TOGETHER * OWN
+        width, rest = OWN * ROWS, count // ROWS * ROWS * OWN
         journal, later_all = self.journal, self.journal.store.writer.later_all
         if rest:
             rows = [(*shared, when, *cells[at : at + width]) for at in range(0, rest, width)]
-            later_all(ADD_TOGETHER, rows, partial(journal.lose, count=TOGETHER))
+            later_all(ADD_MANY, rows, partial(journal.lose, count=ROWS))
         if rest < len(cells):
             alone = [(*shared, when, *cells[at : at + OWN]) for at in range(rest, len(cells), OWN)]
             later_all(ADD_ALONE, alone, journal.lose)

@@ -35,7 +35,7 @@ AND typeof(value)='text'"""
 
 CELLS = SHORT.count(",") + 1
 
-TOGETHER = 200
+FETCHED = 200
 """The number of short rows that are fetched together."""
 
 JsonOutcome = tuple[int, tuple[ev.StepPath, str], Value]
@@ -63,7 +63,7 @@ def rows_between(connection: sqlite3.Connection, first: int, end: int) -> Genera
         plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", given)
         others.execute(f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", given)
         other = next(others, None)
-        while some := plain.fetchmany(TOGETHER):
+        while some := plain.fetchmany(FETCHED):
             if other is None or some[-1][0] < other[0]:
                 yield from some
                 continue

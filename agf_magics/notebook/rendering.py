@@ -106,7 +106,8 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
         return []
 
     def cell(file: str) -> str:
-        name: Callable[[str], tuple[str, str] | None] | None = getattr(shell.compile, "format_code_name", None)
+        # IPython's compiler knows the names of the cells; nothing is compiled.
+        name = getattr(getattr(shell, "compile", None), "format_code_name", None)
         return " ".join((name(file) if name is not None else None) or ())
 
     lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")

@@ -25,7 +25,7 @@ SCALE = 1.1
 """The size at which the SVG is shown: its smallest text has 11 pixels."""
 _CORNER = 5.0
 """The radius of the corners of a data edge."""
-LONGEST = "1, 2, 3, 4, … 5×"
+LONGEST_NUMBERS = "1, 2, 3, 4, … 5×"
 """About the longest numbers that a run gives an edge: the explorer has their places before it has the numbers."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
@@ -197,7 +197,7 @@ def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
     full = list(_covered(drawn, placed, seen))
     for arrow, route in seen:
         if arrow.way:
-            found = area(LONGEST, route, full)
+            found = area(LONGEST_NUMBERS, route, full)
             full.append(found)
             yield arrow.way, Point((found.left + found.right) / 2, (found.top + found.bottom) / 2)
 

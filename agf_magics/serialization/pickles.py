@@ -13,8 +13,9 @@ import io
 import pickle
 import sys
 from collections import ChainMap
+from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 from ..flow.values import Value
 
@@ -88,9 +89,10 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
             raise TooLarge
         return frame.__reduce_ex__(5)
 
-    table = getattr(pickler, "dispatch_table", copyreg.dispatch_table)
-    limits = {polars.DataFrame: reduced, polars.Series: reduced}
-    return type(pickler.__name__, (pickler,), {"dispatch_table": ChainMap(limits, table)})
+    limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
+    own: Any = getattr(pickler, "dispatch_table", None)  # cloudpickle's; of Python's pickler it is a slot
+    table = ChainMap(limits, own if isinstance(own, Mapping) else cast("Any", copyreg.dispatch_table))
+    return type(pickler.__name__, (pickler,), {"dispatch_table": table})
 
 
 def text_of(error: BaseException) -> str:

@@ -66,7 +66,7 @@ def rows_of(run_id: str, path: Path) -> list[Any]:
     return sorted((one._replace(line=0, started=None, ended=None, sign=None) for one in found), key=repr)
 
 
-@pytest.mark.parametrize("count", [1, copies.TOGETHER - 1, copies.TOGETHER, copies.TOGETHER + 1, 150])
+@pytest.mark.parametrize("count", [1, copies.ROWS - 1, copies.ROWS, copies.ROWS + 1, 150])
 def test_copied_rows_are_the_rows_that_were_copied(count: int, tmp_path: Path) -> None:
     tools, xs = Tools(tmp_path), list(range(count))
     with kept.journal_in(tmp_path) as path:

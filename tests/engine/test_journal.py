@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -13,6 +14,9 @@ import threading
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,7 @@ from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import Store
 from agf_magics.pictures.past_page import past_html, past_text
 from agf_magics.serialization.codec import decode_value, encode_value, json_text, to_show, weigh
+from agf_magics.serialization.pickles import NotPicklable, pickled
 from tests.engine import kept
 
 TWO = """\
@@ -130,6 +135,14 @@ def test_large_data_is_not_copied_to_find_out_that_it_is_too_large(kind: str, pl
         tracemalloc.stop()
     assert (packed.form, packed.why) == ("again", "it has more than 1 MB")
     assert copied < 2_000_000
+
+
+@pytest.mark.parametrize("value", [date(2026, 11, 23), {"a": Fraction(1, 3), "b": (Decimal("0.1"),)}, re.compile("a+")])
+def test_values_are_pickled_where_polars_is_loaded(value: object) -> None:
+    assert pl.__name__ in sys.modules
+    assert pickle.loads(pickled(value, 10_000)) == value
+    with pytest.raises(NotPicklable, match="cannot pickle '_thread[.]lock' object"):
+        pickled({"value": value, "lock": threading.Lock()}, 10_000)
 
 
 @pytest.mark.parametrize("kind", LARGE)

@@ -83,11 +83,11 @@ def test_what_is_read_without_a_record_is_what_its_record_has(name: str) -> None
 @given(st.lists(st.sampled_from(sorted(SOUND)), max_size=30), st.integers(1, 5))
 def test_short_and_whole_rows_are_read_in_the_order_of_the_file(names: list[str], together: int) -> None:
     rows = [row(SOUND[name] | {"line": line}) for line, name in enumerate(names, 1)]
-    before, reading.TOGETHER = reading.TOGETHER, together
+    before, reading.FETCHED = reading.FETCHED, together
     try:
         whole, found = fetched(rows)
     finally:
-        reading.TOGETHER = before
+        reading.FETCHED = before
     assert whole == rows
     assert [one[0] for one in found] == [one[0] for one in rows]
     sound = {name for name in names if SOUND[name] is not SOUND["no value"]}

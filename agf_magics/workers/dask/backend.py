@@ -163,7 +163,7 @@ class Dask:
                 self._finish(flight, Lost("cancelled", cancelled=True))
                 return
             if self.client.status not in CONNECTED:  # its future would never end
-                self._finish(flight, lost_connection(self.client.status))
+                self._finish(flight, lost_connection(self.client.status, self._closed))
                 return
             flight.future = self.client.submit(pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where)
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
@@ -228,7 +228,7 @@ class Dask:
             self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
         for each in failed:
             self.tokens.pop(each.worker, None)  # no further chunk is pinned to a worker that has ended
-            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels)))
+            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels), self._closed))
 
     def _finish(self, flight: DaskFlight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)

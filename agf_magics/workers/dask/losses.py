@@ -20,14 +20,14 @@ SOON = 5.0
 """Seconds in which the scheduler must answer."""
 
 
-async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseException:
-    """The outcome of a chunk whose ``future`` did not finish."""
+async def find_failure(client: Any, future: Any, is_cancelled: bool, is_closed: bool) -> BaseException:
+    """The outcome of a chunk whose ``future`` did not finish. ``is_closed``: whether the workers were closed."""
     from distributed import KilledWorker
 
     if future.status != "error":
         if is_cancelled:
             return Lost("cancelled", cancelled=True)
-        return lost_connection(client.status)
+        return lost_connection(client.status, is_closed)
     error: BaseException = await future.exception()
     if isinstance(error, KilledWorker):
         why = await explain_end(client, error.last_worker.address)
@@ -39,9 +39,10 @@ async def find_failure(client: Any, future: Any, is_cancelled: bool) -> BaseExce
     return error
 
 
-def lost_connection(status: str) -> Lost:
-    """The outcome of a chunk that was sent when the client had this status; while it connects again, it can succeed."""
-    why = CLOSED if status in ("closing", "closed") else "the connection to the scheduler was lost"
+def lost_connection(status: str, is_closed: bool) -> Lost:
+    """The outcome of a chunk that was sent when the client had this status; while it connects again, it can succeed.
+    ``is_closed``: whether the person has closed the workers; Dask closes a client that cannot connect again."""
+    why = CLOSED if is_closed else "the connection to the scheduler was lost"
     return Lost(why, gone=status not in CONNECTED)
 
 
