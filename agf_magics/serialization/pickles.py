@@ -13,7 +13,7 @@ import io
 import pickle
 import sys
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import MutableMapping
 from functools import cache
 from typing import Any, cast
 
@@ -91,7 +91,7 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
     own: Any = getattr(pickler, "dispatch_table", None)  # cloudpickle's; of Python's pickler it is a slot
-    table = ChainMap(limits, own if isinstance(own, Mapping) else cast("Any", copyreg.dispatch_table))
+    table = ChainMap(limits, own if isinstance(own, MutableMapping) else cast("Any", copyreg.dispatch_table))
     return type(pickler.__name__, (pickler,), {"dispatch_table": table})
 
 

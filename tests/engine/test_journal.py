@@ -141,7 +141,7 @@ def test_large_data_is_not_copied_to_find_out_that_it_is_too_large(kind: str, pl
 def test_values_are_pickled_where_polars_is_loaded(value: object) -> None:
     assert pl.__name__ in sys.modules
     assert pickle.loads(pickled(value, 10_000)) == value
-    with pytest.raises(NotPicklable, match="cannot pickle '_thread[.]lock' object"):
+    with pytest.raises(NotPicklable, match="cannot pickle '_thread"):
         pickled({"value": value, "lock": threading.Lock()}, 10_000)
 
 
