@@ -10,7 +10,7 @@ from typing import Any
 from agf_magics.languages.graph.condition import parse_condition_text
 from agf_magics.languages.graph.value import parse_value
 from agf_magics.languages.plan.log import Log
-from agf_magics.languages.plan.reference import evaluate, parse
+from agf_magics.languages.plan.reference import parse
 from agf_magics.languages.policy.matchers import condition
 from agf_magics.languages.policy.path import parse_path
 from agf_magics.text.diagnostics import Diagnostics
@@ -73,7 +73,7 @@ def references() -> list[Row]:
     reference = parse(Source("r", "†state.first.name || 'nobody'").span())
 
     def reading(log: Log) -> Callable[[], Any]:
-        return lambda: evaluate(reference, log.read)
+        return lambda: reference.evaluate(log.read, None)
 
     return paired(
         {f"{count:,} messages": reading(log) for count, log in logs.items()},
