@@ -572,8 +572,8 @@ def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Pa
     log = tmp_path / "log"
     with log.open("wb") as errors:
         kernel = subprocess.Popen([*command, "start"], cwd=tmp_path, env=environment, stderr=errors)
-    wait_until(lambda: calls.read_text().count("\n") > 100 or kernel.poll() is not None)
-    assert calls.read_text().count("\n") > 100, log.read_text()
+    wait_until(lambda: calls.read_text().count("\n") > 300 or kernel.poll() is not None)
+    assert calls.read_text().count("\n") > 300, log.read_text()
     kernel.kill()
     kernel.wait()
     workers = {int(line.split()[1]) for line in calls.read_text().splitlines() if len(line.split()) == 2}
