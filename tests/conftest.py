@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from agf_magics.catalog import default
 from agf_magics.settings import current
+from agf_magics.workers.on import started
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -71,6 +72,13 @@ def _settings_are_reset() -> Iterator[None]:
     yield
     vars(current).update(before)
     default()._chosen = chosen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _workers_are_closed() -> Iterator[None]:
+    """Workers that a module has started end with it: ``%workers --restart`` of another test would restart them too."""
+    yield
+    started.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
