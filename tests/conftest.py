@@ -1,4 +1,4 @@
-"""What every test stands on: its own place for what Jupyter and IPython keep, a terminal of one width, and no clock in
+"""The environment of each test: folders of its own for Jupyter and IPython, a terminal of one width, and no clock in
 property tests."""
 
 from __future__ import annotations

@@ -103,11 +103,11 @@ def _bare(flow: Flow) -> Flow:
 
 
 def _no_start(given: FlowInput) -> Frame:
-    raise NotImplementedError
+    raise AssertionError("a worker runs a step of this flow, never the flow")
 
 
 def _no_end(frame: Frame) -> FlowResult:
-    raise NotImplementedError
+    raise AssertionError("a worker runs a step of this flow, never the flow")
 
 
 def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:

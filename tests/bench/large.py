@@ -1,4 +1,4 @@
-"""§ 8: what is large: pictures of up to 480 steps, a table of 1 GB through ten steps, the page of 10,000 calls."""
+"""Measures large things: pictures of up to 480 steps, a table of 1 GB through ten steps, the page of 10,000 calls."""
 
 from __future__ import annotations
 

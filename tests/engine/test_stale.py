@@ -388,9 +388,9 @@ def test_a_failed_run_runs_the_failed_step_and_those_after_it_again() -> None:
     assert state_of(marked) == {"steps[0]": "reused", "steps[1]": "again", "steps[2]": "again"}
     assert marked[1]["why"] == "it failed"
     assert not marked.is_edited
-    mended = tools(first=lambda n: n, second=lambda n: n + 1)
-    agf.define(TWO + "- tool: {name: first, args: {n: !expr b}}\n", registry=mended)
-    marked = agf.stale(run, registry=mended)
+    repaired = tools(first=lambda n: n, second=lambda n: n + 1)
+    agf.define(TWO + "- tool: {name: first, args: {n: !expr b}}\n", registry=repaired)
+    marked = agf.stale(run, registry=repaired)
     assert (marked.is_edited, marked[1]["why"]) == (True, "it failed, and was edited since then")
 
 
