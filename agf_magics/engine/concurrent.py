@@ -14,7 +14,6 @@ from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .batches import write_together
 from .callee import body_runs_on_workers
 from .element import threaded_tool
 from .linked import Linked, schema_of
@@ -65,8 +64,6 @@ async def each(site: CallSite[Each]) -> Value:
     whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
     if whole is None:
         replay_recorded(site, inside, plan, pool)
-        if type(pool) is Pool and wide is None and type(items) is list:
-            write_together(site, inside, pool, items)
     failures = await (whole or pool).run(plan)
     if type(items) is Elements:
         await items.check_length()

@@ -104,25 +104,6 @@ class Returned(NamedTuple):
     value: Value
 
 
-def start_journaled(
-    run: Runner, step: Invoke, tool: Tool, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
-) -> Returned | StepResult | Pending[StepResult]:
-    """`call_directly` for a tool in a run with a journal, which is not resumed and does not reuse results. The row of a
-    call that has returned is left to the caller."""
-    site = CallSite(run, step, frame, scope, index, at, row)
-    assert run.journal is not None, "the caller has checked it"
-    try:
-        wanted = tool.accepts if step.offers or step.wants else None
-        try:
-            given = tool.arguments.validate(isolate_parts(step.args.build(frame, wanted)))
-        except Exception:  # again, for an error that is readable and has a place
-            given = checked_arguments(site, tool, wanted)
-        run.calls += 1
-        return _make_journaled(site, tool, given, given, scope.grant, run.journal)
-    except BaseException as error:
-        return run.rescue(error, site)
-
-
 def _make_journaled(
     site: CallSite[Invoke], callee: Tool | Agent, given: dict[str, Value], kept: Value, grant: Grant, journal: Journal
 ) -> Returned | StepResult | Pending[StepResult]:

@@ -43,7 +43,7 @@ def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "saved", "site",
+    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "site",
                  "stopped_by", "task")  # fmt: skip
 
     i: int
@@ -52,8 +52,6 @@ class Element(Call):
     announced: bool
     """Whether its StepStarted was emitted."""
     record: StartedCall | None
-    saved: tuple[Value] | None
-    """Its value, once a thread has written its record."""
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
     stopped_by: asyncio.CancelledError | None
@@ -75,7 +73,7 @@ class Element(Call):
         """``announce`` emits its StepStarted, if that has not been done."""
         super().__init__(tool.function, given, loop, site.run.host.enter, context)
         self.site, self.announce = site, announce
-        self.prints = self.task = self.stopped_by = self.saved = None
+        self.prints = self.task = self.stopped_by = None
         self.closed, self.deadline = False, 0.0
         if site.run.stream:
             context.run(printing.set, self)

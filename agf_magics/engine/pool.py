@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
@@ -125,9 +125,6 @@ class Pool(Parts):
         super().__init__(site, keep, at, items)
         self.start, self.queue = start, queue
         self.active = 0
-        self.before: Callable[[Plan], Awaitable[None]] | None = None
-        """Runs the first parts in another way, on the task of a worker. A call that it leaves to the pool has started
-        on this task, and continues on it: what it has opened (an `asyncio.timeout`) belongs to the task."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         if plan.done:
@@ -151,8 +148,6 @@ class Pool(Parts):
 
     async def _lead(self, plan: Plan, group: asyncio.TaskGroup | None = None) -> None:
         """The first worker, which starts the others."""
-        if self.before is not None:
-            await self.before(plan)
         if group is not None:
             for _ in range(plan.width - 1):
                 group.create_task(self._work(plan.rest))

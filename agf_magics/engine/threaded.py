@@ -35,7 +35,6 @@ from .open_calls import OpenCalls
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
-from .thread_records import written_by_threads
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
@@ -75,10 +74,9 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        self.records = written_by_threads(self.journal, tool, self.is_secret) if self.remote is None else None
-        # A call whose record the loop writes needs a free slot; one with a limit starts in its turn.
+        # A journaled call needs a free slot until its record is durable; one with a limit starts in its turn.
         in_turn = self.timeout is not None or inside.meters or self.remote is not None
-        self.ahead = 0 if in_turn or (self.journal is not None and self.records is None) else AHEAD
+        self.ahead = 0 if in_turn or self.journal is not None else AHEAD
         """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
         but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
@@ -96,8 +94,7 @@ class ThreadedPool(Parts):
                 self.host.queue.pool, self._collect, self.remote, halts, self._place
             )
         else:
-            save = self.records.save if self.records and self.ahead else None
-            self.threads = ThreadPool[Element](self._collect, most, halts=halts, save=save)
+            self.threads = ThreadPool[Element](self._collect, most, halts=halts)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -238,13 +235,11 @@ class ThreadedPool(Parts):
             rows = [
                 (element.record, value, error, secret)
                 for element, (value, error, secret) in zip(batch, outcomes, strict=True)
-                if element.record is not None and not element.saved and (error is None or isinstance(error, StepError))
+                if element.record is not None and (error is None or isinstance(error, StepError))
             ]
             if rows:
                 await self.journal.ended(rows)
             self.journal.warn_broken()
-            if isinstance(self.threads, ThreadPool):
-                self.threads.free(sum(element.began is not None and not element.saved for element in batch))
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             if not element.announced:
                 self.calls.announce(element)
@@ -257,8 +252,6 @@ class ThreadedPool(Parts):
     def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
         assert element.result is not None
         element.close()
-        if element.saved is not None:
-            return element.saved[0], None, False
         try:
             return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:

@@ -50,25 +50,16 @@ class ThreadPool(Generic[C]):
         report: Callable[[list[C]], None],
         most: int | None = None,
         halts: bool = False,
-        save: Callable[[list[tuple[C, Result]]], list[bool]] | None = None,
     ) -> None:
         """``report`` receives the calls that have ended, on the present loop; or none, if a call takes long. ``most``:
         the number of calls at the same time; None: as many as are handed over. ``halts``: after a failure, no further
-        call starts before the next `hand`; with ``most``, also after a result that must be awaited. ``save``: at most
-        ``most`` calls have started and are not saved. It is called on a thread with calls that have ended, and returns
-        which of them it has saved; the slots of the others are taken until `free`."""
+        call starts before the next `hand`; with ``most``, also after a result that must be awaited."""
         self._loop = asyncio.get_running_loop()
         self._report = report
         self._most = most
         self._halts = halts
         self._queue: deque[C] = deque()
         self._ended: deque[tuple[C, Result]] = deque()
-        self._save = save
-        self._unsaved: deque[tuple[C, Result]] = deque()
-        """Calls that have ended and were not given to ``save``."""
-        self._slots: list[None] = [None] * (most or 0)
-        """An entry for each slot that is free; appending and popping are atomic."""
-        self._one: tuple[None, ...] = (None,) if save is not None else ()
         self._told = self._closed = False
         """Whether the loop will look at the ended calls; whether the pool has ended."""
         self._stops: list[None] = []
@@ -136,12 +127,6 @@ class ThreadPool(Generic[C]):
                 self._parked.pop().release()
         self._due.put(None)
 
-    def free(self, count: int) -> None:
-        """Free the slots of calls that no thread has saved."""
-        if self._save is not None and count:
-            self._slots.extend([None] * count)
-            self._wake()
-
     # --- on any thread ---
 
     def _wake(self, stuck: int = 0) -> None:
@@ -181,7 +166,6 @@ class ThreadPool(Generic[C]):
 
     def _pull(self, thread: threading.Lock) -> Callable[[], None]:
         away, queue, busy = Workers.shared().away, self._queue, self._busy
-        ended = self._ended if self._save is None else self._unsaved
         while (call := self._take(thread)) is not None:
             start = call.began = clock()
             busy[thread] = call
@@ -193,15 +177,10 @@ class ThreadPool(Generic[C]):
             self._mean += ((seconds if seconds < LONGEST else LONGEST) - self._mean) / sample
             if self._stops_at(result):
                 self._stops.append(None)
-            ended.append((call, result))
-            is_slow = self._mean > SLOW
+            self._ended.append((call, result))
             if self.halted or not queue:
-                if self._save is not None and not is_slow:
-                    self._save_ended(self._save)
                 self._tell()
-            elif is_slow:
-                if self._save is not None:  # the thread makes another call, and the loop saves this one
-                    self._tell()
+            elif self._mean > SLOW:
                 self._wake()
             away.discard(call)
             del call, result  # a thread that waits has no references
@@ -214,18 +193,16 @@ class ThreadPool(Generic[C]):
     def _take(self, thread: threading.Lock) -> C | None:
         """The next call; waits for one. None: the pool is closed."""
         while not self._closed:
-            if self._may_start and self._takes_slot():
+            if self._may_start:
                 try:
                     call = self._queue.popleft()
                 except IndexError:  # another thread was faster
-                    self._slots += self._one
                     continue
                 if call.take():
                     return call
-                self._slots += self._one
                 Workers.shared().away.discard(call)  # it was cancelled
                 continue
-            if self._ended or self._unsaved:  # no other call reports them
+            if self._ended:  # no other call reports them
                 self._tell()
             self._parked.append(thread)
             if self._closed or self._may_start:  # they came before this thread was parked
@@ -241,39 +218,8 @@ class ThreadPool(Generic[C]):
 
     @property
     def _may_start(self) -> bool:
-        """Whether a call waits that may start, perhaps after others are saved."""
-        if not self._queue or self.halted:
-            return False
-        return self._save is None or bool(self._slots or self._unsaved)
-
-    def _takes_slot(self) -> bool:
-        """Whether a slot is free for the next call. If none is, the calls that have ended are saved first."""
-        while self._save is not None:
-            try:
-                self._slots.pop()
-                return True
-            except IndexError:
-                if not self._save_ended(self._save):
-                    return False
-        return True
-
-    def _save_ended(self, save: Callable[[list[tuple[C, Result]]], list[bool]]) -> bool:
-        """Save the calls that have ended, and free their slots; returns whether any had ended."""
-        found = list[tuple[C, Result]]()
-        while self._unsaved:
-            with contextlib.suppress(IndexError):
-                found.append(self._unsaved.popleft())
-        if not found:
-            return False
-        try:
-            saved = save(found)
-        except Exception:  # the loop saves them, and reports the problem
-            saved = [False] * len(found)
-        self._ended.extend(found)
-        self._slots.extend([None] * sum(saved))
-        if not all(saved):
-            self._tell()  # the loop saves the others
-        return any(saved)
+        """Whether a call waits that may start."""
+        return bool(self._queue) and not self.halted
 
     def _wake_lookout(self) -> None:
         if self._looks is None:
@@ -288,7 +234,7 @@ class ThreadPool(Generic[C]):
             time.sleep(LOOK)
             now = set(self._busy.values())
             long, before = now & before, now
-            if long and (self._ended or self._unsaved or not long <= reported):
+            if long and (self._ended or not long <= reported):
                 self._tell()
             reported, stuck = long, len(long)
             if self._queue and not self.halted:
@@ -309,13 +255,11 @@ class ThreadPool(Generic[C]):
     def _collect(self) -> None:
         self._told = False
         found = list[C]()
-        for ended in (self._ended, self._unsaved):
-            while ended:
-                with contextlib.suppress(IndexError):  # a thread saves it at the same time
-                    call, result = ended.popleft()
-                    self._reported += self._stops_at(result)
-                    call.end(result)
-                    found.append(call)
+        while self._ended:
+            call, result = self._ended.popleft()
+            self._reported += self._stops_at(result)
+            call.end(result)
+            found.append(call)
         self._report(found)
 
 

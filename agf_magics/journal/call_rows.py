@@ -142,16 +142,15 @@ class CallRows:
         name = getattr(callee, "name", step.name.text)
         return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
 
-    def plain(self, call: StartedCall, value: Value, started: float | None = None) -> Cells | None:
-        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else None. ``started``:
-        when the call started; None: when its record did. On any thread."""
+    def plain(self, call: StartedCall, value: Value) -> Cells | None:
+        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else None."""
         if self.secret.active or call.digest_again is not None:
             return None
         text = json_text(value, self.most)
         if text is None:
             return None
         (at, tries), kind, name, begun, given, whole, digest, *_ = call
-        return self.json(encode(at), tries, kind, name, started or begun, given, whole, text, digest)
+        return self.json(encode(at), tries, kind, name, begun, given, whole, text, digest)
 
     def json(
         self, place: str, tries: str, kind: str, name: str, started: float | None, given: str | None, whole: bool,

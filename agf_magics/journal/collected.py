@@ -43,7 +43,7 @@ MOST_PLACES = 1_000
 class CollectingJournal(Journal):
     """A journal on a worker: it keeps its records in a list."""
 
-    writes_on_threads, waits = False, False
+    waits = False
 
     def __init__(self, most: int, dump: Callable[[Any], bytes], before: int, index: int) -> None:
         """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON; ``before``: the length of the

@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -22,13 +22,13 @@ from ..progress import events as ev
 from ..secrets.masking import Received, Secrets
 from ..serialization.codec import encode, sign
 from ..text.diagnostics import Diagnostic, StepError
-from .call_rows import CallRows, Cells, StartedCall
+from .call_rows import CallRows, StartedCall
 from .errors import JournalError, not_journaled
 from .file import checksum
 from .records import CallKey, Record, SequenceRow, error_json
 from .replay import Outcome, ReplayLog
 from .reuse import CallDigest, Reuse, ReusedResult
-from .store import ADD_JSON, ROOM, Store
+from .store import ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
@@ -47,8 +47,6 @@ class Journal:
     """The journal of one run. Rows are written in the order of the calls to it, so a mark is durable before anything
     that comes after it."""
 
-    writes_on_threads = True
-    """Whether `write_here` may be called: False if the rows go elsewhere than into a file of this process."""
     waits = True
     """Whether a step continues when the row of its call is durable: False if it continues at once."""
 
@@ -191,19 +189,6 @@ class Journal:
         done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
-
-    async def write_rows(self, rows: Sequence[Cells]) -> None:
-        """Write rows of calls that returned JSON. Done when they are durable: at once, unless the loop would have to
-        wait."""
-        if not self.is_open:
-            return await self.durable(None, lost=len(rows))
-        await self.durable(self.store.writer.write_rows(ADD_JSON, rows, self.lose))
-        self.warn_broken()
-
-    def write_here(self, rows: Sequence[Cells]) -> None:
-        """Write rows of calls that returned JSON, on this thread, which does not belong to a loop. Done when they are
-        durable."""
-        self.store.writer.write_here(ADD_JSON, rows, self.lose)
 
     def is_own(self, key: CallKey) -> bool:
         """Whether an earlier session of this run made the call, and did not reuse a result of another run."""

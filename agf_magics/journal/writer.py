@@ -85,38 +85,19 @@ class Writer:
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`write_rows` for rows of several statements."""
-        groups = itertools.groupby(rows, STATEMENT)
-        *before, last = [(statement, [row for _, row in some]) for statement, some in groups]
-        for statement, some in before:
-            self._queue.append(PendingWrite(statement, some, None, None, failed))
-        return self.write_rows(*last, failed)
-
-    def write_rows(
-        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
-    ) -> asyncio.Future[None]:
         """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
         the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        if len(rows) > 1:
-            self._queue.append(PendingWrite(statement, rows[:-1], None, None, failed))
-        self._queue.append(PendingWrite(statement, rows[-1:], done, loop, None))
+        *before, (statement, last) = rows
+        for same, some in itertools.groupby(before, STATEMENT):
+            self._queue.append(PendingWrite(same, [row for _, row in some], None, None, failed))
+        self._queue.append(PendingWrite(statement, (last,), done, loop, None))
         if self._is_for_thread:
             self._wake_thread()
         else:
             self._turn(loop)
         return done
-
-    def write_here(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
-        """Commit many rows on this thread, which does not belong to a loop. ``failed`` is called for each that cannot
-        be written."""
-        self._queue.append(PendingWrite(statement, rows, None, None, failed))
-        with self._committing:
-            if not self._closed:
-                self._commit()
-        if self._sleeps or self._closed:
-            self._wake_thread()
 
     def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""

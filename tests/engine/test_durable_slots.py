@@ -19,7 +19,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.thread_pool import ThreadPool
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
 from agf_magics.settings import current
@@ -165,24 +164,7 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
         done.set_result(None)
         return done
 
-    def write_rows(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> asyncio.Future[None]:
-        return write_all(self, [(statement, row) for row in rows])
-
     monkeypatch.setattr(Writer, "write_all", write_all)
-    monkeypatch.setattr(Writer, "write_rows", write_rows)
-
-    def write_here(self: Writer, statement: str, rows: Sequence[Any], *_: Any) -> None:
-        held.extend((statement, row) for row in rows)
-
     monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
-    monkeypatch.setattr(Writer, "write_here", write_here)
     assert run(look, tool, limit).output == ELEMENTS
     assert look.worst > limit
-
-
-def test_threads_that_do_not_wait_for_a_slot_are_caught(look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another mutant: calls are built ahead and start before the records of others are durable."""
-    monkeypatch.setattr(ThreadPool, "is_quick", True)
-    monkeypatch.setattr(ThreadPool, "_takes_slot", lambda self: True)
-    assert run(look, "plain", 4).output == ELEMENTS
-    assert look.worst > 4

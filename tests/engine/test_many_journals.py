@@ -141,7 +141,7 @@ def test_a_row_for_a_closed_journal_is_refused(tmp_path: Path) -> None:
     store, failed = Store.at(use(tmp_path)), list[JournalError]()
     Store.close_all()
     store.writer.later(ADD, line(1), failed.append)
-    store.writer.write_here(ADD, [line(2)], failed.append)
+    store.writer.later_all(ADD, [line(2)], failed.append)
 
     async def main() -> None:
         with pytest.raises(JournalError, match="is closed"):

@@ -198,16 +198,12 @@ def test_a_line_that_cannot_be_written_takes_no_other_with_it(tmp_path: Path) ->
             assert reading.execute("SELECT line FROM records ORDER BY line").fetchall() == [(1,), (3,)]
 
 
-@pytest.mark.parametrize("way", ["later_all", "write_here"])
-def test_of_many_rows_all_are_written_but_those_that_cannot(way: str, tmp_path: Path) -> None:
+def test_of_many_rows_all_are_written_but_those_that_cannot(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         store, failed = Store.at(path), list[JournalError]()
         rows = [line(1, "a"), line(2, []), line(3, "c"), line(3, "again"), line(4, "d")]
-        if way == "later_all":
-            store.writer.later_all(ADD, rows, failed.append)
-            store.flush()
-        else:
-            store.writer.write_here(ADD, rows, failed.append)
+        store.writer.later_all(ADD, rows, failed.append)
+        store.flush()
         with closing(sqlite3.connect(path)) as reading:
             found = reading.execute("SELECT line, value FROM records ORDER BY line").fetchall()
         assert (found, len(failed)) == ([(1, "a"), (3, "c"), (4, "d")], 2)

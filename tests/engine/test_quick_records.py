@@ -1,14 +1,12 @@
-"""Quick calls of a fan-out are recorded by the thread that makes them: what each call promises is the same."""
+"""The records of quick plain calls in a fan-out: durable, complete, and at most as many missing as there are slots."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,10 +15,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.thread_records import ThreadRecords
 from agf_magics.host.thread_pool import ThreadPool
-from agf_magics.host.threads import Call
-from agf_magics.journal.recorder import Journal
 from tests.engine import kept
 from tests.fans import fan_out
 
@@ -36,21 +31,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ThreadPool, "is_quick", True)
 
 
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """The threads that write records, filled by the runs of the test. No loop runs on them."""
-    found, save = set[int](), ThreadRecords.save
-
-    def seen(self: ThreadRecords, ended: Any) -> list[bool]:
-        with pytest.raises(RuntimeError):
-            asyncio.get_running_loop()
-        found.add(threading.get_ident())
-        return save(self, ended)
-
-    monkeypatch.setattr(ThreadRecords, "save", seen)
-    return found
-
-
 def run(function: Any, on_error: str = "abort", count: int = ELEMENTS) -> agf.Run:
     registry = agf.Registry()
     agf.tool(function, name="work", registry=registry)
@@ -64,18 +44,16 @@ def finished(path: Path) -> int:
     return int(count)
 
 
-def test_threads_write_the_records_of_their_calls(tmp_path: Path, threads: set[int]) -> None:
+def test_all_calls_have_records(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         made = run(lambda x: x + 1)
         assert made.output == list(range(1, ELEMENTS + 1))
-        assert threads
         kept.flush(path)
         assert finished(path) == ELEMENTS
         assert sorted(call["output"] for call in agf.runs(made.run_id).calls) == made.output
 
 
 def test_records_are_durable_while_a_call_takes_long(tmp_path: Path) -> None:
-    """The thread that would write them is in that call."""
     with kept.journal_in(tmp_path) as path:
 
         def work(x: int) -> str:
@@ -90,7 +68,7 @@ def test_records_are_durable_while_a_call_takes_long(tmp_path: Path) -> None:
         assert run(work).output[103] == "seen"
 
 
-def test_what_a_thread_cannot_write_is_left_to_the_loop(tmp_path: Path, threads: set[int]) -> None:
+def test_failures_and_opaque_values_have_records(tmp_path: Path) -> None:
     def work(x: int) -> Any:
         if x % 7 == 0:
             raise ValueError(x)
@@ -105,7 +83,6 @@ def test_what_a_thread_cannot_write_is_left_to_the_loop(tmp_path: Path, threads:
     failed, opaque = len(range(0, ELEMENTS, 7)), sum(x % 5 == 0 and x % 7 > 0 for x in range(ELEMENTS))
     plain = ELEMENTS - failed - opaque
     assert made.status == "ok"
-    assert threads
     assert found == [
         ("failed", "json", failed, failed),
         ("finished", "json", plain, plain),
@@ -146,7 +123,7 @@ def _fixed(calls: list[int]) -> agf.Registry:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
-def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path, threads: set[int]) -> None:
+def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
 
         def work(x: int) -> int:
@@ -155,52 +132,8 @@ def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path
             return x
 
         made = run(work)
-        assert threads
         assert (made.status, made.output) == ("ok", list(range(ELEMENTS)))
         assert [found.code for found in made.warnings] == ["journal.unwritable"]
-
-
-def test_what_goes_wrong_on_a_thread_is_left_to_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*_: Any) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(Journal, "write_here", wrong)
-    with kept.journal_in(tmp_path) as path:
-        made = run(lambda x: x)
-        kept.flush(path)
-        assert (made.output, finished(path)) == (list(range(ELEMENTS)), ELEMENTS)
-
-
-def test_a_journal_that_is_closed_gets_no_records_of_threads() -> None:
-    class Closed(Journal):
-        def __init__(self) -> None:
-            self.broken, self._closed = None, True
-
-    records = ThreadRecords(Closed())
-    assert records.save([(None, (True, 1))]) == [False]  # type: ignore[list-item]
-
-
-def test_slots_of_calls_that_no_thread_saves_are_taken_until_they_are_freed() -> None:
-    async def main() -> None:
-        loop, begun, seen = asyncio.get_running_loop(), list[int](), asyncio.Event()
-
-        def report(calls: list[Call]) -> None:
-            ended.extend(calls)
-            seen.set()
-
-        ended = list[Call]()
-        pool = ThreadPool[Call](report, most=3, save=lambda found: [False] * len(found))
-        pool.hand([Call(lambda i=i: begun.append(i), {}, loop) for i in range(10)])
-        for free in (3, 6, 9, 10):
-            while len(ended) < free:
-                await asyncio.wait_for(seen.wait(), LONGEST)
-                seen.clear()
-            assert len(begun) <= free
-            pool.free(3)
-        pool.close()
-        assert begun == list(range(10))
-
-    asyncio.run(main())
 
 
 KILLED = """
