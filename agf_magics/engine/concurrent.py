@@ -10,13 +10,12 @@ from ..catalog import Agent
 from ..flow.frame import DROPPED, FanOutResult, Frame, Outcome
 from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, Step, children
 from ..flow.values import Value
-from ..host.calls import Pending, resolve
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .callee import body_runs_on_workers
 from .element import threaded_tool
 from .linked import Linked, schema_of
+from .place import body_runs_on_workers
 from .pool import Plan, Pool, retry_scope
 from .replayed import replay_recorded
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
@@ -40,18 +39,16 @@ async def each(site: CallSite[Each]) -> Value:
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
     values: list[Value] = [DROPPED] * len(items)
-    bind, body, start_body = step.element.bind, step.body, run.prepare_step(step.body, inside)
+    bind, body = step.element.bind, step.body
     path, frame, index = site.path_of(body), site.frame, site.index
 
-    def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
+    async def start(i: int, attempt: int) -> StepResult:
         where = inside if attempt == 1 else retry_scope(inside, (*path, i), attempt)
         try:
             inner = bind(frame, items[i])
         except StepError as error:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
-        if attempt == 1:
-            return start_body(inner, index + (i,))  # noqa: RUF005  # faster: `index` is mostly empty
-        return run.start_step(body, inner, where, (*index, i), attempt)
+        return await run.run_step(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(path) if earlier is not None else []
@@ -89,9 +86,9 @@ async def branches(site: CallSite[Branches]) -> Value:
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
     journal = run.journal
 
-    def start(i: int, attempt: int) -> StepResult | Pending[StepResult]:
+    async def start(i: int, attempt: int) -> StepResult:
         where = inside if attempt == 1 else retry_scope(inside, keys[i].at, attempt)
-        return run.start_step(steps[i], site.frame, where, site.index, attempt)
+        return await run.run_step(steps[i], site.frame, where, site.index, attempt)
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
@@ -114,7 +111,7 @@ async def branches(site: CallSite[Branches]) -> Value:
 async def _collect(site: CallSite[Each] | CallSite[Branches], found: FanOutResult, scope: Scope) -> tuple[Value, Frame]:
     step, frame = site.step, site.frame
     if step.collect is not None and step.join is not None:
-        return await resolve(site.run.start_step(step.collect, step.join.join(frame, found), scope, site.index))
+        return await site.run.run_step(step.collect, step.join.join(frame, found), scope, site.index)
     if step.gather is not None:
         return step.gather(found), frame
     if found.names is None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
 
 from ..flow.frame import Frame, Outcome, Scheduler, Skip, finished
-from ..flow.steps import Dag, Invoke, Step
-from ..host.calls import Pending, resolve
+from ..flow.steps import Dag, Invoke
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .runner import CallSite, ShapeResult, StepResult, clock, is_rescuable
+from .runner import CallSite, ShapeResult, clock, is_rescuable
 from .streaming import separate_prints
 
 
@@ -73,7 +72,7 @@ class _Run:
         for number in journal.earlier.order("stored", [self.key(number) for number in range(len(self.nodes))]):
             frame = self.ready.pop(number, None)
             if frame is not None:
-                self.end(number, await resolve(self.start(number, frame)))
+                self.end(number, await self.start(number, frame))
                 self.check(self.scheduler.feeds(number))
 
     def add_worker(self, group: asyncio.TaskGroup) -> None:
@@ -82,18 +81,16 @@ class _Run:
             group.create_task(self.work(group))
 
     async def work(self, group: asyncio.TaskGroup) -> None:
-        """Run ready nodes. Before it waits, it adds another worker if nodes are left: so all ready nodes run at the
-        same time, and calls that do not wait need no tasks."""
+        """Run ready nodes. Before it starts one, it adds another worker if nodes are left: so all ready nodes run at
+        the same time, and calls that do not wait need one more task, not one each."""
         separate_prints(self.runner)
         self.has_idle_worker = False
         while self.ready:
             number, frame = self.ready.popitem(last=False)
-            outcome = self.start(number, frame)
-            if type(outcome) is Pending:
-                self.running += 1
-                self.add_worker(group)
-                outcome = await outcome.awaitable
-                self.running -= 1
+            self.running += 1
+            self.add_worker(group)
+            outcome = await self.start(number, frame)
+            self.running -= 1
             self.held[number] = outcome
             self.scheduler.come(number)
             self.store_ended()
@@ -123,15 +120,17 @@ class _Run:
                 self.skip(number, verdict)
                 queue += self.scheduler.feeds(number)
 
-    def start(self, number: int, frame: Frame) -> Outcome | Pending[Outcome]:
+    async def start(self, number: int, frame: Frame) -> Outcome:
         step, scope, index, instance = self.steps[number], self.inside, self.site.index, self.nodes[number].instance
         if instance is not None:
             scope, index = self.instanced, (*index, instance)
         try:
-            result = self.runner.start_step(step, frame, scope, index)
+            value, _ = await self.runner.run_step(step, frame, scope, index)
         except StepError as error:
-            return _failed(error)
-        return Pending(_wait(step, result.awaitable)) if type(result) is Pending else _outcome(step, result)
+            if not is_rescuable(error):
+                raise
+            return Outcome(None, None, error, "failed")
+        return finished((value, None, None, "fired" if type(step) is Invoke and not step.awaited else "finished"))
 
     def skip(self, number: int, reason: Skip) -> None:
         self.waiting.remove(number)
@@ -148,20 +147,3 @@ class _Run:
         instance = self.nodes[number].instance
         more = () if instance is None else (instance,)
         return CallKey(self.site.path_of(self.steps[number], *more), self.site.scope.tries)
-
-
-async def _wait(step: Step, rest: Awaitable[StepResult]) -> Outcome:
-    try:
-        return _outcome(step, await rest)
-    except StepError as error:
-        return _failed(error)
-
-
-def _outcome(step: Step, result: StepResult) -> Outcome:
-    return finished((result[0], None, None, "fired" if type(step) is Invoke and not step.awaited else "finished"))
-
-
-def _failed(error: StepError) -> Outcome:
-    if not is_rescuable(error):
-        raise error
-    return Outcome(None, None, error, "failed")

@@ -14,8 +14,8 @@ from ..host.prints import printing
 from ..host.remote import Terms
 from ..host.threads import Call
 from ..journal.call_rows import StartedCall
-from .callee import place_of
-from .effects import has_effect
+from .call import has_effect, resources_of
+from .place import place_of
 from .runner import CallSite, Scope
 from .streaming import NEVER, StepPrints
 
@@ -37,7 +37,7 @@ def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float
     host = site.run.host
     if place_of(tool, inside.concurrent, host.waited, host.queue is not None) != "worker":
         return None
-    return Terms(timeout, has_effect(tool), site.step.limit, tuple(sorted(tool.resources.items())))
+    return Terms(timeout, has_effect(tool), site.step.limit, resources_of(tool))
 
 
 class Element(Call):

@@ -1,43 +1,39 @@
-"""The shape `Invoke`: calls of tools, transforms, functions of vendor policies and persons. Agents (agents.py), models
-(requests.py) and flows (subflows.py) have modules of their own."""
+"""The shape `Invoke`, for each kind of callee: how its arguments are built and its reply is read. The call itself is
+made in call.py; models (requests.py) and flows (subflows.py) have modules of their own."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from ..catalog import Agent, Tool, Transform
+from ..catalog import Agent, Tool, Transform, check_reply
+from ..flow.schemas import json_schema
 from ..flow.steps import Invoke, Name
 from ..flow.values import Value, isolate
-from ..host.calls import Pending, as_pending, resolve, then
-from ..host.limits import LAUNCHES, Grant, granting
-from ..host.loop import start_background
+from ..host.limits import Grant, granting
 from ..progress import events as ev
 from ..progress.events import Question
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from ..text.source import Span
 from . import dry_run as dry
-from .agents import call_agent, tools_for
-from .boundary import AsInput, build_arguments, check_result, checked_arguments
-from .external import call_external
-from .linked import Built, Callee, Choice, Linked, Person
+from .call import AsInput, build_arguments, call, call_tool, copy_value
+from .failures import with_place
+from .linked import Built, Callee, Choice, Linked, Person, named_tools, schema_of
 from .questions import answer, permitted
 from .requests import request
-from .runner import CallSite, ShapeResult, clock
-from .sessions import ModelBinding
-from .streaming import separate_prints
-from .subflows import call_flow, stopped
+from .runner import CallSite, ShapeResult
+from .sessions import ModelBinding, judged
+from .subflows import call_flow
 
 
-def invoke(site: CallSite[Invoke]) -> Value | Pending[Value]:
+async def invoke(site: CallSite[Invoke]) -> Value:
     """Call what the linker found for the name of the step."""
     callee = site.scope.linked.callees.get(site.step.id)
-    return CALL[type(callee)](site, callee)
+    return await CALL[type(callee)](site, callee)
 
 
-def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value | Pending[Value]:
+async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.evaluate(site.frame)
@@ -49,93 +45,20 @@ def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value | Pending[Valu
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):
         chosen = replace(chosen, kind="agent", args=AsInput(step.args), spawns=False)
-    return CALL[type(callee)](site.with_step(chosen), callee)
+    return await CALL[type(callee)](site.with_step(chosen), callee)
 
 
-def _call_none(site: CallSite[Invoke], callee: None) -> Value:
+async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
     assert site.run.dry, "only a dry run needs no agent"
     site.run.budget.spawn(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
 
 
-def prepare_tool_call(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
-    """The arguments of a call that the step is allowed to make; counts it."""
-    run, step, scope = site.run, site.step, site.scope
-    if not scope.grant.allows(tool.name):
-        raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given: dict[str, Value] = checked_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
-    if tool.secret:
-        run.secrets.receive(tool, given)
-    for meter in scope.meters:
-        meter.tool()
-    run.calls += 1
-    return given
-
-
-def _call_tool(site: CallSite[Invoke], tool: Tool) -> Value | Pending[Value]:
-    given = prepare_tool_call(site, tool)
-    if site.run.dry:
-        return dry.result(site.step, tool, site.scope.linked)
-    if site.step.permit is not None:
-        return Pending(_call_permitted(site, tool, given))
-    return _call_checked(site, tool, given)
-
-
-async def _call_permitted(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> Value:
-    instead = await permitted(site, given, tool)
-    if instead is not None and site.step.instead is not None:
-        if site.step.instead.result in instead:
-            return instead[site.step.instead.result]
-        given = tool.check({**given, **instead})
-        site.run.secrets.receive(tool, given)
-    return await resolve(_call_checked(site, tool, given))
-
-
-def _call_checked(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> Value | Pending[Value]:
-    step = site.step
-    if not step.awaited:
-        return Pending(_fire(site, tool, given))
-    value = call_external(site, tool, "tool", given)
-    if step.gives is None and not step.keeps:
-        return value
-    return then(value, lambda value: finish_tool_call(site, given, value))
-
-
-def finish_tool_call(site: CallSite[Invoke], given: dict[str, Value], value: Value) -> Value:
-    """The value of a call, checked, with its arguments if the step keeps them."""
-    if site.step.gives is not None:
-        check_result(value, site.step, site.scope.linked)
-    return ShapeResult(value, given) if site.step.keeps else value
-
-
-async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
-    run = site.run
-    if run.journal is not None and not await run.journal.fire_once(site.step, tool, site.key, given):
-        run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
-        return
-    start_background(_run_fired(site, tool, given), run.host)
-
-
-async def _run_fired(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
-    """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
-    error: StepError | None = None
-    separate_prints(site.run)
-    try:
-        # The thread that waits for the run may be gone by then, so the call never runs there.
-        await resolve(call_external(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", given))
-    except StepError as failure:
-        error = failure
-    except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
-        raise
-    site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
-
-
-def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value | Pending[Value]:
+async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
     given = build_arguments(site, transform)
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
-    return call_external(site, of_one(transform), "transform", {"given": given})
+    return await call(site, of_one(transform), "transform", {"given": given})
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +67,64 @@ def of_one(transform: Transform) -> Transform:
     return replace(transform, function=lambda given: transform.function(given))
 
 
-def _call_policy(site: CallSite[Invoke], built: Built) -> Value | Pending[Value]:
+# --- agents that are functions ---
+
+
+async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
+    run, step, linked = site.run, site.step, site.scope.linked
+    if step.spawns:
+        run.budget.spawn(step.span)
+    for meter in site.scope.meters:
+        meter.open(site.scope.calls + 1)
+    built = step.args.build(site.frame, schema_of(step, linked))
+    given = built
+    if "input" in built:  # everything else is text
+        given = {**built, "input": copy_value(built["input"], step, "the agent")}
+    if run.dry:
+        return dry.result(step, agent, linked)
+    if step.permit is not None:
+        await permitted(site, given)
+    schema = linked.schemas[step.gives.text] if step.gives else None
+    wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
+    conforming = None if wanted is None or schema is not None else judged(wanted, agent.name)
+    grant = site.scope.grant.narrow(
+        agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
+    )
+    tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
+    try:
+        arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
+    except StepError as error:
+        placed = with_place(error, step)
+        raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code
+    value = await call(site, agent, "agent", arguments, grant)
+    try:
+        value = conforming(value) if conforming is not None else check_reply(value, schema, linked.schemas)
+    except StepError as error:
+        placed = with_place(error, step)
+        raise placed from placed.__cause__
+    if step.asking.calls:  # the calls of a function are its own
+        value = {"answer": value, "calls": None}
+    return ShapeResult(value, built.get("input")) if step.keeps else value  # user code may have changed its copy
+
+
+def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
+    """The tools that an agent function may use; each checks its arguments as the call of a step does."""
+
+    def offer(tool: Tool) -> Callable[..., Any]:
+        def call(**given: Value) -> Any:
+            return tool.function(**tool.check(isolate(given)))
+
+        call.__name__ = call.__qualname__ = tool.name
+        call.__doc__ = tool.description
+        return call
+
+    return {name: offer(tool) for name, tool in tools.items() if grant.allows(name)}
+
+
+# --- functions of vendor policies ---
+
+
+async def _call_policy(site: CallSite[Invoke], built: Built) -> Value:
     """A function of a vendor policy; it may call the agents of the definition."""
     policy, given = built.policy, build_arguments(site, built.policy)
     if site.run.dry:
@@ -154,7 +134,7 @@ def _call_policy(site: CallSite[Invoke], built: Built) -> Value | Pending[Value]
         "input": given,
         "agents": {alias: _as_function(site, alias, callee) for alias, callee in built.agents.items()},
     }
-    return call_external(site, policy, "policy", {name: offered[name] for name in policy.takes})
+    return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
 
 
 def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
@@ -178,6 +158,9 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
     return call
 
 
+# --- persons ---
+
+
 async def _ask(site: CallSite[Invoke], person: Person) -> Value:
     given = build_arguments(site, "the question")
     if site.run.dry:
@@ -187,24 +170,14 @@ async def _ask(site: CallSite[Invoke], person: Person) -> Value:
     return await answer(site, question, site.is_secret)
 
 
-def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
-    if tool in LAUNCHES:
-        return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
-    allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
-    hint = f"it may use {allowed or 'none'}"
-    if not allowed:
-        hint += ": the document, the agent or the step around it lists none (action_space, tools, capabilities)"
-    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint)
-
-
-CALL: dict[type, Callable[..., Value | Pending[Value]]] = {
-    Tool: _call_tool,
-    Agent: call_agent,
+CALL: dict[type, Callable[..., Awaitable[Value]]] = {
+    Tool: call_tool,
+    Agent: _call_agent,
     Transform: _call_transform,
     Built: _call_policy,
-    Person: as_pending(_ask),
+    Person: _ask,
     Choice: _call_chosen,
-    Linked: as_pending(call_flow),
-    ModelBinding: as_pending(request),
+    Linked: call_flow,
+    ModelBinding: request,
     type(None): _call_none,
 }

@@ -17,7 +17,7 @@ from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
 from .field_checks import check_arguments, check_passed, check_schema, unknown_gifts, unknown_reads
-from .linked import Built, Callee, Choice, Linked, Person, is_direct
+from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
 MOST_STEPS = 100_000
@@ -63,7 +63,7 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own, direct = dict[str, Callee](), dict[str, Mapping[str, Tool]](), dict[str, Tool | Agent]()
+        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.found.extend(flow.refuses)
         self.linking.append(flow)
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -74,8 +74,6 @@ class _Linker:
                 own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
                 if callee is not None:
                     callees[step.id] = callee
-                if isinstance(callee, (Tool, Agent)) and is_direct(step, callee):
-                    direct[step.id] = callee
                 if isinstance(callee, Linked):
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
@@ -89,7 +87,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow), direct=direct)
+        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""

@@ -10,7 +10,7 @@ from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
 from ..flow.schemas import Schema
 from ..flow.steps import Flow, Invoke, every
 from ..flow.values import Value
-from ..host.limits import LAUNCHES, Grant
+from ..host.limits import Grant
 from ..text.source import Span
 from .sessions import ModelBinding
 
@@ -53,8 +53,6 @@ class Linked:
     agent: ModelAgent | None = None
     """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    direct: Mapping[str, Tool | Agent] = field(default_factory=dict)
-    """The tools and agents that are called directly, by the id of the step: see `direct`."""
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None] | None:
@@ -91,18 +89,6 @@ def depends_on_names(linked: Linked) -> bool:
         depends_on_names(callee) if isinstance(callee, Linked) else isinstance(callee, (Tool, Agent, Transform, Person))
         for callee in linked.callees.values()
     )
-
-
-def is_direct(step: Invoke, callee: Tool | Agent) -> bool:
-    """Whether a call needs nothing but its arguments, its grant and the engine's loop."""
-    if step.permit is not None or step.gives is not None or not step.awaited or step.timeout is not None:
-        return False
-    on_loop = callee.is_async if callee.where is None else callee.where == "loop"
-    if not on_loop or callee.timeout is not None:
-        return False
-    if isinstance(callee, Agent):
-        return step.asking.schema is None and not step.asking.calls and "tools" not in callee.handed
-    return not callee.secret and callee.name not in LAUNCHES
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:

@@ -16,7 +16,7 @@ from ..flow.frame import FlowInput
 from ..flow.sequences import source_of
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..host.calls import Pending, Result
+from ..host.calls import Result
 from ..host.host import Host, NoUser
 from ..host.limits import ANYTHING, Grant, Limits, granted
 from ..host.loop import run_apart
@@ -47,9 +47,9 @@ def refuse_call(*_: object, **__: object) -> NoReturn:
 class OfflineHost(Host):
     """A host that calls nothing."""
 
-    def start_call(
-        self, place: Any, function: Any, given: Any, timeout: float | None = None
-    ) -> Result | Pending[Result]:
+    async def make_call(
+        self, place: Any, function: Any, given: Any, timeout: float | None = None, terms: Any = None
+    ) -> Result:
         refuse_call()
 
     async def call(self, place: Any, function: Any, given: Any, timeout: float | None = None) -> Result:
@@ -99,14 +99,6 @@ class OfflineJournal(Journal):
         """Nothing is written."""
 
 
-class OfflineRunner(Runner):
-    """A runner that makes no direct calls."""
-
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.direct = None
-
-
 def run_offline(
     linked: Linked,
     given: FlowInput,
@@ -118,7 +110,7 @@ def run_offline(
     seconds: float,
     grant: Grant = ANYTHING,
     progress: Progress | None = None,
-    make: type[OfflineRunner] = OfflineRunner,
+    make: type[Runner] = Runner,
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most ``seconds``, and return its error, if it has one. The
     other parameters are those of `run`."""

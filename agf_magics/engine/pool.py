@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Protocol, cast
 
 from ..flow.steps import Branches, Each
 from ..flow.values import Value
-from ..host.calls import Pending
 from ..host.remote import RemoteCalls
 from ..journal.records import CallKey, again
 from ..progress import events as ev
@@ -114,7 +113,7 @@ class Pool(Parts):
     def __init__(
         self,
         site: CallSite[Each] | CallSite[Branches],
-        start: Callable[[int, int], StepResult | Pending[StepResult]],
+        start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
         items: list[Value] | Elements | None = None,
@@ -189,8 +188,7 @@ class Pool(Parts):
             attempt = 1
             while True:
                 try:
-                    result = self.start(i, attempt)
-                    value, _ = await result.awaitable if type(result) is Pending else result
+                    value, _ = await self.start(i, attempt)
                     self.keep(i, value)
                     break
                 except asyncio.CancelledError:

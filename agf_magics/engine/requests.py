@@ -13,13 +13,12 @@ from ..catalog.fingerprint import digest_value
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.calls import resolve
 from ..host.limits import Grant, LimitReached
 from ..progress import events as ev
 from ..progress.rows import cost_of
 from ..secrets.placeholders import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .external import call_external
+from .call import call
 from .failures import with_place
 from .runner import CallSite, Runner, clock
 from .sessions import ModelBinding, describe_tool
@@ -57,7 +56,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     _refuse_unpriced(site, binding.model)
     caller = _Caller(binding, message, run, site.at)
-    reply: dict[str, Value] = await resolve(call_external(site, caller, "model", given))
+    reply: dict[str, Value] = await call(site, caller, "model", given)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
         _emit_usage(run, site.at, reply, binding.name)

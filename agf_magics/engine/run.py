@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import FlowInput, FlowResult
-from ..flow.steps import Branches, Choose, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
+from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
 from ..flow.values import Value
-from ..host.calls import as_pending
 from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
 from ..host.limits import Budget, LimitReached, Limits, granted, inside
@@ -22,25 +21,25 @@ from ..secrets.masking import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .concurrent import branches, each
 from .dag import run_dag
-from .direct import call_directly
 from .invoke import invoke
 from .linked import Linked
 from .pool import WholeElements
 from .runner import Runner, Scope, Shape, clock
-from .sequential import choose, fold, repeat, sequence
+from .sequential import choose, compute, fold, repeat, sequence
 from .subflows import meters_of, within_caps
 from .walk import run_walk
 
 SHAPES: Mapping[type[Step], Shape] = {
+    Compute: compute,
     Invoke: invoke,
     Choose: choose,
-    Sequence: as_pending(sequence),
-    Fold: as_pending(fold),
-    Repeat: as_pending(repeat),
-    Dag: as_pending(run_dag),
-    Walk: as_pending(run_walk),
-    Each: as_pending(each),
-    Branches: as_pending(branches),
+    Sequence: sequence,
+    Fold: fold,
+    Repeat: repeat,
+    Dag: run_dag,
+    Walk: run_walk,
+    Each: each,
+    Branches: branches,
 }
 
 
@@ -81,7 +80,7 @@ async def run(
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
-    runner = make(SHAPES, call_directly, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner = make(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
     runner.whole = whole
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None

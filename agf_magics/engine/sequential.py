@@ -1,18 +1,21 @@
-"""Shapes whose parts run in order: sequence, choose, fold, repeat."""
+"""Shapes whose parts run in order: compute, sequence, choose, fold, repeat."""
 
 from __future__ import annotations
 
 from ..flow.frame import Outcome
-from ..flow.steps import Choose, Fold, Repeat, Sequence
+from ..flow.steps import Choose, Compute, Fold, Repeat, Sequence
 from ..flow.values import Value, is_true
-from ..host.calls import Pending, then
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
-from .runner import CallSite, Runner, ShapeResult, StepResult, clock
+from .runner import CallSite, Runner, ShapeResult, clock
 from .sequences import Elements, first_of, read_elements
 
 
-def choose(site: CallSite[Choose]) -> Value | Pending[Value]:
+async def compute(site: CallSite[Compute]) -> Value:
+    return site.step.value.evaluate(site.frame)
+
+
+async def choose(site: CallSite[Choose]) -> Value:
     step, run = site.step, site.run
     picked = step.pick.evaluate(site.frame)
     labels = step.labels(picked)
@@ -23,11 +26,8 @@ def choose(site: CallSite[Choose]) -> Value | Pending[Value]:
     for other in (*step.cases.values(), step.default):
         if other is not None and other is not chosen:
             run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
-    return then(run.start_step(chosen, site.frame, site.scope, site.index), _value)
-
-
-def _value(result: StepResult) -> Value:
-    return result[0]
+    value, _ = await run.run_step(chosen, site.frame, site.scope, site.index)
+    return value
 
 
 async def fold(site: CallSite[Fold]) -> Value:
@@ -40,8 +40,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     for i in range(len(items)):
         item = await items.take(i) if isinstance(items, Elements) else items[i]
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
-        result = site.run.start_step(step.body, frame, site.scope, (*site.index, i))
-        value, frame = await result.awaitable if type(result) is Pending else result
+        value, frame = await site.run.run_step(step.body, frame, site.scope, (*site.index, i))
     if isinstance(items, Elements):
         await items.check_length()
     return value
@@ -51,8 +50,7 @@ async def sequence(site: CallSite[Sequence]) -> ShapeResult:
     """Run the steps in order; each sees what the steps before it stored."""
     frame, value = site.frame, None
     for inner in site.step.steps:
-        result = site.run.start_step(inner, frame, site.scope, site.index)
-        value, frame = await result.awaitable if type(result) is Pending else result
+        value, frame = await site.run.run_step(inner, frame, site.scope, site.index)
         site.run.reach(site.scope, frame)
     return ShapeResult(value, frame=frame)
 
@@ -64,8 +62,7 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
         run.budget.spawn(step.span)
     value: Value = None
     for i in range(step.limit):
-        result = run.start_step(step.body, frame, site.scope, (*site.index, i))
-        value, frame = await result.awaitable if type(result) is Pending else result
+        value, frame = await run.run_step(step.body, frame, site.scope, (*site.index, i))
         run.reach(site.scope, frame)
         if step.until is not None and is_true(step.until.evaluate(frame)):
             break

@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..catalog import Agent, Model, ModelAgent, Registry, Tool, check_reply
+from ..catalog import Agent, Model, ModelAgent, Registry, Tool, check_reply, parse_json_reply
 from ..flow.frame import FlowResult, Frame, Outcome, Ref
+from ..flow.json_schema import judge
 from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
-from ..flow.session import Offer, Session, format_prompt
+from ..flow.session import Offer, Session, format_for_model, format_prompt
 from ..flow.steps import Flow, Invoke, Name, Sequence, every
 from ..flow.values import Value
+from ..flow.violations import describe_all
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span
-from .replies import judged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,3 +185,21 @@ def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
     known = fields or {"type": "object", "additionalProperties": False}
     properties, required = known.get("properties", {}), known.get("required", ())
     return {**known, "properties": {"prompt": PROMPT, **properties}, "required": ["prompt", *required]}
+
+
+def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
+    """A function that returns the value of an answer, the JSON in a text. It raises StepError ``agent.reply-schema``.
+
+    ``owner``: the name of the agent, for the message.
+    """
+    violations = judge(schema)
+
+    def conforming(answer: Value) -> Value:
+        value = parse_json_reply(answer) if isinstance(answer, str) else answer
+        if wrong := violations(value):
+            message = f"the reply does not conform to the schema of {owner!r}: {describe_all(wrong)}"
+            hint = f"the reply was: {format_for_model(answer)[:300]}"
+            raise StepError(Diagnostic("agent.reply-schema", message, hint=hint))
+        return value
+
+    return conforming

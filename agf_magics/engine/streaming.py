@@ -75,9 +75,7 @@ NEVER: ev.StepPath = ()
 class StepPrints:
     """Emits what the user code of a call prints, on any thread.
 
-    A task of the engine uses one again for its next call, because to make one for each call would cost 5 % of an
-    element. After a call that waited it takes a new one: tasks that the call has started keep the old one, which then
-    emits nothing. If a call ends without a wait, the tasks that it has started print for the next call.
+    Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
     """
 
     __slots__ = ("_before", "_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
@@ -88,7 +86,7 @@ class StepPrints:
         """``before`` is called before each event."""
         self._run, self._loop, self._before = run, loop, before
         self.at: ev.StepPath | None = None
-        """The path of the call; None: no call runs, and the next one may use this; `NEVER`: no other call may."""
+        """The path of the call; `NEVER`: it has ended."""
         self.pieces: list[str] = []
         """The texts since the last event."""
         self._pending = ""
@@ -103,14 +101,8 @@ class StepPrints:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
 
-    def end_now(self) -> None:
-        """The call ended without a wait: the next one may use this."""
-        if self.pieces:
-            self._emit(is_end=True)
-        self.at = None
-
     def close(self) -> None:
-        """Emit the rest. No other call uses this."""
+        """Emit the rest."""
         if self.pieces or self._pending:
             self._emit(is_end=True)
         self.at = NEVER
@@ -139,10 +131,8 @@ class StepPrints:
 
 def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
     """Let the code that this task calls from now on print for the step ``at``, until `StepPrints.close`."""
-    prints = printing.get()
-    if type(prints) is not StepPrints or prints.at is not None:
-        prints = StepPrints(run, asyncio.get_running_loop())
-        printing.set(prints)
+    prints = StepPrints(run, asyncio.get_running_loop())
+    printing.set(prints)
     prints.at = at
     return prints
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
 
+from ..catalog.attachments import MAX_FILES, MAX_TOTAL, Attachment, read_attachment, refused
 from ..flow.frame import FlowInput, FlowResult
 from ..flow.steps import Flow, Invoke, Repeat
 from ..flow.values import Value
@@ -14,9 +16,9 @@ from ..host.limits import LimitReached, Meter
 from ..host.loop import start_background
 from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
 from . import dry_run as dry
-from .attach import attach_files
-from .boundary import check_result
+from .call import check_result, stopped
 from .linked import Linked, named_tools
 from .questions import permitted
 from .runner import CallSite, Scope, ShapeResult, StepEvents, clock
@@ -153,7 +155,43 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
 
 
-def stopped(step: Invoke) -> StepError:
-    """A fire-and-forget call was cancelled."""
-    message = f"{step.name.text or step.word!r} was cancelled before its end"
-    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))
+# --- images and documents for an agent's session ---
+
+READ = "file__read"
+"""The tool that an agent must be allowed to use to attach a file."""
+
+
+async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> dict[str, Value]:
+    """The arguments of a session with descriptions of the attachments; their bytes are in ``run.models.files``, so that
+    the journal stores no bytes.
+
+    Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
+    """
+    each = [
+        (part, span)
+        for value, span in zip(given["attach"], site.step.asking.attach, strict=True)
+        for part in (value if type(value) is list else [value])
+    ]
+    found, total = list[Attachment](), 0
+    for value, span in each:
+        if len(found) == MAX_FILES:
+            raise _placed(refused(f"more than {MAX_FILES} attachments", "divide them among several steps"), span)
+        if type(value) is str and not site.scope.grant.allows(READ):
+            message, hint = f"{site.scope.grant.identity!r} may not attach a file", f"allow the tool {READ}"
+            raise StepError(Diagnostic("step.not-allowed", message, span, hint))
+        ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
+        if not ok:
+            raise _placed(read, span) if isinstance(read, StepError) else read
+        total += len(read.data)
+        if total > MAX_TOTAL:
+            hint = f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them among several steps"
+            raise _placed(refused("the attachments are too large together", hint), span)
+        found.append(read)
+    described = [one.describe() for one in found]
+    for one, about in zip(found, described, strict=True):
+        site.run.models.files[about["sha256"]] = one.data
+    return {**given, "attach": described}
+
+
+def _placed(error: StepError, span: Span) -> StepError:
+    return StepError(replace(error.diagnostic, span=span))

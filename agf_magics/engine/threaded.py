@@ -28,9 +28,8 @@ from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
 from ..progress import events as ev
 from ..text.diagnostics import StepError
+from .call import finish, permit, start_record, value_of
 from .element import Element, remote_terms
-from .external import start_record, value_of_call
-from .invoke import finish_tool_call, prepare_tool_call
 from .open_calls import OpenCalls
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
@@ -169,7 +168,7 @@ class ThreadedPool(Parts):
         try:
             if unread is not None:
                 raise unread
-            given = prepare_tool_call(one, self.tool)
+            given = permit(one, self.tool)
             if self.journal is not None:
                 call = start_record(one, self.journal, self.tool, given, scope.grant)
         except BaseException as error:
@@ -253,14 +252,14 @@ class ThreadedPool(Parts):
         assert element.result is not None
         element.close()
         try:
-            return value_of_call(element.site, element.result, self.tool, "tool"), None, self.is_secret
+            return value_of(element.site, element.result, self.tool, "tool"), None, self.is_secret
         except BaseException as error:
             return None, error, False
 
     def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
         if not self.is_bare:
             try:
-                value, _ = store_value(site, finish_tool_call(site, given, value))
+                value, _ = store_value(site, finish(site, given, value))
             except BaseException as error:
                 self._fail(i, attempt, site, error)
                 return

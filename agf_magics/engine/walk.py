@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from ..flow.frame import Frame, Outcome, finished
 from ..flow.steps import END, START, Edge, Walk
 from ..flow.values import Value, is_true
-from ..host.calls import Pending
 from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .runner import CallSite, Runner, Scope, ShapeResult
@@ -40,8 +39,7 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
             visits[name] = visits.get(name, 0) + 1
         if len(ready) == 1:
             (name,) = ready
-            result = run.start_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
-            value, _ = await result.awaitable if type(result) is Pending else result
+            value, _ = await run.run_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
             frame = step.join(frame, ((name, finished((value, None, None, "finished"))),))
         else:
             outcomes = await _round(site, ready, visits, frame, inside)
@@ -76,8 +74,7 @@ async def _round(
             if failure is not None:  # no further node of the round starts
                 return
             try:
-                result = run.start_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
-                value, _ = await result.awaitable if type(result) is Pending else result
+                value, _ = await run.run_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
             except Exception as error:
                 failure = failure or error
                 raise

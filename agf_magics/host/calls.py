@@ -2,9 +2,6 @@
 
 Exceptions of user code become values: a StopIteration set on a future would hang it, and a SystemExit that passes a
 TaskGroup or a loop would end the engine's thread.
-
-Nearly all calls end without waiting, also of an ``async def``, and a coroutine around each call of the engine would
-cost more than the rest of a step. So a function that may wait returns its result, or a `Pending`.
 """
 
 from __future__ import annotations
@@ -13,13 +10,9 @@ import asyncio
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, final
+from typing import Any
 
 from .forks import Forks, end_child
-
-P = ParamSpec("P")
-T = TypeVar("T")
-U = TypeVar("U")
 
 Result = tuple[bool, Any]
 """Whether the call succeeded, and its value or its exception."""
@@ -27,34 +20,6 @@ Result = tuple[bool, Any]
 COROUTINE = types.CoroutineType
 
 PLAIN = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
-
-
-@final
-class Pending(Generic[T]):
-    """A result that is not available yet. The caller awaits it at once, or returns it."""
-
-    __slots__ = ("awaitable",)
-
-    def __init__(self, rest: Awaitable[T]) -> None:
-        self.awaitable = rest
-
-
-async def resolve(result: T | Pending[T]) -> T:
-    return await result.awaitable if type(result) is Pending else result
-
-
-def then(result: T | Pending[T], do: Callable[[T], U]) -> U | Pending[U]:
-    """``do`` applied to the result when it is available."""
-    return Pending(_then(result.awaitable, do)) if type(result) is Pending else do(result)
-
-
-async def _then(rest: Awaitable[T], do: Callable[[T], U]) -> U:
-    return do(await rest)
-
-
-def as_pending(work: Callable[P, Awaitable[T]]) -> Callable[P, Pending[T]]:
-    """A coroutine function as a function that returns a `Pending`."""
-    return lambda *args, **named: Pending(work(*args, **named))
 
 
 class TimedOut(TimeoutError):
@@ -114,51 +79,27 @@ def is_awaitable(value: Any) -> bool:
         return False
 
 
-def awaited(result: Result, grace: float) -> Result | Pending[Result]:
+async def awaited(result: Result, grace: float) -> Result:
     """The result of a call; an awaitable is awaited in the present task.
 
     Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the tool's failure
     unless this task was cancelled meanwhile. A tool that swallows the cancellation is closed ``grace`` seconds later.
     """
     ok, coroutine = result
-    if type(coroutine) is not types.CoroutineType:
+    if type(coroutine) is not COROUTINE:
         if not ok or not is_awaitable(coroutine):
             return result
         coroutine = _waiting_for(coroutine)
-    before = Forks.count
-    pending: Result | Pending[Result]
+    before, ended, waits = Forks.count, None, None
     try:
-        pending = Pending(_finish(coroutine, coroutine.send(None), grace))
+        waits = coroutine.send(None)
     except StopIteration as end:  # it did not wait, and so was not cancelled
-        pending = True, end.value
+        ended = True, end.value
     except BaseException as error:
-        pending = False, error
+        ended = False, error
     if Forks.count != before:
-        end_child(pending if isinstance(pending, tuple) else (True, None))
-    return pending
-
-
-def call_on_loop(function: Callable[..., Any], given: Mapping[str, Any], grace: float) -> Result | Pending[Result]:
-    """``awaited(cross(function, given), grace)``, in one call: that takes 0.2 µs off each call, 5 % of an element."""
-    before, coroutine, other = Forks.count, None, False
-    result: Result | Pending[Result]
-    try:
-        value = function(**given)
-        if type(value) is COROUTINE:
-            coroutine = value
-            try:
-                result = Pending(_finish(coroutine, coroutine.send(None), grace))
-            except StopIteration as end:
-                result = True, end.value
-        else:
-            result, other = (True, value), type(value) not in PLAIN
-    except BaseException as error:
-        if coroutine is None:
-            _explain(error)
-        result = False, error
-    if Forks.count != before:
-        end_child(result if type(result) is tuple else (True, None))
-    return awaited((True, value), grace) if other else result
+        end_child(ended or (True, None))
+    return await _finish(coroutine, waits, grace) if ended is None else ended
 
 
 async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:

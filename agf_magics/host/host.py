@@ -1,7 +1,7 @@
 """The places where the code of users runs, and how it is stopped there.
 
 There are four: the engine's loop; the thread that waits for the run, where a blocking function can be interrupted and
-sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which are other processes. `Host.start_call`
+sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which are other processes. `Host.make_call`
 never raises what user code raised.
 """
 
@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..progress.events import Question
-from .calls import Pending, Result, StillRunning, TimedOut, awaited, call_on_loop, cross, is_awaitable, resolve
+from .calls import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
 from .interrupts import woken_by_signals
 from .remote import RemoteCalls, Terms
 from .threads import Call, Workers
@@ -97,28 +97,31 @@ class Host:
     async def call(
         self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
     ) -> Result:
-        """`start_call`, after a turn of the loop if one is due, and its end."""
+        """`make_call`, after a turn of the loop if one is due."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
-        return await resolve(self.start_call(place, function, given, timeout))
+        return await self.make_call(place, function, given, timeout)
 
-    def start_call(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
-    ) -> Result | Pending[Result]:
-        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop.
+    async def make_call(
+        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None,
+        terms: Terms | None = None,
+    ) -> Result:  # fmt: skip
+        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop. ``terms``: of a call on
+        a worker.
 
         After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is cancelled, and
         `StillRunning` if the call could not be stopped.
         """
-        if place == "loop":
-            if timeout is None:
-                return call_on_loop(function, given, self.grace)
-            return Pending(self._inline_in_time(function, given, timeout))
         if place == "worker":
-            return self.start_on_worker(function, given, Terms(timeout))
-        if place == "thread" or self._calls is not None:
-            return Pending(self._elsewhere(place, function, given, timeout))
-        return Pending(self._between_turns(function, given, timeout))
+            return await self._on_worker(Call(function, given, asyncio.get_running_loop()), terms or Terms(timeout))
+        if place == "thread" or (place == "kernel" and self._calls is not None):
+            return await self._elsewhere(place, function, given, timeout)
+        if place == "kernel":  # between two turns
+            await self.turn()
+        if timeout is None:
+            return await awaited(cross(function, given), self.grace)
+        deadline = asyncio.get_running_loop().time() + timeout
+        return await self._awaited_in_time(cross(function, given), timeout, deadline)
 
     async def ask(self, question: Question) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where `input` works.
@@ -180,23 +183,12 @@ class Host:
             raise asyncio.CancelledError
         self.turned = time.monotonic()
 
-    async def _between_turns(
-        self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None
-    ) -> Result:
-        await self.turn()
-        return await resolve(self.start_call("loop", function, given, timeout))
-
-    async def _inline_in_time(self, function: Callable[..., Any], given: Mapping[str, Any], timeout: float) -> Result:
-        deadline = asyncio.get_running_loop().time() + timeout
-        result = cross(function, given)
-        return await self._awaited_in_time(result, timeout, deadline)
-
     async def _awaited_in_time(self, result: Result, timeout: float, deadline: float) -> Result:
         expired = asyncio.get_running_loop().time() > deadline
         if result[0] and is_awaitable(result[1]):
             try:
                 async with asyncio.timeout_at(deadline) as scope:
-                    result = await resolve(awaited(result, self.grace))
+                    result = await awaited(result, self.grace)
             except TimeoutError:
                 pass  # of the scope: what the tool raises is a value
             # A coroutine that blocks gives its timer no turn.
@@ -244,10 +236,6 @@ class Host:
         assert call.result is not None
         return call.result
 
-    def start_on_worker(self, function: Callable[..., Any], given: Mapping[str, Any], terms: Terms) -> Pending[Result]:
-        """`start_call` on a worker."""
-        return Pending(self._on_worker(Call(function, given, asyncio.get_running_loop()), terms))
-
     @property
     def enter(self) -> Callable[[], None] | None:
         """To be called before each call on a worker thread, in its context."""
@@ -259,7 +247,7 @@ class Host:
         return StillRunning(left) if left else asyncio.CancelledError()
 
     async def end_late_call(self, call: Call, timeout: float) -> Result:
-        """Stop a call that has exceeded ``timeout`` seconds. Raises as `start_call` if this task is cancelled."""
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is cancelled."""
         left, again = await self._stop(call, force=True)
         if again:
             raise StillRunning(left) if left else asyncio.CancelledError
@@ -276,7 +264,7 @@ class Host:
     async def _result_of(self, result: Result, timeout: float | None, deadline: float) -> Result:
         if timeout is not None:
             return await self._awaited_in_time(result, timeout, deadline)
-        return await resolve(awaited(result, self.grace))
+        return await awaited(result, self.grace)
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "thread":

@@ -17,7 +17,8 @@ from ..definitions.define import load
 from ..definitions.files import file_opener
 from ..engine.link import link
 from ..engine.linked import Linked
-from ..engine.offline import OfflineJournal, OfflineRunner, refuse_call, run_offline
+from ..engine.offline import OfflineJournal, refuse_call, run_offline
+from ..engine.runner import Runner
 from ..flow.frame import FlowInput, Frame
 from ..flow.steps import Flow, every
 from ..flow.values import Value
@@ -219,7 +220,7 @@ def _recorder(flow: Flow, found: list[Moment], times: _Times, started: float) ->
     labels = {step.id: line(f"{step.word} {step.label}".strip(), 80) for step in every(flow.body)}
     ended: dict[str, None] = {}
 
-    class Recorder(OfflineRunner):
+    class Recorder(Runner):
         _reached: Frame | None = None
 
         @property

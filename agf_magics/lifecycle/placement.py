@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ..catalog import Tool
-from ..engine.callee import runs_on_workers
 from ..engine.linked import Linked, every_callee
+from ..engine.place import runs_on_workers
 from ..engine.runner import clock
 from ..progress.events import Warned
 from ..settings import current

@@ -18,17 +18,17 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from ..engine.direct import call_directly
 from ..engine.pool import retry_scope
 from ..engine.run import SHAPES
 from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
 from ..flow.frame import finished
 from ..flow.steps import Invoke, Step
 from ..flow.values import Value
-from ..host.calls import Pending, Result
+from ..host.calls import Result
 from ..host.host import Host, Place
 from ..host.limits import Budget, granted, inside
 from ..host.prints import watched_stdout
+from ..host.remote import Terms
 from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
 from ..progress import events as ev
@@ -163,10 +163,11 @@ class ChunkHost(Host):
         super().__init__()
         self.where = f" on {chunk._worker()}"
 
-    def start_call(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
-    ) -> Result | Pending[Result]:
-        return super().start_call(place if timeout is None else "thread", function, given, timeout)
+    async def make_call(
+        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None,
+        terms: Terms | None = None,
+    ) -> Result:  # fmt: skip
+        return await super().make_call(place if timeout is None else "thread", function, given, timeout)
 
 
 def _drive(main: Coroutine[Any, Any, T]) -> T:
@@ -224,7 +225,7 @@ class _Chunk:
         self.journal = CollectingJournal(program.most, dump_plain, before, index) if program.most else None
         steps: Any = StepEvents(self.events.append) if program.events else self.counts
         self.runner = Runner(
-            SHAPES, call_directly, ChunkHost(), self.events.append, Budget(program.limits),
+            SHAPES, ChunkHost(), self.events.append, Budget(program.limits),
             journal=self.journal, stream=program.stream, progress=steps,
         )  # fmt: skip
         scope, step = program.scope, program.step
@@ -258,8 +259,7 @@ class _Chunk:
         step, scope = self.program.step, self.program.scope
         where: Scope = scope if attempt == 1 else retry_scope(scope, (*self.path, i), attempt)
         frame = step.element.store(self.program.frame, finished((item, None, None, "finished")))
-        result = self.runner.start_step(step.body, frame, where, (*self.program.around, i), attempt)
-        value, _ = await result.awaitable if type(result) is Pending else result
+        value, _ = await self.runner.run_step(step.body, frame, where, (*self.program.around, i), attempt)
         return value
 
     def _retry(self, i: int, attempt: int, error: BaseException) -> None:

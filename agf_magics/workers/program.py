@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..catalog import Tool, Transform
-from ..engine.linked import Linked, is_direct
+from ..engine.linked import Linked
 from ..engine.runner import CallSite, Index, Runner, Scope, StepEvents
 from ..flow.frame import FlowInput, FlowResult, Frame
 from ..flow.steps import Each, Flow, Invoke, Sequence, Step, every
@@ -90,7 +90,7 @@ def reduced(linked: Linked, steps: Iterable[Step], without_text: bool = False) -
         flow=_bare(linked.flow) if without_text else replace(linked.flow),  # without what `Flow.linked` caches
         callees=callees,
         schemas=linked.schemas if named else {},
-        tools={}, own={}, direct={}, accepted={},
+        tools={}, own={}, accepted={},
     )  # fmt: skip
 
 
@@ -119,10 +119,4 @@ def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:
             callees[name] = on_one_thread(callee, callee.flow.body.steps, call)
         elif isinstance(callee, Tool | Transform):
             callees[name] = replace(callee, function=call(callee.function), where="loop")
-    direct = {
-        step.id: callees[step.id]
-        for outer in steps
-        for step in every(outer)
-        if isinstance(step, Invoke) and type(callees.get(step.id)) is Tool and is_direct(step, callees[step.id])
-    }
-    return replace(linked, callees=callees, direct=direct)
+    return replace(linked, callees=callees)

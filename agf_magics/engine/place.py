@@ -1,29 +1,14 @@
-"""What the engine calls, as it sees it: the modules that call, journal and watch it share this protocol."""
+"""Where calls run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
-from ..catalog import Tool, Transform, Where
+from ..catalog import Tool, Transform
 from ..flow.steps import Invoke, Step, every
 from ..host.host import Place
 from .linked import Linked
-
-
-class UserCallable(Protocol):
-    """A callee: a function of a user, or a model."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def function(self) -> Callable[..., Any]: ...
-    @property
-    def where(self) -> Where | None: ...
-    @property
-    def timeout(self) -> float | None: ...
-    @property
-    def is_async(self) -> bool: ...
 
 
 def runs_on_workers(callee: object) -> bool:
@@ -35,7 +20,7 @@ def runs_on_workers(callee: object) -> bool:
     return type(callee) is Tool and not (callee.is_async or callee.secret or callee.kernel_only)
 
 
-def place_of(callee: UserCallable, concurrent: bool, waited: bool, has_workers: bool) -> Place:
+def place_of(callee: Any, concurrent: bool, waited: bool, has_workers: bool) -> Place:
     """Where a call runs. ``concurrent``: other steps may run at the same time; ``waited``: a thread waits for the run;
     ``has_workers``: the run has workers. The table in docs/design.md, "Engine and host"."""
     if callee.where is not None and (callee.where != "worker" or has_workers):

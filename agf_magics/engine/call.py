@@ -1,0 +1,313 @@
+"""The one way of a call: permission, arguments, secret, journal, call, result.
+
+`call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it shares with agents,
+models, transforms and policies, and the only way out of the engine. A fan-out over a plain function (threaded.py) takes
+the same stages for many calls at once: `permit`, `start_record`, `value_of`, `finish`.
+
+Three orders matter. A record of an earlier session is looked up before anything that could have an effect. The start of
+a call that must not be repeated is durable before the call, and the outcome of every call before the step continues.
+The rights of the callee (`granted`) are set around the call alone, and by the task that makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..catalog import Policy, Tool, Transform, Where
+from ..flow.frame import Args, Frame, Ref
+from ..flow.schemas import conform
+from ..flow.steps import Invoke
+from ..flow.values import ATOMS, TooDeep, Value, isolate, settle
+from ..host.calls import Result
+from ..host.limits import LAUNCHES, Grant, granted
+from ..host.loop import start_background
+from ..host.remote import Terms
+from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
+from ..journal.records import error_from
+from ..progress import events as ev
+from ..secrets.placeholders import substitute_secrets
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from . import dry_run as dry
+from .failures import failure, unusable, with_place
+from .linked import Linked
+from .place import place_of
+from .questions import ATTEMPTS, ask_person, permitted
+from .runner import CallSite, ShapeResult, clock
+from .streaming import open_prints, separate_prints
+
+RESULT = "result"
+"""The key of the result in an answer about a call whose outcome is unknown."""
+
+
+class UserCallable(Protocol):
+    """A callee: a function of a user, or a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def where(self) -> Where | None: ...
+    @property
+    def timeout(self) -> float | None: ...
+    @property
+    def is_async(self) -> bool: ...
+
+
+async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
+    run, step = site.run, site.step
+    given = permit(site, tool)
+    if run.dry:
+        return dry.result(step, tool, site.scope.linked)
+    if step.permit is not None:
+        instead = await permitted(site, given, tool)
+        if instead is not None and step.instead is not None:
+            if step.instead.result in instead:
+                return instead[step.instead.result]
+            given = tool.check({**given, **instead})
+            run.secrets.receive(tool, given)
+    if not step.awaited:
+        return await _fire(site, tool, given)
+    return finish(site, given, await call(site, tool, "tool", given))
+
+
+def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
+    """The arguments of a call that the step is allowed to make, checked; counts the call."""
+    run, step, scope = site.run, site.step, site.scope
+    if not scope.grant.allows(tool.name):
+        raise StepError(_denied(tool.name, scope.grant, step.name.span))
+    given = build_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
+    try:
+        given = tool.check(substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given)
+    except StepError as error:
+        raise with_place(error, step) from None
+    if tool.secret:
+        run.secrets.receive(tool, given)
+    for meter in scope.meters:
+        meter.tool()
+    run.calls += 1
+    return given
+
+
+async def call(
+    site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant | None = None
+) -> Value:
+    """Call ``callee`` and journal the outcome, or take the outcome from the journal.
+
+    ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
+    """
+    journal, grant = site.run.journal, site.scope.grant if grant is None else grant
+    if journal is None:
+        return await _make(site, callee, what, given, grant)
+    started = start_record(site, journal, callee, given, grant, what == "model")
+    if not isinstance(started, StartedCall):
+        return started[0]
+    if has_effect(callee):
+        decided = await _begin_effect(site, journal, started)
+        if decided is not None:
+            return await journal.durable(journal.returned(started, decided[0], site.is_secret), decided[0])
+    try:
+        value = await _make(site, callee, what, given, grant)
+    except StepError as error:
+        await journal.durable(journal.raised(started, error))
+        raise
+    return await journal.durable(journal.returned(started, value, site.is_secret), value)
+
+
+# --- before the call ---
+
+
+def build_arguments(
+    site: CallSite[Invoke], callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
+) -> Any:
+    """A copy of the arguments: user code may change it."""
+    return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
+
+
+def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:
+    try:
+        return isolate(value)
+    except TooDeep as error:
+        name = callee if isinstance(callee, str) else repr(callee.name)
+        span = step.name.span or step.span
+        raise StepError(Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class AsInput:
+    """The arguments of a call as the input object of an agent."""
+
+    args: Args
+    names: tuple[tuple[str, Span | None], ...] | None = None
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return {"input": self.args.build(frame, wanted)}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.args.reads()
+
+
+def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+    if tool in LAUNCHES:
+        return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
+    allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
+    hint = f"it may use {allowed or 'none'}"
+    if not allowed:
+        hint += ": the document, the agent or the step around it lists none (action_space, tools, capabilities)"
+    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint)
+
+
+def start_record(
+    site: CallSite[Invoke], journal: Journal, callee: UserCallable, given: dict[str, Value], grant: Grant,
+    is_model: bool = False,
+) -> StartedCall | tuple[Value]:  # fmt: skip
+    """The call for the journal; or the value that an earlier session or another run has recorded. Raises the failure
+    that an earlier session has recorded."""
+    run, key = site.run, site.key
+    record = journal.recorded(key) if journal.earlier is not None else None
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (record.value,)
+    started = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
+    reused = journal.reuse.take(started.digest) if journal.reuse is not None else None
+    if journal.reuse is None or reused is None:
+        return started
+    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    if is_model:
+        journal.mark("taken", key)
+    return (journal.reused(started, reused),)
+
+
+def has_effect(callee: object) -> bool:
+    """Whether a call must not be repeated without a confirmation (``reuse=False``, decision D7)."""
+    return isinstance(callee, Tool) and not callee.reuse
+
+
+async def _begin_effect(site: CallSite[Invoke], journal: Journal, started: StartedCall) -> tuple[Value] | None:
+    """Write that a call with an effect begins. If an earlier session wrote that and no end, the call may or may not
+    have had its effect, so a person decides: the result that they give, or None: make the call.
+
+    Raises Unanswered if there is no user, or if the answer is no.
+    """
+    if journal.is_unknown(started.key):
+        text = f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. Call it again?"
+        question = ev.Question(text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT)
+        for _ in range(ATTEMPTS):
+            ok, answer = await ask_person(site, question)
+            if ok and isinstance(answer, dict) and list(answer) == [RESULT]:
+                return (answer[RESULT],)
+            if ok and answer is True:
+                break
+            if not ok or answer is False:
+                raise _unknown(site.step, started)
+        else:
+            raise _unknown(site.step, started)
+    await journal.start_effect(started)
+    return None
+
+
+def _unknown(step: Invoke, started: StartedCall) -> ev.Unanswered:
+    message = f"the outcome of {started.name!r} is unknown: an earlier session started the call and recorded no end"
+    hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
+    return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint))
+
+
+# --- the call ---
+
+
+async def _make(
+    site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
+) -> Value:
+    run, step, host = site.run, site.step, site.run.host
+    place = place_of(callee, site.scope.concurrent, host.waited, host.queue is not None)
+    seconds, terms = run.budget.limits.step_timeout, None
+    if callee.timeout is not None or step.timeout is not None:
+        seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
+    if place == "worker":
+        terms = Terms(seconds, has_effect(callee), None, resources_of(callee))
+    outer = granted.set(grant) if grant is not granted.get() else None
+    prints = open_prints(run, site.at) if run.stream and what != "model" else None
+    try:
+        result = await host.make_call(place, callee.function, given, seconds, terms)
+    finally:
+        if outer is not None:
+            granted.reset(outer)
+        if prints is not None:
+            prints.close()
+    return value_of(site, result, callee, what)
+
+
+def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
+
+
+async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
+    run = site.run
+    if run.journal is not None and not await run.journal.fire_once(site.step, tool, site.key, given):
+        run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
+        return
+    start_background(_run_fired(site, tool, given), run.host)
+
+
+async def _run_fired(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
+    """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
+    error: StepError | None = None
+    separate_prints(site.run)
+    try:
+        # The thread that waits for the run may be gone by then, so the call never runs there.
+        await call(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", given)
+    except StepError as found:
+        error = found
+    except asyncio.CancelledError:
+        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
+        raise
+    site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
+
+
+def stopped(step: Invoke) -> StepError:
+    """A fire-and-forget call was cancelled."""
+    message = f"{step.name.text or step.word!r} was cancelled before its end"
+    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))
+
+
+# --- after the call ---
+
+
+def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is not a value."""
+    ok, value = result
+    if not ok:
+        raise failure(site, callee.name, what, value)
+    if type(value) in ATOMS:
+        return value
+    try:
+        return settle(value)
+    except TooDeep as error:
+        raise unusable(site, callee.name, what, error) from None
+    except Exception as error:  # a class that cannot be read; a thread that still writes
+        raise unusable(site, callee.name, what, error) from error
+
+
+def finish(site: CallSite[Invoke], given: dict[str, Value], value: Value) -> Value:
+    """The value of a tool's call, checked, with its arguments if the step keeps them."""
+    if site.step.gives is not None:
+        check_result(value, site.step, site.scope.linked)
+    return ShapeResult(value, given) if site.step.keeps else value
+
+
+def check_result(value: Value, step: Invoke, linked: Linked) -> None:
+    """Raise StepError if ``value`` does not conform to the schema of the step."""
+    assert step.gives is not None
+    faults = conform(linked.schemas[step.gives.text], value, linked.schemas)
+    if faults:
+        reasons = "; ".join(fault.message for fault in faults[:5])
+        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+        message = f"the result of {step.name.text!r} does not conform to {step.gives.text!r}: {reasons}{more}"
+        raise StepError(Diagnostic("step.schema", message, step.gives.span))
