@@ -35,7 +35,7 @@ from ..text.source import Span
 from . import dry_run as dry
 from .failures import failure, unusable, with_place
 from .linked import Linked
-from .place import place_of
+from .place import has_effect, where
 from .questions import ATTEMPTS, ask_person, permitted
 from .runner import CallSite, ShapeResult, clock
 from .streaming import open_prints, separate_prints
@@ -185,11 +185,6 @@ def start_record(
     return (journal.reused(started, reused),)
 
 
-def has_effect(callee: object) -> bool:
-    """Whether a call must not be repeated without a confirmation (``reuse=False``, decision D7)."""
-    return isinstance(callee, Tool) and not callee.reuse
-
-
 async def _begin_effect(site: CallSite[Invoke], journal: Journal, started: StartedCall) -> tuple[Value] | None:
     """Write that a call with an effect begins. If an earlier session wrote that and no end, the call may or may not
     have had its effect, so a person decides: the result that they give, or None: make the call.
@@ -226,7 +221,7 @@ async def _make(
     site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
 ) -> Value:
     run, step, host = site.run, site.step, site.run.host
-    place = place_of(callee, site.scope.concurrent, host.waited, host.queue is not None)
+    place = where(callee, site.scope.concurrent, host)
     seconds, terms = run.budget.limits.step_timeout, None
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)

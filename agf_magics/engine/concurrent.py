@@ -13,9 +13,8 @@ from ..flow.values import Value
 from ..journal.records import CallKey
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .element import threaded_tool
 from .linked import Linked, schema_of
-from .place import body_runs_on_workers
+from .place import body_runs_on_workers, one_call
 from .pool import Plan, Pool, retry_scope
 from .replayed import replay_recorded
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
@@ -53,14 +52,14 @@ async def each(site: CallSite[Each]) -> Value:
     earlier = run.journal.earlier if run.journal is not None else None
     first = earlier.failed_elements(path) if earlier is not None else []
     plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
-    tool = threaded_tool(site, inside)
+    one = one_call(site, inside)
     wide = run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
     pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
-    if tool is not None:
-        pool = ThreadedPool(site, inside, tool, values.__setitem__, items)
+    if one is not None and one.is_pooled:
+        pool = ThreadedPool(site, inside, one, values.__setitem__, items)
     whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
     if whole is None:
-        replay_recorded(site, inside, plan, pool)
+        replay_recorded(site, inside, one, plan, pool)
     failures = await (whole or pool).run(plan)
     if type(items) is Elements:
         await items.check_length()

@@ -1,4 +1,4 @@
-"""Elements of a fan-out over a plain function: which fan-outs are such, and one attempt of an element as a call."""
+"""One attempt of an element of a fan-out over a plain function, as a call."""
 
 from __future__ import annotations
 
@@ -7,37 +7,12 @@ import contextvars
 from collections.abc import Callable
 from typing import Any
 
-from ..catalog import Tool
-from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..host.prints import printing
-from ..host.remote import Terms
 from ..host.threads import Call
 from ..journal.call_rows import StartedCall
-from .call import has_effect, resources_of
-from .place import place_of
-from .runner import CallSite, Scope
+from .runner import CallSite
 from .streaming import NEVER, StepPrints
-
-
-def threaded_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
-    """The function whose calls are the whole body of the fan-out and run on threads or on workers; else None."""
-    run, body = site.run, site.step.body
-    if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
-        return None
-    tool = inside.linked.callees.get(body.id)
-    if type(tool) is not Tool or (has_effect(tool) and run.journal is not None):
-        return None
-    place = place_of(tool, inside.concurrent, run.host.waited, run.host.queue is not None)
-    return tool if place == "worker" or (place == "thread" and not tool.is_async) else None
-
-
-def remote_terms(site: CallSite[Each], inside: Scope, tool: Tool, timeout: float | None) -> Terms | None:
-    """How workers make the calls of the fan-out; None: threads make them."""
-    host = site.run.host
-    if place_of(tool, inside.concurrent, host.waited, host.queue is not None) != "worker":
-        return None
-    return Terms(timeout, has_effect(tool), site.step.limit, resources_of(tool))
 
 
 class Element(Call):
@@ -64,14 +39,14 @@ class Element(Call):
     def __init__(
         self,
         site: CallSite[Any],
-        tool: Tool,
+        function: Callable[..., Any],
         given: dict[str, Value],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
         announce: Callable[[Element], None],
     ) -> None:
         """``announce`` emits its StepStarted, if that has not been done."""
-        super().__init__(tool.function, given, loop, site.run.host.enter, context)
+        super().__init__(function, given, loop, site.run.host.enter, context)
         self.site, self.announce = site, announce
         self.prints = self.task = self.stopped_by = None
         self.closed, self.deadline = False, 0.0

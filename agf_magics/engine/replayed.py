@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..catalog import Tool
-from ..flow.steps import Each, Invoke
+from ..flow.steps import Each
 from ..flow.values import Value, isolate_parts
 from ..host.host import TURN
 from ..journal.copies import NO_RESULT, Copies
 from ..journal.replay import ReplayLog
+from .place import OneCall
 from .pool import Parts, Plan
 from .runner import CallSite, Scope, clock
 from .sequences import Elements
@@ -25,27 +25,11 @@ MISSES = 50
 arguments twice would take time for nothing."""
 
 
-def replay_recorded(site: CallSite[Each], inside: Scope, plan: Plan, parts: Parts) -> None:
+def replay_recorded(site: CallSite[Each], inside: Scope, one: OneCall | None, plan: Plan, parts: Parts) -> None:
     """Let ``plan`` leave to the pool only the elements of which no usable record is found. ``parts``: that pool."""
-    tool = replayed_tool(site, inside)
-    if tool is not None and parts.items is not None:
-        replay = Replay(site, inside, tool, parts.items, parts.keep)
+    if one is not None and one.replays and parts.items is not None:
+        replay = Replay(site, inside, one, parts.items, parts.keep)
         plan.rest = replay.rest(plan.rest, lambda: parts.failure is not None)
-
-
-def replayed_tool(site: CallSite[Each], inside: Scope) -> Tool | None:
-    """The tool whose calls are the whole body of the fan-out, if recorded calls may be replayed here; else None."""
-    run, body = site.run, site.step.body
-    if run.journal is None or (run.journal.earlier is None and run.journal.reuse is None) or run.dry or inside.meters:
-        return None
-    if type(body) is not Invoke or body.permit is not None or not body.awaited:
-        return None
-    if body.gives is not None or body.target is not None or body.keeps:
-        return None
-    tool = inside.linked.callees.get(body.id)
-    if type(tool) is not Tool or tool.secret or not inside.grant.allows(tool.name):
-        return None
-    return None if (id(inside.linked.flow), body.id) in run.secrets.steps else tool
 
 
 class Replay:
@@ -55,14 +39,13 @@ class Replay:
         self,
         site: CallSite[Each],
         inside: Scope,
-        tool: Tool,
+        one: OneCall,
         items: list[Value] | Elements,
         keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element ``i``."""
-        journal, body = site.run.journal, site.step.body
-        assert journal is not None, "replayed_tool has checked it"
-        assert isinstance(body, Invoke), "replayed_tool has checked it"
+        journal, body, tool = site.run.journal, one.step, one.tool
+        assert journal is not None, "one_call has checked it"
         self.site, self.run, self.body, self.tool, self.items, self.keep = site, site.run, body, tool, items, keep
         self.path = site.path_of(body)
         self.copies: Copies | None = None

@@ -16,21 +16,21 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..catalog import Tool
 from ..flow.frame import finished
-from ..flow.steps import Each, Invoke
+from ..flow.steps import Each
 from ..flow.values import Value
 from ..host.calls import is_awaitable
 from ..host.host import TURN
 from ..host.limits import granted
-from ..host.remote import CallPool, Placement, WidePool
+from ..host.remote import CallPool, Placement, Terms, WidePool
 from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
 from ..progress import events as ev
 from ..text.diagnostics import StepError
-from .call import finish, permit, start_record, value_of
-from .element import Element, remote_terms
+from .call import finish, permit, resources_of, start_record, value_of
+from .element import Element
 from .open_calls import OpenCalls
+from .place import OneCall, has_effect
 from .pool import Parts, Plan, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
@@ -50,25 +50,23 @@ class ThreadedPool(Parts):
         self,
         site: CallSite[Each],
         inside: Scope,
-        tool: Tool,
+        one: OneCall,
         keep: Callable[[int, Value], None],
         items: list[Value] | Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
-        body = site.step.body
-        assert isinstance(body, Invoke), "threaded_tool has checked it"
+        body, tool = one.step, one.tool
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
-        self.is_secret = (id(inside.linked.flow), body.id) in site.run.secrets.steps
-        self.is_bare = body.gives is None and body.target is None and not body.keeps
-        """Whether the value of the call is the value of the element."""
+        self.is_secret, self.is_bare = one.is_secret, one.is_bare
         self.body, self.tool, self.inside, self.elements, self.each = body, tool, inside, items, site.step
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
         limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
         self.timeout = min(limits, default=None)
-        self.remote = remote_terms(site, inside, tool, self.timeout)
+        self.remote: Terms | None = None
         """How workers make the calls; None: threads make them."""
-        if self.remote is not None:
+        if one.place == "worker":
+            self.remote = Terms(self.timeout, has_effect(tool), site.step.limit, resources_of(tool))
             self.timeout = None  # it counts on the worker
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
@@ -179,7 +177,7 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool, given, self.loop, self.context.copy(), self.calls.announce)
+        element = Element(one, self.tool.function, given, self.loop, self.context.copy(), self.calls.announce)
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 from ..catalog import Transform
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
+from ..engine.place import one_call
 from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
@@ -151,7 +152,7 @@ class ElementPool(Parts):
         pool = self.rest
         pool.failures, pool.dropped = self.failures, self.dropped
         plan.rest = numbers
-        replay_recorded(self.each, self.inside, plan, pool)
+        replay_recorded(self.each, self.inside, one_call(self.each, self.inside), plan, pool)
         await pool.run(plan)
         self.dropped = pool.dropped
 

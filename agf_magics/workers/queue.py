@@ -251,9 +251,6 @@ class RemotePool(Generic[C]):
         self.halted = True
         self.held += self._withdraw()
 
-    def free(self, count: int) -> None:
-        """Workers have no slots."""
-
     def take_back(self) -> list[C]:
         held, self.held = self.held, []
         found: list[Any] = [entry.call for entry in (*held, *self._withdraw())]
