@@ -106,7 +106,7 @@ def _shown(value: Any) -> Any:
 def way(threaded: bool) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not threaded:
-            patch.setattr(concurrent, "threaded_tool", lambda site, inside: None)
+            patch.setattr(concurrent, "one_call", lambda site, inside: None)
         yield
 
 

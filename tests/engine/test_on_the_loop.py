@@ -1,5 +1,5 @@
-"""Direct calls (engine/direct.py) do what all other calls do: each case runs with a tool that is called directly, and
-with the same tool under a time limit, which is not. Only the time differs."""
+"""A time limit changes nothing but the time: each case runs with a tool on the loop, and with the same tool under a
+limit that it does not reach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.link import link
 
 Point = namedtuple("Point", "x y")
 
@@ -164,8 +163,6 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
 
     values: list[Any] = [[1], [2], [3]] if tool is changes_its_argument else [1, 2, 3]
     flow = agf.load(text, language, registry=registry)
-    linked, _ = link(flow, registry)
-    assert bool(linked.direct) is not bool(limits), "the case compares a direct call with another one"
     run = agf.run(flow, {"n": values[1], "xs": values}, registry=registry, raises=False)
     rows = [
         (row.id, row.state, row.started, row.finished, row.failed, row.dropped, row.retried, row.value)
@@ -182,7 +179,7 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
 @pytest.mark.parametrize("errors", ["abort", "continue", "retry(1)"])
 @pytest.mark.parametrize("flow", FLOWS)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
-def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
+def test_a_call_under_a_time_limit_has_the_outcome_of_any_other_call(tool: Callable[..., Any], flow: str, errors: str) -> None:
     language = flow if flow in ("plan", "graph", "policy") else "pipeline"
     # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
     limit = "2" if errors == "continue" else "1"
@@ -192,7 +189,7 @@ def test_a_direct_call_has_the_outcome_of_any_other_call(tool: Callable[..., Any
     assert outcome(tool, text, language) == outcome(tool, text, language, timeout=1_000.0)
 
 
-def test_a_direct_call_needs_the_grant_of_its_step() -> None:
+def test_a_call_on_the_loop_needs_the_grant_of_its_step() -> None:
     registry, called = agf.Registry(), list[int]()
 
     @agf.tool(where="loop", registry=registry)
