@@ -21,9 +21,10 @@ from .catalog import default
 from .definitions.define import check_definition, source_of
 from .engine.runner import clock
 from .flow.values import Value
+from .host.held import held_interrupts
 from .languages import detect_language
 from .lifecycle.answers import ask_at_prompt
-from .lifecycle.driving import drive
+from .lifecycle.driving import wait_for
 from .lifecycle.launch import start_run
 from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
@@ -84,7 +85,8 @@ def _run(options: argparse.Namespace) -> int:
     given_limits = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
     limits = replace(limits, **{name: most for name, most in given_limits.items() if most is not None})
     given = _input(options)
-    run = drive(lambda: start_run(options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)))
+    with held_interrupts() as held:
+        run = wait_for(start_run(options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)), held)
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():

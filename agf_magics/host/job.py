@@ -65,11 +65,17 @@ class Job(Generic[T]):
     def __init__(
         self,
         main: Callable[[Host], Awaitable[T]],
-        enter: Callable[[], None] | None,
-        waited: bool,
-        over: Callable[[tuple[T] | BaseException], None] | None,
+        *,
+        enter: Callable[[], None] | None = None,
+        waited: bool = True,
+        over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
+        """``enter`` is called in the context of the run, and before each call in a worker thread. ``waited``: a thread
+        will call `Job.wait` and run the calls that belong on it. ``over`` is called with the result, on any thread,
+        before the threads that wait continue. ``limit``: when the job is ended from outside; None: never."""
+        if waited:
+            _refuse_on_a_loop()
         self.reason: str | None = None
         self.asked: float | None = None
         """When it was cancelled, by the monotonic clock."""
@@ -236,25 +242,6 @@ class Job(Generic[T]):
         self._host.stop()
         if self._task is not None:
             self._task.cancel()
-
-
-def prepare(
-    main: Callable[[Host], Awaitable[T]],
-    *,
-    enter: Callable[[], None] | None = None,
-    waited: bool = True,
-    over: Callable[[tuple[T] | BaseException], None] | None = None,
-    limit: Limit | None = None,
-) -> Job[T]:
-    """A job for ``main``; `Job.begin` starts it.
-
-    ``enter`` is called in the context of the run, and before each call in a worker thread. ``waited``: a thread will
-    call `Job.wait` and run the calls that belong on it. ``over`` is called with the result, on any thread, before the
-    threads that wait continue. ``limit``: when the job is ended from outside; None: never.
-    """
-    if waited:
-        _refuse_on_a_loop()
-    return Job(main, enter, waited, over, limit)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -10,18 +10,18 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from ..catalog import USER, Registry, default
 from ..definitions.define import load
 from ..flow.steps import Flow
 from ..flow.values import Value, is_json, type_name
+from ..host.held import held_interrupts
 from ..host.limits import ANYTHING, OFFERED, Grant, granted
 from ..host.rights import refuse_inside
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
-from .driving import drive
+from .driving import wait_for
 from .launch import start_run
 from .live import live
 from .options import RunOptions
@@ -145,8 +145,11 @@ class _Launcher:
         before = granted.set(self.grant)
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
-            start = partial(start_run, find(), input, options)
-            return _started(start()) if background else _state(drive(start))
+            flow = find()
+            if background:
+                return _started(start_run(flow, input, options))
+            with held_interrupts() as held:
+                return _state(wait_for(start_run(flow, input, options), held))
         except DefinitionError as error:
             return _error(str(error))
         finally:

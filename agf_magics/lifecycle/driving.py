@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from functools import partial
 
 from ..engine import run as engine
 from ..engine.runner import clock
 from ..engine.subflows import duration_exceeded
 from ..host import host, job
-from ..host.held import held_interrupts, hold_for
+from ..host.held import Held, hold_for
 from ..host.prints import watched_stdout
 from ..progress.events import Event, Warned
 from ..settings import current
@@ -22,17 +23,16 @@ from .run import Run
 from .secret_flow import secret_paths
 
 
-def drive(begin: Callable[[], Run], wait: Callable[[Run], object] = Run.wait) -> Run:
-    """Start a run and wait for its end. An exception in between cancels the run; an interrupt raises nothing."""
-    with held_interrupts() as held:
-        run = begin()
-        try:
-            wait(run)
-        except BaseException:
-            run.cancel("interrupt")
-            raise
-        finally:
-            held.ended = True
+def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
+    """Wait for the end of a run that was started while interrupts are ``held``. An exception cancels the run; an
+    interrupt raises nothing."""
+    try:
+        wait(run)
+    except BaseException:
+        run.cancel("interrupt")
+        raise
+    finally:
+        held.ended = True
     return run
 
 
@@ -51,12 +51,8 @@ def start_on_engine(
     _hold_context(run)
     live.add(run)
     try:
-        run._job = job.prepare(
-            lambda place: _main(run, place),
-            enter=enter,
-            waited=not background,
-            over=lambda outcome: _end(run, outcome),
-            limit=_limit(run),
+        run._job = job.Job(
+            partial(_main, run), enter=enter, waited=not background, over=partial(_end, run), limit=_limit(run)
         )
         run._job.start()
         if run._reason is not None:
@@ -80,7 +76,7 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
     live.add(run)
     outcome: tuple[engine.Done] | BaseException
     try:
-        outcome = (await host.here(lambda place: _main(run, place)),)
+        outcome = (await host.here(partial(_main, run)),)
     except BaseException as error:
         outcome = error
     run._stop = None

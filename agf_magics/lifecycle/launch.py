@@ -17,6 +17,7 @@ from ..engine.runner import clock
 from ..flow.frame import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
+from ..host.held import held_interrupts
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import rights
@@ -27,7 +28,7 @@ from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..workers.lacks import is_worker
 from ..workers.sending import STAY
-from .driving import drive, run_here, start_on_engine
+from .driving import run_here, start_on_engine, wait_for
 from .event_queue import EventQueue
 from .input import missing_fields, settle_input
 from .live import Live, live
@@ -107,7 +108,8 @@ def run(
     options = RunOptions(
         registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
-    ended = drive(lambda: start_run(flow, input, options))
+    with held_interrupts() as held:
+        ended = wait_for(start_run(flow, input, options), held)
     return ended.result() if raises else ended
 
 

@@ -34,7 +34,7 @@ from ..serialization.codec import (
 from ..settings import current
 from ..text.source import Source
 from .run import Run
-from .secret_flow import find_secret_sources, flows_of, reachable_flows, secret_paths
+from .secret_flow import flows_of, secret_paths
 
 FORMAT = 1
 
@@ -84,15 +84,13 @@ class Manifest(NamedTuple):
     """The path of the notebook that started the run; empty if unknown."""
 
 
-def write_manifest(run: Run, grant: Grant, notebook: str) -> str:
-    """The manifest of ``run`` as JSON."""
-    flows = reachable_flows(run._linked)
+def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -> str:
+    """The manifest of ``run`` as JSON. ``flows``: those that it may run, its own first."""
     numbers = {id(each): number for number, each in enumerate(flows)}
-    inputs, _ = find_secret_sources(run._linked)
     secret, public = frozenset[str](), run.input
     if isinstance(run.input, dict):
-        holds = run.secrets.holds
-        secret = frozenset(name for name, value in run.input.items() if name in inputs or holds(value, near=False))
+        names, holds = run.secrets.names, run.secrets.holds
+        secret = frozenset(name for name, value in run.input.items() if name in names or holds(value, near=False))
         public = {name: value for name, value in run.input.items() if name not in secret}
     context_name, log = _context(run)
     manifest = {

@@ -7,6 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
+from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..host.rights import rights
 from ..journal.errors import JournalError, not_journaled
@@ -73,15 +74,14 @@ def start_journal(run: Run) -> None:
     if store is None:
         return
     run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value)
-    watch(run)
-    run.work = write_manifest(run, mine.grant, this_notebook())
+    run.work = write_manifest(run, watch(run), mine.grant, this_notebook())
 
 
-def watch(run: Run) -> None:
-    """Connect the journal of a run with the run's state and secrets."""
+def watch(run: Run) -> list[Linked]:
+    """Connect the journal of a run with the run's state and secrets. Returns the flows that it may run."""
     assert run.journal is not None
-    names, steps = find_secret_sources(run._linked)
     flows = reachable_flows(run._linked)
+    names, steps = find_secret_sources(flows)
     run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.used = lambda: _used(run.progress.usage)
     run.journal.secret = run.secrets
@@ -89,6 +89,7 @@ def watch(run: Run) -> None:
     run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):
         run.secrets.learn(run.input[name])
+    return flows
 
 
 def _used(usage: Usage) -> tuple[int | None, str | None]:

@@ -25,9 +25,10 @@ def find_workers(options: RunOptions, linked: Linked) -> tuple[WorkerBackend | N
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
     backend = find_backend(_wanted(options))
+    if backend is None:
+        return None, ()
     problems = Diagnostics()
-    if backend is not None:
-        problems.extend(find_problems(backend, list(_needs(linked))))
+    problems.extend(find_problems(backend, list(_needs(linked))))
     problems.refuse()
     return backend, tuple(Warned(clock(), found) for found in problems)
 

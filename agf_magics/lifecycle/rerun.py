@@ -17,6 +17,7 @@ from ..engine.linked import Linked
 from ..flow.steps import Branches, Dag, Each, Flow, Step, Walk, children
 from ..flow.steps import Sequence as Steps
 from ..flow.values import Value
+from ..host.held import held_interrupts
 from ..host.host import Asker
 from ..host.limits import Limits
 from ..host.rights import refuse_inside
@@ -25,7 +26,7 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..progress.events import Event
 from ..text.diagnostics import suggest
-from .driving import drive, start_on_engine
+from .driving import start_on_engine, wait_for
 from .launch import make_emitter, prepare_run
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
 from .options import DEFAULTS, RunOptions
@@ -66,7 +67,8 @@ def rerun(
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    ended = drive(lambda: rerun_from(run_id, step, input, options))
+    with held_interrupts() as held:
+        ended = wait_for(rerun_from(run_id, step, input, options), held)
     return ended.result() if raises else ended
 
 

@@ -21,7 +21,7 @@ from ..flow.frame import FlowInput
 from ..flow.rules import check
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
-from ..host.held import hold_for
+from ..host.held import held_interrupts, hold_for
 from ..host.host import Asker
 from ..host.limits import Limits, granted
 from ..host.rights import refuse_inside, rights
@@ -35,7 +35,7 @@ from ..serialization.codec import DecodeError, SignatureError, is_signed, user_k
 from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .answers import parse_answer
-from .driving import drive, start_on_engine
+from .driving import start_on_engine, wait_for
 from .input import settle_input
 from .launch import make_emitter
 from .lookup import (
@@ -93,7 +93,8 @@ def resume(
     options = RunOptions(
         registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust, on=on
     )
-    ended = drive(lambda: resume_run(run_id, input, options))
+    with held_interrupts() as held:
+        ended = wait_for(resume_run(run_id, input, options), held)
     return ended.result() if raises else ended
 
 

@@ -29,14 +29,13 @@ Held = Mapping[Place, tuple[str, ...]]
 """For a name that each step overwrites (a pipe), or a field of it: the steps that wrote its value."""
 
 
-def find_secret_sources(linked: Linked) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+def find_secret_sources(flows: Several[Linked]) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
     """The names of inputs and stores that feed secret arguments, and the steps (flow number and id) that write them.
 
-    Followed back through expressions, elements, and the arguments of calls.
+    Followed back through expressions, elements, and the arguments of calls. ``flows``: those of `reachable_flows`.
     """
     inputs: set[str] = set()
     steps: set[tuple[int, str]] = set()
-    flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset(), frozenset()
     fed = _fed(flows)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-from ..lifecycle.driving import drive
+from ..host.held import held_interrupts
+from ..lifecycle.driving import wait_for
 from ..lifecycle.launch import Run
 from .view import View
 
@@ -39,7 +40,8 @@ def watch(start: Start, view: View, hz: float) -> Run:
             ticker.join()
             view.close(run)
 
-    return drive(lambda: start(view.reserve), wait)
+    with held_interrupts() as held:
+        return wait_for(start(view.reserve), held, wait)
 
 
 def follow(start: Start, view: View, hz: float) -> Run:

@@ -14,10 +14,11 @@ from ..catalog import Registry
 from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..flow.values import Value
+from ..host.held import held_interrupts
 from ..host.host import Asker
 from ..host.limits import Budget, LimitReached, Limits
 from ..languages.plan import Log
-from ..lifecycle.driving import drive, was_interrupted
+from ..lifecycle.driving import wait_for, was_interrupted
 from ..lifecycle.launch import start_run
 from ..lifecycle.options import RunOptions
 from ..lifecycle.run import Run, RunCancelled
@@ -76,7 +77,8 @@ class PlannerResult:
 
 def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
-    return drive(lambda: begin(options))
+    with held_interrupts() as held:
+        return wait_for(begin(options), held)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

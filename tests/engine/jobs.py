@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from agf_magics.host.host import Host
-from agf_magics.host.job import Job, prepare
+from agf_magics.host.job import Job
 from agf_magics.host.threads import Workers
 
 T = TypeVar("T")
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 def start(main: Callable[[Host], Awaitable[T]], **options: Any) -> Job[T]:
     """Start ``main`` on the engine's loop."""
-    job = prepare(main, **options)
+    job = Job(main, **options)
     job.start()
     return job
 

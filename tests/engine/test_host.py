@@ -473,10 +473,10 @@ def test_a_loop_that_was_only_held_up_is_not_taken_for_blocked(monkeypatch: pyte
 def test_a_forked_process_gets_threads_of_its_own() -> None:
     script = """
 import os, threading
-from agf_magics.host.job import prepare
+from agf_magics.host.job import Job
 
 def start(main, **options):
-    job = prepare(main, **options)
+    job = Job(main, **options)
     job.start()
     return job
 async def main(host):

@@ -27,10 +27,10 @@ from tests.engine.jobs import start
 PREAMBLE = """
 import asyncio, os, signal, threading, time
 from agf_magics.host.host import Host, StillRunning
-from agf_magics.host.job import prepare
+from agf_magics.host.job import Job
 
 def start(main, **options):
-    job = prepare(main, **options)
+    job = Job(main, **options)
     job.start()
     return job
 
