@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import replayed
+from agf_magics.engine import concurrent, replayed
 from agf_magics.journal.store import Store
 from agf_magics.progress import events as ev
 from agf_magics.settings import Settings, current
@@ -151,7 +151,7 @@ def test_a_replayed_element_is_like_one_of_the_pool(
     seen = []
     for name in ("replayed", "pool"):
         if name == "pool":
-            monkeypatch.setattr(replayed, "replayed_tool", lambda site, inside: None)
+            monkeypatch.setattr(concurrent, "replay_recorded", lambda *_: None)
         fan = fan_and_last(tool, 1, on_error)
         seen.append(
             twice(
