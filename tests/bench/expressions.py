@@ -15,7 +15,6 @@ from collections.abc import Callable
 from typing import Any
 
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.languages.pipeline.r1.codegen import compile_expression
 from agf_magics.text.source import Source
 from tests.bench.cases import FIXED, FRAME, SHAPED, Case, Evaluate
 from tests.bench.generated import cases
@@ -32,8 +31,7 @@ def rows(seed: int, rounds: int = 31) -> list[dict[str, Any]]:
 
 def _row(case: Case, rounds: int, peers: bool) -> dict[str, Any]:
     expr = parse(Source(case.name, case.text).span(), NAMES)
-    compiled = compile_expression(expr.node, NAMES.stores, expr.walk)
-    candidates = {"native": case.native, "R1": compiled, "walk": expr.walk, **(_peers(case) if peers else {})}
+    candidates = {"native": case.native, "R1": expr.evaluate, **(_peers(case) if peers else {})}
     wanted = case.native(FRAME)
     for name, candidate in candidates.items():
         assert candidate(FRAME) == wanted, (case.name, name, candidate(FRAME))
@@ -106,4 +104,4 @@ def _peers(case: Case) -> dict[str, Evaluate]:
 
 if __name__ == "__main__":
     for row in rows(int(sys.argv[1])):
-        print(f"{row['name']:4} R1 {row['R1']:5.2f}  walk {row['walk']:6.2f}  parse {row['parse']:5.2f}  {row['text']}")
+        print(f"{row['name']:4} R1 {row['R1']:5.2f}  parse {row['parse']:5.2f}  {row['text']}")

@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
-from agf_magics.languages.pipeline.r1.codegen import Evaluate, compile_expression
 from agf_magics.languages.pipeline.r1.nodes import (
     COMPARING,
     NOT,
@@ -39,11 +38,6 @@ PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
 
 def r1(text: str, names: Names | None = PIPELINE) -> R1:
     return parse(Source("expression", text).span(), names)
-
-
-def compiled(expr: R1, names: Names | None) -> Evaluate:
-    """The expression's second tier; what it cannot do goes to the first."""
-    return compile_expression(expr.node, names and names.stores, expr.walk)
 
 
 def show(node: Node, power: int = 0) -> str:

@@ -4,6 +4,7 @@ expression."""
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from agf_magics.flow.frame import Ref
 from agf_magics.languages.pipeline.r1 import Names
-from agf_magics.languages.pipeline.r1.walk import LONGEST, MOST_WORK
+from agf_magics.languages.pipeline.r1.closures import LONGEST, MOST_WORK
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
-from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, compiled, names_of, r1, show, strictly
+from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, names_of, r1, show, strictly
 
 
 def value(text: str, **ctx: Any) -> Any:
@@ -43,13 +44,12 @@ def test_the_vectors(row: dict[str, Any]) -> None:
         assert_place(refused.value, row)
         return
     expr = r1(row["expr"], names)
-    for evaluate in (expr.evaluate, expr.walk, compiled(expr, names)):
-        if "error" in row:
-            with pytest.raises(StepError) as caught:
-                evaluate(row["ctx"])
-            assert_place(caught.value, row)
-            continue
-        found = evaluate(row["ctx"])
+    if "error" in row:
+        with pytest.raises(StepError) as caught:
+            expr.evaluate(row["ctx"])
+        assert_place(caught.value, row)
+    else:
+        found = expr.evaluate(row["ctx"])
         assert strictly(found) == strictly(row["ok"])
         assert type(found).__name__ == row["type"]
     assert plain(r1(show(expr.node), names).node) == plain(expr.node)
@@ -164,6 +164,7 @@ def test_an_opaque_value_equals_only_itself() -> None:
     assert value("thing == 1", thing=thing) is False
     assert value("thing != 'a'", thing=thing) is True
     assert value("[thing] == [other]", thing=thing, other=Opaque()) is False
+    assert value("[thing] == [1]", thing=thing) is False
     assert value("filter(xs, x -> x == null)", xs=[thing]) == []
 
 
@@ -233,8 +234,7 @@ def test_no_expression_nests_too_deep_to_parse(text: str) -> None:
 def test_a_chain_of_operators_is_not_deep(part: str, operator: str, expected: Any) -> None:
     expr = r1(operator.join([part] * (1_000 if len(part) < 3 else 500)))
     frame = {"ctx": {"n": 1, "z": 0, "s": "a", "xs": [1]}}
-    for evaluate in (expr.evaluate, expr.walk, compiled(expr, PIPELINE)):
-        assert evaluate(frame) == expected
+    assert expr.evaluate(frame) == expected
     assert r1(show(expr.node)).reads()[-1].path == expr.reads()[-1].path if part != "1" else not expr.reads()
 
 
@@ -306,12 +306,84 @@ def test_a_value_deeper_than_the_stack_can_be_compared() -> None:
         a, b = a[0], b[0]
 
 
+def test_objects_of_one_size_with_other_keys_differ() -> None:
+    assert value("{a: 1} == {b: 1}") is False
+
+
+def test_an_or_in_an_or_gives_its_first_true_value() -> None:
+    assert value("(n or 2) or 3", n=1) == 1
+
+
 def test_evaluating_changes_nothing() -> None:
     frame = {"ctx": {"xs": [1, 2], "n": 1}, "pipe": None}
     before = json.dumps(frame)
     expr = r1("map(xs, x -> map(xs, y -> x + y + n))")
     assert expr.evaluate(frame) == expr.evaluate(frame) == [[3, 4], [4, 5]]
     assert json.dumps(frame) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 49 + "n" + "]" * 49,
+        "not " * 90 + "n",
+        " + ".join(["n"] * 99),
+        " or ".join(["n > 9"] * 90),
+        "get(ctx, '" + ".".join("abcdefgh" * 300) + "', n)",
+        "[" + ", ".join(["n"] * 2_000) + "]",
+        "(n and " * 40 + "n" + " or 1)" * 40,
+        "(n or n and " * 30 + "n" + ")" * 30,
+    ],
+)
+def test_all_that_can_be_parsed_has_a_value(text: str) -> None:
+    r1(text).evaluate({"ctx": {"n": 1}})
+
+
+def test_loops_inside_each_other_have_a_value() -> None:
+    text, value = "x25", 2
+    for level in reversed(range(25)):
+        text = f"map([x{level}], x{level + 1} -> {text})"
+    found = r1(text).evaluate({"ctx": {"x0": value}})
+    for _ in range(25):
+        (found,) = found
+    assert found == value
+
+
+def test_a_full_stack_is_an_error_at_the_expression() -> None:
+    expr, frame = r1("not " * 60 + "n"), {"ctx": {"n": 1}}
+
+    def deeper() -> Any:
+        expr.evaluate(frame)
+        return deeper()
+
+    with pytest.raises(StepError) as caught:
+        deeper()
+    assert caught.value.code == "r1.too-deep"
+    assert expr.evaluate(frame) is True
+
+
+@pytest.mark.parametrize("frame", [None, 5, [1], "text", Opaque()])
+@pytest.mark.parametrize("text", ["a", "a.b + 1", "map([1], x -> a)"])
+def test_a_frame_that_is_no_object_has_no_names(text: str, frame: Any) -> None:
+    with pytest.raises(StepError, match="there is no 'a' here"):
+        r1(text, None).evaluate(frame)
+
+
+@pytest.mark.parametrize("name", ["__class__", "__builtins__", "frame", "env"])
+def test_a_name_of_an_author_is_only_a_name(name: str) -> None:
+    text = f"map(xs, {name} -> {name}.{name} + {name}.n) + map([{name}], v3 -> get({{{name}: v3}}, '{name}', 0) + n)"
+    assert r1(text).evaluate({"ctx": {"xs": [{name: 1, "n": 2}], "n": 3, name: 4}}) == [3, 7]
+
+
+def test_an_expression_is_evaluated_by_threads_at_once() -> None:
+    expr = r1("map(xs, x -> sum(map(xs, y -> x * y + n)))")
+
+    def evaluate(n: int) -> Any:
+        return [expr.evaluate({"ctx": {"xs": list(range(30)), "n": n}}) for _ in range(20)]
+
+    with ThreadPoolExecutor(8) as pool:
+        for n, found in enumerate(pool.map(evaluate, range(16))):
+            assert found == [[sum(x * y + n for y in range(30)) for x in range(30)]] * 20
 
 
 # ---- laws ---------------------------------------------------------------------------------------------------------

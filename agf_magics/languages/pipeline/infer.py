@@ -1,7 +1,7 @@
 """The shape of an expression's value, as far as its text and the shapes of its reads decide.
 
 It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that is never equal. An
-unknown shape is None, and gives no finding. The rules are those of r1/walk.
+unknown shape is None, and gives no finding. The rules are those of r1/closures.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from . import r1
+from .r1.failures import spelling
 from .r1.hints import concatenation
 from .r1.nodes import Arithmetic, Lit, Node, Path, nested
 from .r1.parse import path_parts
-from .r1.walk import spelling
 from .scope import STORES, Scope
 
 LONGEST = 1_000

@@ -188,26 +188,6 @@ def nested(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(children(node)))
 
 
-def always_true(node: Node) -> bool:
-    """Whether its value is true in every evaluation."""
-    value = constant_value(node)
-    return bool(value) if value is not NOT_CONSTANT else isinstance(node, Items | Fields) and bool(node[1])
-
-
-def always_read(node: Node) -> Iterator[Path]:
-    """The paths that every evaluation reads; of inner loops only what they read once."""
-    match node:
-        case Path():
-            yield node
-        case Logic():
-            yield from always_read(node.parts[0])
-        case Each():
-            yield from always_read(node.base)
-        case _:
-            for child in children(node):
-                yield from always_read(child)
-
-
 class Read(NamedTuple):
     """A path that an expression reads from its frame, its place, and whether every evaluation reads it."""
 
