@@ -46,7 +46,8 @@ class Element(Call):
         announce: Callable[[Element], None],
     ) -> None:
         """``announce`` emits its StepStarted, if that has not been done."""
-        super().__init__(function, given, loop, site.run.host.enter, context)
+        site.run.host.admit()
+        super().__init__(function, given, loop, context)
         self.site, self.announce = site, announce
         self.prints = self.task = self.stopped_by = None
         self.closed, self.deadline = False, 0.0

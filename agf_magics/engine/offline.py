@@ -67,9 +67,7 @@ class OfflineHost(Host):
     async def ask(self, question: ev.Question) -> Result:
         return False, NoUser()
 
-    @property
-    def enter(self) -> Callable[[], None] | None:
-        """Read for a call on a thread of a fan-out."""
+    def admit(self) -> None:
         refuse_call()
 
 

@@ -199,9 +199,7 @@ class Runner:
         elif scope.before in self.watched:
             self.watched[scope.before] = frame
 
-    async def run_step(
-        self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
-    ) -> StepResult:
+    async def run_step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> StepResult:
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: ev.StepPath = (*scope.before, step.id, *index)

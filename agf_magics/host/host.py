@@ -66,7 +66,6 @@ class Host:
     def __init__(
         self,
         calls: SimpleQueue[Call | None] | None = None,
-        enter: Callable[[], None] | None = None,
         grace: float = 2.0,
     ) -> None:
         self.grace = grace
@@ -74,7 +73,6 @@ class Host:
         self.where = ""
         """What a message about a call that is left running ends with: `` on process 7 on host``."""
         self._calls = calls
-        self._enter = enter
         self.turned = time.monotonic()
         """When the loop had its last turn."""
         self._stopped = self._late = False
@@ -200,7 +198,7 @@ class Host:
     ) -> Result:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or 0)
-        call = Call(function, given, loop, self._enter if place == "thread" else None)
+        call = Call(function, given, loop)
         call.ended = loop.create_future()
         cancelled = False
         try:
@@ -236,10 +234,8 @@ class Host:
         assert call.result is not None
         return call.result
 
-    @property
-    def enter(self) -> Callable[[], None] | None:
-        """To be called before each call on a worker thread, in its context."""
-        return self._enter
+    def admit(self) -> None:
+        """Asked before a fan-out builds a call for its threads. Raises if this host makes no calls."""
 
     async def cancel_call(self, call: Call) -> asyncio.CancelledError:
         """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if it did not stop."""

@@ -71,7 +71,7 @@ class Job(Generic[T]):
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
-        """``enter`` is called in the context of the run, and before each call in a worker thread. ``waited``: a thread
+        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a thread
         will call `Job.wait` and run the calls that belong on it. ``over`` is called with the result, on any thread,
         before the threads that wait continue. ``limit``: when the job is ended from outside; None: never."""
         if waited:
@@ -84,7 +84,7 @@ class Job(Generic[T]):
         self._late = float("inf")
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._host = Host(self._calls if waited else None, enter)
+        self._host = Host(self._calls if waited else None)
         self._ended = End()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()

@@ -102,6 +102,7 @@ class EngineLoop:
             except BaseException as error:  # a SystemExit of a task that a tool created
                 if os.getpid() != self._pid:
                     end_child((False, error))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())  # closes the connections of models
         self.loop.close()
 
     def _beat(self) -> None:

@@ -24,7 +24,7 @@ WORKER_IDLE = 10.0
 class Call:
     """A call of user code on another thread, for which a loop waits."""
 
-    __slots__ = ("_context", "_enter", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
+    __slots__ = ("_context", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
                  "result", "stopped", "struck", "waiter")  # fmt: skip
 
     def __init__(
@@ -32,7 +32,6 @@ class Call:
         function: Callable[..., Any],
         given: Mapping[str, Any],
         loop: asyncio.AbstractEventLoop,
-        enter: Callable[[], None] | None = None,
         context: contextvars.Context | None = None,
     ) -> None:
         """``context``: that of the function; None: a copy of the caller's."""
@@ -54,7 +53,6 @@ class Call:
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
         self._context = contextvars.copy_context() if context is None else context
-        self._enter = enter
         self._taken = [None]
 
     @property
@@ -81,7 +79,7 @@ class Call:
         """Run it on this thread, in the context in which it was created."""
         around, running.call = running.call, self
         try:
-            return self._context.run(self._perform)
+            return self._context.run(cross, self.function, self.given)
         finally:
             running.call = around
 
@@ -103,11 +101,6 @@ class Call:
         """Interrupt it although it has caught an interrupt before."""
         if self.waiter is not None and self.inner is None:
             self.waiter.interrupt(self, force=True)
-
-    def _perform(self) -> Result:
-        if self._enter is not None:
-            self._enter()
-        return cross(self.function, self.given)
 
     def end(self, result: Result) -> None:
         """Set its result and wake the task that waits. On the loop's thread."""

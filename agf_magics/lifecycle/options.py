@@ -38,7 +38,7 @@ class RunOptions:
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
     enter: Callable[[], None] | None = None
-    """Called first in each thread that works for the run. The notebook routes prints with it."""
+    """Called once, in the context of the run, before its first step: it reserves the place of the output."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None

@@ -64,7 +64,7 @@ def test_the_context_of_the_starting_cell_reaches_each_place(place: Place) -> No
     assert job.wait() == (True, "In[3]")
 
 
-def test_enter_comes_first_in_the_run_and_in_each_worker_call() -> None:
+def test_enter_comes_once_and_first() -> None:
     entered: list[str] = []
 
     async def main(host: Host) -> None:
@@ -73,7 +73,7 @@ def test_enter_comes_first_in_the_run_and_in_each_worker_call() -> None:
             await host.call(place, thread_name, {})
 
     start(main, enter=lambda: entered.append(thread_name())).wait()
-    assert entered == ["agf-engine", "agf-worker"]
+    assert entered == ["agf-engine"]
 
 
 def test_a_thousand_calls_use_no_more_threads_than_ran_at_once() -> None:
