@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Literal
 
 from pydantic_ai import messages as ai
@@ -52,6 +52,12 @@ def made(provider: str, model: str, base_url: str) -> Made:
         return OpenAIChatModel(model, provider=OpenAICompatibleProvider("server", base_url=base_url))
     infer_provider_class(provider)  # raises ValueError for an unknown one
     return infer_model(f"{provider}:{model}")
+
+
+async def entered(model: Made) -> AsyncGenerator[None]:
+    """Hold a model open until this is closed."""
+    async with model:
+        yield
 
 
 running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio

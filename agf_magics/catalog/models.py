@@ -6,6 +6,7 @@ the tool calls, which are steps of a run. It finds the keys in the environment; 
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
@@ -40,8 +41,10 @@ class Model:
         self.name = name
         self._base_url = base_url
         self._given = made
-        self._made: dict[Loop, Any] = {}
-        """pydantic-ai's model for each loop."""
+        self._made: dict[tuple[Loop, int], Any] = {}
+        """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
+        self._kept: dict[tuple[Loop, int], Any] = {}
+        """What keeps the connections of such a model open between two requests: a TLS context takes 28 ms."""
         self._streams = True
         """False: it replied to a request for a stream in one piece."""
 
@@ -52,7 +55,9 @@ class Model:
 
     def ready(self, loop: Loop) -> bool:
         """Whether it can be asked on that loop without an import."""
-        return (self._given is not None or loop in self._made) and "agf_magics.catalog.model_requests" in sys.modules
+        return (
+            self._given is not None or (loop, _environment()) in self._made
+        ) and "agf_magics.catalog.model_requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
         """Why it cannot be asked, as far as that is known without a request."""
@@ -65,19 +70,34 @@ class Model:
     def open(self, loop: Loop) -> Any:
         """Import the library and return its model for that loop. This is slow.
 
-        Concurrent sessions share one model: the last one to leave it closes its connections. Raises ModelFault.
-        """
+        All sessions on that loop share one model. Raises ModelFault."""
         from . import model_requests, prices  # noqa: F401 - this is the slow part
 
         if self._given is not None:
             return self._given
-        if loop not in self._made:
+        key = loop, _environment()
+        if key not in self._made:
             self._check()
             made = self._make()
-            for other in [known for known in list(self._made) if known.is_closed()]:
+            for other in [known for known in list(self._made) if known[0].is_closed()]:
                 self._made.pop(other, None)
-            self._made.setdefault(loop, made)  # atomic: the first thread wins
-        return self._made[loop]
+                self._kept.pop(other, None)
+            self._made.setdefault(key, made)  # atomic: the first thread wins
+        return self._made[key]
+
+    async def _keep(self, made: Any, loop: Loop) -> None:
+        """Keep the connections of ``made`` until its loop ends (`asyncio.run`, ``%unload_ext``): a loop closes its
+        generators then. A model object of the user is used on any loop, and is closed with its last request."""
+        from .model_requests import entered
+
+        key = loop, _environment()
+        if self._given is not None or key in self._kept:
+            return
+        self._kept[key] = kept = entered(made)
+        await anext(kept)
+        for other in [known for known in list(self._kept) if known[0] is loop and known != key]:
+            self._made.pop(other, None)
+            await self._kept.pop(other).aclose()  # requests that still run close it when they end
 
     async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
         """The reply to one request. Raises ModelFault.
@@ -86,8 +106,10 @@ class Model:
         """
         from .model_requests import running_loop
 
-        made = self.open(running_loop())
+        loop = running_loop()
+        made = self.open(loop)
         try:
+            await self._keep(made, loop)
             async with made:
                 reply = await self._reply(made, request, listen)
                 cost = self.price(reply["usage"])
@@ -126,7 +148,7 @@ class Model:
         return reply
 
     def _check(self) -> None:
-        if self._given is not None or self._made:
+        if self._given is not None:
             return
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
@@ -175,12 +197,22 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         return chosen
     if isinstance(chosen, str):
         provider = chosen.partition(":")[0] if ":" in chosen else "openai"
-        return Model(chosen, base_url if provider in ("openai", "openai-chat") else "")
+        return _named(chosen, base_url if provider in ("openai", "openai-chat") else "")
     if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
         kind = type(chosen).__name__
         raise TypeError(f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}")
     own = str(chosen.model_name).strip(":")
     return Model(own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen)
+
+
+@functools.lru_cache(maxsize=64)
+def _named(name: str, base_url: str) -> Model:
+    """One for all sessions, which share its connections."""
+    return Model(name, base_url)
+
+
+def _environment() -> int:
+    return hash(frozenset(os.environ.items()))
 
 
 def _split(name: str, served: bool) -> tuple[str, str]:
