@@ -11,6 +11,7 @@ import contextvars
 import copyreg
 import inspect
 import io
+import mmap
 import os
 import pickle
 import socket
@@ -65,6 +66,7 @@ def _held() -> Any:
         held.functions, held.weights = {}, {}
         held.local = threading.local()
         held.calls = set()
+        held.mapped = _mapped
         sys.modules["_agf_chunk"] = held
     return held
 
@@ -82,6 +84,21 @@ def _function(held: Any, program: Any, digest: str) -> Any:
             held.functions.pop(oldest, None)
             held.weights.pop(oldest, None)
     return function
+
+
+def _mapped(path: str) -> Any:
+    """A value that `sending.write_apart` has written: its buffers are the pages of the file until something writes to
+    them, and then copies."""
+    with open(path, "rb") as file:
+        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    at = 8 + int.from_bytes(data[:8], "little")
+    head, sizes = pickle.loads(data[8:at])
+    buffers = []
+    for size in sizes:
+        at += -at % 64
+        buffers.append(data[at : at + size])
+        at += size
+    return pickle.loads(head, buffers=buffers)
 
 
 def _worker() -> str:

@@ -115,9 +115,13 @@ class Processes:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _file(self, digest: str, program: bytes) -> str:
+    def folder(self) -> str:
+        """A folder for what several chunks need. It goes with this process."""
         self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
-        path = str(Path(self._folder.name, digest))
+        return self._folder.name
+
+    def _file(self, digest: str, program: bytes) -> str:
+        path = str(Path(self.folder(), digest))
         if digest not in self._files:
             Path(path).write_bytes(program)
         self._files[digest] = path, self._runs

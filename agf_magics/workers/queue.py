@@ -23,7 +23,7 @@ from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
 from .placed import Shown
-from .sending import HEAVY, Program, heavy_function, unsendable_arguments, unsendable_function
+from .sending import HEAVY, Program, SharedData, heavy_function, unsendable_arguments, unsendable_function
 from .sizes import WANTED, ChunkSize
 
 C = TypeVar("C", bound=Call)
@@ -183,7 +183,8 @@ class Line:
         program = self.program
         assert isinstance(program, Program)
         try:
-            given = program.pack([entry.call.given for entry in entries])
+            pool = entries[0].pool
+            given = program.pack([entry.call.given for entry in entries], pool.shared if pool is not None else None)
         except Exception as error:
             if len(entries) == 1:
                 end_call(entries[0], (False, unsendable_arguments(program, entries[0].call.given, error)))
@@ -210,6 +211,8 @@ class RemotePool(Generic[C]):
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, place)
         self.grant = granted.get()
+        share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
+        self.shared = SharedData(share()) if share is not None else None
         self.halted = False
         self.held = list[Entry]()
         """Calls that wait for the next `hand` after a failure."""
@@ -259,6 +262,8 @@ class RemotePool(Generic[C]):
     def close(self) -> None:
         self.take_back()
         self._shown.close()
+        if self.shared is not None:
+            self.shared.close()
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import operator
+import os
 import pickle
 import re
 import sys
 import sysconfig
+import tempfile
 import threading
 import types
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..catalog.origins import is_ours
+from ..serialization.pickles import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
 
 _PACKAGE = __name__.partition(".")[0]
@@ -44,8 +49,11 @@ class Program:
         self.pickled = dumped_by_value(function, self.modules)
         self.digest = hashlib.sha256(self.pickled).hexdigest()
 
-    def pack(self, given: Sequence[Mapping[str, Any]]) -> bytes:
-        """The arguments of calls. An object that several of them share is written once."""
+    def pack(self, given: Sequence[Mapping[str, Any]], shared: SharedData | None = None) -> bytes:
+        """The arguments of calls. An object that several of them share is written once; ``shared`` has the large ones,
+        of which each call gets a copy."""
+        if shared is not None:
+            given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
         try:
             file = io.BytesIO()
             ByName(file, self.modules).dump(given)
@@ -75,6 +83,86 @@ class ByName(pickle.Pickler):
         if getattr(thing, "__module__", None) in self.own:
             raise pickle.PicklingError("it travels by value")
         return NotImplemented
+
+
+LARGE = 200_000
+"""Bytes from which on an array or a table travels in a file."""
+
+
+class SharedData:
+    """The large arrays and tables that calls of one fan-out get. Each is written to a file once, which a worker of this
+    machine maps; a page that a call changes becomes its own. The file goes with the value: a sequence whose elements
+    are dropped needs no more room here than in memory.
+
+    A fan-out sends what it had when it was first needed: its calls are concurrent, so that none of them can rely on
+    what another one does to its arguments."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._known: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+    def apart(self, value: Any) -> Any:
+        """What travels for an argument: itself, if it is small."""
+        if bytes_of_data(value) < LARGE:
+            return value
+        key = id(value)
+        if key not in self._known:
+            path = write_apart(value, self._folder)
+            self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path
+        return _Apart(self._known[key][1])
+
+    def _forget(self, key: int) -> None:
+        with contextlib.suppress(KeyError, OSError):  # Windows: a worker still maps it; the folder goes at our end
+            os.unlink(self._known.pop(key)[1])
+
+    def close(self) -> None:
+        for key in list(self._known):
+            self._forget(key)
+
+
+def write_apart(value: Any, folder: str) -> str:
+    """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see `chunk._mapped`."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(value, 5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    sizes = [view.nbytes for view in views]
+    number, path = tempfile.mkstemp(dir=folder)
+    with os.fdopen(number, "wb") as file:
+        index = pickle.dumps((head, sizes), 5)
+        file.write(len(index).to_bytes(8, "little") + index)
+        for view in views:
+            file.seek(-file.tell() % ALIGNED, os.SEEK_CUR)
+            file.write(view)
+    return path
+
+
+ALIGNED = 64
+"""Bytes; `chunk._mapped` knows it too."""
+
+
+class _Apart:
+    """On a worker the value of a file. One for each call: pickle writes an object that calls share only once."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return _Mapped(), (self.path,)
+
+
+class _Mapped:
+    """On a worker `chunk._mapped`, which that has put into its module."""
+
+    def __call__(self) -> None:
+        """Pickle asks for something that can be called."""
+
+    def __reduce__(self) -> Any:
+        return operator.attrgetter("mapped"), (_Held(),)
+
+
+class _Held:
+    def __reduce__(self) -> Any:
+        return importlib.import_module, ("_agf_chunk",)
 
 
 def dumped_by_value(value: Any, modules: Sequence[str]) -> bytes:
