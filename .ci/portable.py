@@ -17,7 +17,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-INDEPENDENT = ("tests/text", "tests/flow", "tests/languages", "tests/pictures", "tests/test_layers.py", "agf_magics")
+INDEPENDENT = (
+    "tests/text",
+    "tests/flow",
+    "tests/languages",
+    "tests/pictures",
+    "tests/test_layers.py",
+    "agf_magics",
+)
 
 
 def main() -> int:
@@ -29,7 +36,9 @@ def main() -> int:
     failed = []
     for name, command in stages.items():
         print(f"\n==== {name}: {' '.join(command)}", flush=True)
-        done = subprocess.run([sys.executable, *command], cwd=ROOT, env={**os.environ, "CI": "true"}, check=False)
+        done = subprocess.run(
+            [sys.executable, *command], cwd=ROOT, env={**os.environ, "CI": "true"}, check=False
+        )
         failed += [name] if done.returncode else []
     print(f"\nFAILED: {' '.join(failed)}" if failed else "\nall stages passed")
     return 1 if failed else 0

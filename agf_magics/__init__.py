@@ -1,8 +1,10 @@
-"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it, resume it.
+"""Pipelines of tools and agents in a notebook: define in a cell, see the picture, run it, watch it,
+resume it.
 
-In a notebook, use ``%load_ext agf_magics``. In Python, register functions with `tool` and `agent`; `define`, `load`,
-`run`, `arun`, `start`, `resume`, `rerun`, `evaluate` and `draw` do what the magics do. Functions use `registry`, the
-registry of this process, unless they get another one as ``registry=``.
+In a notebook, use ``%load_ext agf_magics``. In Python, register functions with `tool` and `agent`;
+`define`, `load`, `run`, `arun`, `start`, `resume`, `rerun`, `evaluate` and `draw` do what the
+magics do. Functions use `registry`, the registry of this process, unless they get another one as
+``registry=``.
 """
 
 from __future__ import annotations
@@ -41,8 +43,14 @@ else:
         "context": (".planning.contexts", "context"),
         "planning": (".planning", None),
     }
-    _LAUNCHES = ("launch_tools", "run_pipeline", "run_pipeline_async", "run_pipeline_inline",
-                 "run_pipeline_inline_async", "run_result")  # fmt: skip
+    _LAUNCHES = (
+        "launch_tools",
+        "run_pipeline",
+        "run_pipeline_async",
+        "run_pipeline_inline",
+        "run_pipeline_inline_async",
+        "run_result",
+    )
     _MOVED = {
         **{name: f"agent_tools.{name}" for name in _LAUNCHES},
         "Message": "planning.Message",
@@ -53,7 +61,8 @@ else:
     """Former names of this module."""
 
     def __getattr__(name: str) -> Any:
-        """Import contexts, planners and the tools for agents on first use: most notebooks need none of them."""
+        """Import contexts, planners and the tools for agents on first use: most notebooks need none
+        of them."""
         if name not in _LATE:
             moved = f": use agf_magics.{_MOVED[name]}" if name in _MOVED else ""
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{moved}")
@@ -69,7 +78,9 @@ else:
 __version__ = "0.1.0"
 
 registry: Registry = default()
-install(  # file__read, file__write and shell are there from the start (decision A14); a fresh Registry() is empty
+# file__read, file__write and shell are there from the start (decision A14); a fresh Registry() is
+# empty
+install(
     registry,
     folder=Path.cwd,
     allow_shell=lambda: current.settings.allow_shell,
@@ -84,8 +95,8 @@ def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None =
 
     Parameters:
 
-    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, the text of a definition, a `Run` or a
-      `PastRun`. Required.
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, the text of a
+      definition, a `Run` or a `PastRun`. Required.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     """
     from .pictures.diagram import Diagram

@@ -1,4 +1,5 @@
-"""The command line: ``python -m agf_magics run|check|draw FILE``. The same core as the notebook, without IPython."""
+"""The command line: ``python -m agf_magics run|check|draw FILE``. The same core as the notebook,
+without IPython."""
 
 from __future__ import annotations
 
@@ -47,11 +48,16 @@ OPTIONS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong command line."""
+    """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong
+    command line."""
     parser = _parser()
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        hint = ": the input is a JSON file, --input FILE.json" if unknown[0].startswith("--set") else ""
+        hint = (
+            ": the input is a JSON file, --input FILE.json"
+            if unknown[0].startswith("--set")
+            else ""
+        )
         parser.error(f"unknown option {unknown[0]}{hint}")
     try:
         opened: dict[str, Any] = {
@@ -83,10 +89,17 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 def _run(options: argparse.Namespace) -> int:
     limits = settings.current.settings.limits
     given_limits = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
-    limits = replace(limits, **{name: most for name, most in given_limits.items() if most is not None})
+    limits = replace(
+        limits, **{name: most for name, most in given_limits.items() if most is not None}
+    )
     given = _input(options)
     with held_interrupts() as held:
-        run = wait_for(start_run(options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)), held)
+        run = wait_for(
+            start_run(
+                options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)
+            ),
+            held,
+        )
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():
@@ -115,7 +128,9 @@ def _json(value: Value) -> str:
 
 def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
-    found = check_definition(source, detect_language(source.text), strict=options.strict, registry=default()).findings
+    found = check_definition(
+        source, detect_language(source.text), strict=options.strict, registry=default()
+    ).findings
     for diagnostic in found:
         print(wrapped(f"{diagnostic.severity}: {_with_option(diagnostic)}"), file=sys.stderr)
     print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
@@ -128,7 +143,10 @@ def _draw(options: argparse.Namespace) -> int:
         try:
             picture.save(options.out)
         except UNUSABLE as error:
-            print(f"agf-magics: error: --out: {options.out}: {path_error_reason(error)}", file=sys.stderr)
+            print(
+                f"agf-magics: error: --out: {options.out}: {path_error_reason(error)}",
+                file=sys.stderr,
+            )
             return 2
     else:
         print(picture.to_dot())
@@ -136,7 +154,9 @@ def _draw(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="agf-magics", description="Run, check or draw a definition's file.")
+    parser = argparse.ArgumentParser(
+        prog="agf-magics", description="Run, check or draw a definition's file."
+    )
     acts = parser.add_subparsers(required=True, metavar="run|check|draw")
     for name, act, about in (
         ("run", _run, "run it and print its output as JSON"),
@@ -145,15 +165,21 @@ def _parser() -> argparse.ArgumentParser:
     ):
         one = acts.add_parser(name, help=about, description=about)
         one.set_defaults(act=act)
-        one.add_argument("file", type=Path, help="a definition in any of the languages (YAML or JSON)")
+        one.add_argument(
+            "file", type=Path, help="a definition in any of the languages (YAML or JSON)"
+        )
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
         about = "import the Python files whose functions the definition names"
         one.add_argument("--allow-import", action="store_true", help=about)
         about = "the file of a definition that this one calls"
-        one.add_argument("--define", action="append", default=[], type=Path, metavar="FILE", help=about)
+        one.add_argument(
+            "--define", action="append", default=[], type=Path, metavar="FILE", help=about
+        )
     chosen = acts.choices
-    chosen["run"].add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
+    chosen["run"].add_argument(
+        "--input", type=Path, metavar="FILE.json", help="the input, a JSON object"
+    )
     about = "let shell steps start programs"
     chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
     about = "the time limit of the run; it then fails with limit.timeout"
@@ -162,14 +188,19 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
     about = "the largest cost of all models; the run then fails with limit.cost"
     chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
-    about = "make concurrent calls in other processes: processes, processes:4, dask, tcp://HOST:PORT; here: in this one"
+    about = (
+        "make concurrent calls in other processes: processes, processes:4, dask, "
+        "tcp://HOST:PORT; here: in this one"
+    )
     chosen["run"].add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
     chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
-    chosen["draw"].add_argument("--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt")
+    chosen["draw"].add_argument(
+        "--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt"
+    )
     return parser
 
 
@@ -206,7 +237,8 @@ def _read(prompt: str) -> str:
 
 
 def _import(module: str) -> str:
-    """Import a module that the command line names, which no definition can (decision A20). Return why it failed."""
+    """Import a module that the command line names, which no definition can (decision A20). Return
+    why it failed."""
     try:
         if module.endswith(".py"):
             if not Path(module).is_file():
@@ -236,10 +268,14 @@ def _input(options: argparse.Namespace) -> dict[str, Value] | None:
         problem = f"{path}, {place}: this is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
         raise DefinitionError(Diagnostic("run.input", problem)) from None
     except UNUSABLE as error:
-        raise DefinitionError(Diagnostic("run.input", f"{path} cannot be read: {path_error_reason(error)}")) from None
+        raise DefinitionError(
+            Diagnostic("run.input", f"{path} cannot be read: {path_error_reason(error)}")
+        ) from None
     if not isinstance(value, dict):
         hint = 'names and values: {"word": "pear"}'
-        raise DefinitionError(Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint))
+        raise DefinitionError(
+            Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint)
+        )
     return value
 
 

@@ -1,8 +1,8 @@
-"""Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml < environment variables
-< ``%config AgfMagics.*``.
+"""Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
+environment variables < ``%config AgfMagics.*``.
 
-No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the settings that open
-something (`OPENING`, decision D4).
+No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the
+settings that open something (`OPENING`, decision D4).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class SettingError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of ``[tool.agf-magics]``."""
+    """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of
+    ``[tool.agf-magics]``."""
 
     max_pipeline_fan_out_depth: int = 5
     """The largest depth of nested fan-outs, through calls of any language; 0: no limit."""
@@ -46,32 +47,38 @@ class Settings:
     step_timeout: float = 0.0
     """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
     max_tokens: int = 0
-    """The largest number of tokens of all models in a run, input and output together; 0: no limit."""
+    """The largest number of tokens of all models in a run, input and output together; 0: no
+    limit."""
     max_cost: float = 0.0
-    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only models of known
-    price are asked."""
+    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only
+    models of known price are asked."""
     model: str = ""
-    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty: the named one."""
+    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty:
+    the named one."""
     model_base_url: str = ""
-    """The address of a server with the OpenAI protocol, for models of openai and models without a provider."""
+    """The address of a server with the OpenAI protocol, for models of openai and models without a
+    provider."""
     model_timeout: float = 300.0
     """The time limit of one reply of a model, in seconds; 0: no limit."""
     on: str = ""
-    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the address of a
-    scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A project can set processes or
-    dask."""
+    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the
+    address of a scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A
+    project can set processes or dask."""
     allow_shell: bool = False
     """Whether shell steps may start processes."""
     allow_import: bool = False
     """Whether definitions may name functions of Python files, which are then imported."""
     journal: str | None = ".agf/runs.sqlite"
-    """The file of the journal, relative to the project's folder; None or an empty text: no journal."""
+    """The file of the journal, relative to the project's folder; None or an empty text: no
+    journal."""
     journal_value: int = 10_000_000
-    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger result."""
+    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger
+    result."""
     journal_days: int = 30
     """Days after which an ended run is deleted from the journal; 0: never."""
     journal_size: int = 1_000_000_000
-    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no limit."""
+    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no
+    limit."""
     max_text: int = 1_000_000
     """The largest number of characters in a definition."""
     max_depth: int = 100
@@ -84,7 +91,11 @@ class Settings:
     def __post_init__(self) -> None:
         for field in fields(self):
             value, want = getattr(self, field.name), type(field.default)
-            fits = type(value) is want or (want is float and type(value) is int) or (want is str and value is None)
+            fits = (
+                type(value) is want
+                or (want is float and type(value) is int)
+                or (want is str and value is None)
+            )
             if not fits or (want in (int, float) and (value < 0 or math.isnan(value))):
                 kind = KINDS.get(want, "a number, 0 or more")
                 raise SettingError(field.name, f"must be {kind}, got {value!r}")
@@ -105,13 +116,17 @@ class Settings:
 
     @property
     def bounds(self) -> Bounds:
-        return Bounds(text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes)
+        return Bounds(
+            text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes
+        )
 
 
 def read(folder: Path) -> Settings:
-    """The settings of the user's own file, the nearest pyproject.toml at or above ``folder``, and the environment.
+    """The settings of the user's own file, the nearest pyproject.toml at or above ``folder``, and
+    the environment.
 
-    Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project cannot have.
+    Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project
+    cannot have.
     """
     found, own = Settings(), user_file()
     if own is not None and own.is_file():
@@ -125,8 +140,8 @@ def read(folder: Path) -> Settings:
 
 
 def without_files() -> Settings:
-    """The settings of a process that has read no file: the defaults and the environment. If that has a wrong value,
-    only the defaults; `read` reports it."""
+    """The settings of a process that has read no file: the defaults and the environment. If that
+    has a wrong value, only the defaults; `read` reports it."""
     try:
         return replace(Settings(), **_environment())
     except DefinitionError:
@@ -197,7 +212,9 @@ def _read_own(path: Path) -> Settings:
         keys = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise DefinitionError(Diagnostic("settings.user-file", f"{path} cannot be read: {why}")) from None
+        raise DefinitionError(
+            Diagnostic("settings.user-file", f"{path} cannot be read: {why}")
+        ) from None
     table = _Table(Source(str(path), text), path.name, 0, keys)
     return _with_table(Settings(), table, "settings.user-file")
 
@@ -218,9 +235,14 @@ def _read_project(path: Path, before: Settings) -> Settings:
         name = key.replace("-", "_")
         if name in OPENING:
             value = 1 if OPENING[name] is bool else "…"
-            hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}={value}, or your own config.toml"
+            hint = (
+                f"only you can: %config AgfMagics.{name} = …, {variable(name)}={value}, or "
+                f"your own config.toml"
+            )
             message = f"a project cannot set {key}: it may come from a stranger"
-            raise DefinitionError(Diagnostic("settings.person-only", message, table.span(key), hint))
+            raise DefinitionError(
+                Diagnostic("settings.person-only", message, table.span(key), hint)
+            )
     found = _with_table(before, table, "settings.pyproject")
     _refuse_journal_elsewhere(found, before, table)
     _refuse_address(found, before, table)
@@ -234,7 +256,9 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     for key in table.keys:
         if key.replace("_", "-") not in names:
             hint = suggest(key.replace("_", "-"), names, "settings")
-            raise DefinitionError(Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint))
+            raise DefinitionError(
+                Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint)
+            )
     try:
         return replace(before, **{name: table.keys[key] for name, key in written.items()})
     except SettingError as error:
@@ -249,23 +273,40 @@ def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) 
         if path.is_absolute() or path.drive or ".." in path.parts or found.journal.startswith("~"):
             message = f"a project cannot have its journal outside its folder: {found.journal!r}"
             hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
-            raise DefinitionError(Diagnostic("settings.person-only", message, table.span("journal"), hint))
+            raise DefinitionError(
+                Diagnostic("settings.person-only", message, table.span("journal"), hint)
+            )
 
 
 def _refuse_address(found: Settings, before: Settings, table: _Table) -> None:
     """A project cannot choose where values are sent, nor how many processes start."""
     if found.on != before.on and found.on not in ("", *FOR_PROJECTS):
-        message = f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to {shorten(found.on)!r}"
-        hint = f"only you can: --on {found.on}, %config AgfMagics.on = …, {variable('on')}=…, or your own config.toml"
+        message = (
+            f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to "
+            f"{shorten(found.on)!r}"
+        )
+        hint = (
+            f"only you can: --on {found.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
+            f"your own config.toml"
+        )
         raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
 
 
 OPENING: Mapping[str, type] = {"allow_shell": bool, "allow_import": bool, "model_base_url": str}
-"""The settings that open something: a process, an import, an address that receives prompts and a key. An environment
-variable can set each of them, and a project's file none. (An environment variable can also set ``on``, of which a
-project's file sets only the words `FOR_PROJECTS`.)"""
+"""The settings that open something: a process, an import, an address that receives prompts and a
+key. An environment variable can set each of them, and a project's file none. (An environment
+variable can also set ``on``, of which a project's file sets only the words `FOR_PROJECTS`.)"""
 
-SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+SWITCHES = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
 """The values of a switch in an environment variable."""
 
 KINDS = {bool: "true or false", str: "text"}
@@ -283,11 +324,17 @@ class Words(NamedTuple):
         """What to write to resume a run that has this status; empty if it cannot be resumed."""
         if status == "waiting":
             return self.answer_run.format(run_id)
-        return self.resume_run.format(run_id) if status in ("error", "cancelled", "interrupted") else ""
+        return (
+            self.resume_run.format(run_id)
+            if status in ("error", "cancelled", "interrupted")
+            else ""
+        )
 
 
 COMMAND_LINE = Words(
-    '--input FILE.json, with {{"{0}": …}}', "in Python: agf.resume({0!r})", "in Python: agf.resume({0!r}, answer=…)"
+    '--input FILE.json, with {{"{0}": …}}',
+    "in Python: agf.resume({0!r})",
+    "in Python: agf.resume({0!r}, answer=…)",
 )
 
 
@@ -297,7 +344,8 @@ class Current:
     def __init__(self) -> None:
         self.settings = without_files()
         self.ask: Asker | None = None
-        """Puts a question to the person while a thread waits for the run; None: no one can answer (decision A18)."""
+        """Puts a question to the person while a thread waits for the run; None: no one can answer
+        (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
         self.words = Words()

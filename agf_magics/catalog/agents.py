@@ -1,4 +1,5 @@
-"""Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies (P10)."""
+"""Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies
+(P10)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from .arguments import Arguments
 from .callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 USER = "user"
-"""The person in the notebook: an identity with all tools (decision A12), which no agent can have."""
+"""The person in the notebook: an identity with all tools (decision A12), which no agent can
+have."""
 
 HANDED = ("prompt", "input", "schema", "tools", "identity")
 """The parameters that a caller fills; any other parameter is a field of the input object."""
@@ -28,7 +30,8 @@ OURS = frozenset({"schema", "tools", "identity"})
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Agent:
-    """A function that answers prompts, called as ``function(**arguments(...))``. `check_reply` checks its value."""
+    """A function that answers prompts, called as ``function(**arguments(...))``. `check_reply`
+    checks its value."""
 
     name: str
     function: Callable[..., Any]
@@ -56,7 +59,11 @@ class Agent:
 
     def __post_init__(self) -> None:  # once: an agent is called far more often than made
         parameters = self.takes.parameters
-        alone = [name for name, one in parameters.items() if name not in HANDED and one.annotation is one.empty]
+        alone = [
+            name
+            for name, one in parameters.items()
+            if name not in HANDED and one.annotation is one.empty
+        ]
         found = alone[0] if alone and len(parameters) == 1 and not self.takes.more else None
         object.__setattr__(self, "only", found)
         object.__setattr__(self, "handed", tuple(name for name in HANDED if name in parameters))
@@ -70,7 +77,12 @@ class Agent:
     @property
     def prompt_only(self) -> bool:
         """Whether the prompt is all that it receives of its input."""
-        return "prompt" in self.handed and "input" not in self.handed and not self.fields and not self.takes.more
+        return (
+            "prompt" in self.handed
+            and "input" not in self.handed
+            and not self.fields
+            and not self.takes.more
+        )
 
     @property
     def gives(self) -> Mapping[str, Any] | None:
@@ -90,13 +102,16 @@ class Agent:
     ) -> dict[str, Value]:
         """The keyword arguments to call it with: parameters are filled by name.
 
-        ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``: the input object,
-        whose fields fill all other parameters. ``system``: the system prompt, for a parameter of that name; without
-        such a parameter it comes before the prompt. ``alone``: the value of a single parameter without annotation: the
-        prompt in a pipeline; in a policy the input's field of its name if an input_mapping has that field, else the
-        input. Raises StepError ``agent.arguments`` with everything that is missing or does not fit.
+        ``prompt``: None is the field of that name in ``input``, else the input as text. ``input``:
+        the input object, whose fields fill all other parameters. ``system``: the system prompt, for
+        a parameter of that name; without such a parameter it comes before the prompt. ``alone``:
+        the value of a single parameter without annotation: the prompt in a pipeline; in a policy
+        the input's field of its name if an input_mapping has that field, else the input. Raises
+        StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
-        if prompt is None and ("prompt" in self.handed or alone == "prompt"):  # only if it is needed: it may be long
+        if prompt is None and (
+            "prompt" in self.handed or alone == "prompt"
+        ):  # only if it is needed: it may be long
             own = input.get("prompt") if isinstance(input, dict) else None
             prompt = own if isinstance(own, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
@@ -108,7 +123,13 @@ class Agent:
             return {self.only: prompt if alone == "prompt" else input}
         given: dict[str, Value] = {}
         if self.handed:
-            has = {"prompt": prompt, "input": input, "schema": schema, "tools": tools or {}, "identity": identity}
+            has = {
+                "prompt": prompt,
+                "input": input,
+                "schema": schema,
+                "tools": tools or {},
+                "identity": identity,
+            }
             given = {name: has[name] for name in self.handed}
         fields = input if isinstance(input, dict) else {}
         if own_system:
@@ -125,19 +146,32 @@ class Agent:
         self._refuse(failure, given, fields, alone)
 
     def _delivered(self, failure: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
-        """The arguments where a policy's rules allow what the annotations refuse: null for an optional parameter
-        (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is wrong."""
+        """The arguments where a policy's rules allow what the annotations refuse: null for an
+        optional parameter (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is
+        wrong."""
         nulls: dict[str, Value] = {}
         given = isolate(given)
-        for found in failure.errors() if isinstance(failure, ValueError) and hasattr(failure, "errors") else ():
+        for found in (
+            failure.errors()
+            if isinstance(failure, ValueError) and hasattr(failure, "errors")
+            else ()
+        ):
             *outer, last = found["loc"]
             inside: Any = given
             with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
                 for part in outer:
                     inside = inside[part]
-                if type(inside[last]) is float and inside[last].is_integer() and found["type"].startswith("int_"):
+                if (
+                    type(inside[last]) is float
+                    and inside[last].is_integer()
+                    and found["type"].startswith("int_")
+                ):
                     inside[last] = int(inside[last])
-                elif not outer and inside[last] is None and self.takes.parameters[last].default is not Parameter.empty:
+                elif (
+                    not outer
+                    and inside[last] is None
+                    and self.takes.parameters[last].default is not Parameter.empty
+                ):
                     nulls[last] = given.pop(last)
         try:
             return {**self.takes.validate(given), **nulls}
@@ -150,15 +184,25 @@ class Agent:
         if self.only is not None or "input" in self.handed or not self.fields:
             return None
         schema = self.takes.schema
-        shown = {name: field for name, field in schema.get("properties", {}).items() if name in self.fields}
+        shown = {
+            name: field
+            for name, field in schema.get("properties", {}).items()
+            if name in self.fields
+        }
         needed = [name for name in schema.get("required", ()) if name in self.fields]
         return {**schema, "properties": shown, "required": needed}
 
     def _refuse(
-        self, failure: Exception, given: Mapping[str, Value], fields: Mapping[str, Value], alone: str
+        self,
+        failure: Exception,
+        given: Mapping[str, Value],
+        fields: Mapping[str, Value],
+        alone: str,
     ) -> NoReturn:
         found = self.takes.explain("agent.arguments", f"agent {self.name!r}", failure, given)
-        near = [suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given]
+        near = [
+            suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given
+        ]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
         lacking = [name for name in self.fields if name not in given]
@@ -171,7 +215,8 @@ class Agent:
 
 
 def check_reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
-    """The value of an agent's answer: the answer itself, or with a schema the JSON in it, which must conform.
+    """The value of an agent's answer: the answer itself, or with a schema the JSON in it, which
+    must conform.
 
     Raises StepError ``agent.reply-not-json``, ``agent.reply-schema``.
     """
@@ -197,7 +242,8 @@ def make_agent(
 ) -> Agent:
     if name == USER:
         raise ValueError(
-            f"{USER!r} is the person in the notebook, who may use all tools: choose another name, agent(…, name=…)"
+            f"{USER!r} is the person in the notebook, who may use all tools: choose another name, "
+            f"agent(…, name=…)"
         )
     checked_limits(where, timeout)
     if not isinstance(default, bool):
@@ -217,7 +263,8 @@ def make_agent(
 
 
 def parse_json_reply(text: str) -> Value:
-    """The JSON in a reply, with or without a code fence. Raises StepError ``agent.reply-not-json``."""
+    """The JSON in a reply, with or without a code fence. Raises StepError
+    ``agent.reply-not-json``."""
     try:
         read = isolate(json.loads(unfenced(text)))
         why = "" if is_json(read) else "a number in it is not finite"
@@ -229,7 +276,11 @@ def parse_json_reply(text: str) -> Value:
         why = "a number in it is too long"
     if not why:
         return read
-    raise StepError(Diagnostic("agent.reply-not-json", f"the reply is not JSON: {why}", hint=f"it was: {_short(text)}"))
+    raise StepError(
+        Diagnostic(
+            "agent.reply-not-json", f"the reply is not JSON: {why}", hint=f"it was: {_short(text)}"
+        )
+    )
 
 
 def _short(value: Value) -> str:
@@ -238,4 +289,6 @@ def _short(value: Value) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     text = text.strip()
-    return (text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)") or "empty text"
+    return (
+        text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
+    ) or "empty text"

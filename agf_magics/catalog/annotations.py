@@ -1,9 +1,9 @@
-"""Annotations as a validator and as JSON Schema. Only this module imports pydantic, which takes 43 ms: it is imported
-with the first call.
+"""Annotations as a validator and as JSON Schema. Only this module imports pydantic, which takes 43
+ms: it is imported with the first call.
 
-Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the dataclass, model or
-enum of the annotation, which pydantic's own strict mode refuses. So the scalars in pydantic's schema are made strict.
-The fields of a pydantic model follow the model's own rules.
+Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the
+dataclass, model or enum of the annotation, which pydantic's own strict mode refuses. So the scalars
+in pydantic's schema are made strict. The fields of a pydantic model follow the model's own rules.
 """
 
 from __future__ import annotations
@@ -35,9 +35,20 @@ SCALARS = frozenset({"int", "float", "bool", "str"})
 CHOICES = frozenset({"literal", "enum"})
 
 INSIDE = (
-    "schema", "items_schema", "fields", "choices", "keys_schema", "values_schema", "definitions", "steps", "lax_schema",
-    "strict_schema", "json_schema", "python_schema", "extras_schema",
-)  # fmt: skip
+    "schema",
+    "items_schema",
+    "fields",
+    "choices",
+    "keys_schema",
+    "values_schema",
+    "definitions",
+    "steps",
+    "lax_schema",
+    "strict_schema",
+    "json_schema",
+    "python_schema",
+    "extras_schema",
+)
 """The keys of a core schema that have further schemas: one, a list, or a mapping of them."""
 
 
@@ -53,18 +64,25 @@ class ArgumentsModel(NamedTuple):
 
 
 def build(
-    parameters: Mapping[str, inspect.Parameter], more: bool, names: dict[str, Any], secret: Collection[str]
+    parameters: Mapping[str, inspect.Parameter],
+    more: bool,
+    names: dict[str, Any],
+    secret: Collection[str],
 ) -> ArgumentsModel:
-    """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the globals of annotations;
-    ``secret``: parameters whose default is not shown."""
-    wanted, errors = _usable({name: parameter.annotation for name, parameter in parameters.items()}, names)
+    """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the
+    globals of annotations; ``secret``: parameters whose default is not shown."""
+    wanted, errors = _usable(
+        {name: parameter.annotation for name, parameter in parameters.items()}, names
+    )
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
         kind = wanted.get(name, Any)
         if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         required = parameter.default is inspect.Parameter.empty
-        fields[name] = typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
+        fields[name] = (
+            typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
+        )
     validator, schema = _compiled(fields, more)
     for name, parameter in parameters.items():
         if parameter.default is not inspect.Parameter.empty and name not in secret:
@@ -73,7 +91,9 @@ def build(
                 schema["properties"][name].update({"default": default} if is_json(default) else {})
     message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
     doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
-    return ArgumentsModel(validator.validate_python, schema, doubts, any(map(_not_yet, errors.values())))
+    return ArgumentsModel(
+        validator.validate_python, schema, doubts, any(map(_not_yet, errors.values()))
+    )
 
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
@@ -83,7 +103,11 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
         return None
     whole = _compiled(wanted, False)[1]
     schema = whole["properties"]["it"]
-    return {**schema, **{key: whole[key] for key in ("$defs",) if key in whole}} if schema.keys() - {"title"} else None
+    return (
+        {**schema, **{key: whole[key] for key in ("$defs",) if key in whole}}
+        if schema.keys() - {"title"}
+        else None
+    )
 
 
 class _Plain(GenerateJsonSchema):
@@ -99,14 +123,18 @@ class _Plain(GenerateJsonSchema):
         return {}
 
 
-def _usable(annotations: Mapping[str, object], names: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Exception]]:
+def _usable(
+    annotations: Mapping[str, object], names: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Exception]]:
     """The annotations that can be used, resolved, and the errors of the others."""
     # Resolving an annotation runs user code: it may raise anything.
     wanted: dict[str, Any] = {}
     errors: dict[str, Exception] = {}
     for name, annotation in annotations.items():
         try:
-            wanted[name] = Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
+            wanted[name] = (
+                Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
+            )
         except Exception as error:
             errors[name] = error
     try:
@@ -161,7 +189,11 @@ def _modern(annotation: Any) -> Any:
         return annotation
     if isinstance(annotation, type(int | None)):
         return functools.reduce(operator.or_, fresh)
-    return annotation.copy_with(fresh) if hasattr(annotation, "copy_with") else typing.get_origin(annotation)[fresh]
+    return (
+        annotation.copy_with(fresh)
+        if hasattr(annotation, "copy_with")
+        else typing.get_origin(annotation)[fresh]
+    )
 
 
 def _typed_dict(name: str, fields: dict[str, Any], config: ConfigDict | None = None) -> Any:
@@ -200,14 +232,17 @@ def _exact(node: Any) -> Any:
         equal = [c for c in choices if c == value] if type(value) in (bool, int) else []
         if equal and not any(isinstance(c, bool) is isinstance(value, bool) for c in equal):
             expected = " or ".join(map(repr, choices))
-            raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
+            raise PydanticCustomError(
+                "literal_error", "Input should be {expected}", {"expected": expected}
+            )
         return value
 
     return core_schema.no_info_before_validator_function(distinguished, node)
 
 
 def _closed(node: Any, more: bool) -> Any:
-    """The outermost typed dict without other names. A config would also apply to the inner dicts."""
+    """The outermost typed dict without other names. A config would also apply to the inner
+    dicts."""
     if node["type"] == "definitions":
         return {**node, "schema": _closed(node["schema"], more)}
     return {**node, "extra_behavior": "allow" if more else "forbid"}

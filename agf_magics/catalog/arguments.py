@@ -1,5 +1,6 @@
-"""The arguments of a function: its signature, read when it is registered, and the model of its annotations, built when
-it is first needed: a later cell may define the types, and pydantic is imported only for calls.
+"""The arguments of a function: its signature, read when it is registered, and the model of its
+annotations, built when it is first needed: a later cell may define the types, and pydantic is
+imported only for calls.
 """
 
 from __future__ import annotations
@@ -25,18 +26,33 @@ def invalid_names(error: Exception) -> frozenset[str]:
 
 
 class Arguments:
-    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which `explain` makes readable."""
+    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which
+    `explain` makes readable."""
 
     __slots__ = (
-        "_function", "_gives", "_model", "_refused", "_unchecked", "_what", "more", "parameters", "secret", "signature",
+        "_function",
+        "_gives",
+        "_model",
+        "_refused",
+        "_unchecked",
+        "_what",
+        "more",
+        "parameters",
+        "secret",
+        "signature",
         "validate",
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, function: Callable[..., Any], what: str, *, secret: Collection[str] = (), unchecked: Collection[str] = ()
+        self,
+        function: Callable[..., Any],
+        what: str,
+        *,
+        secret: Collection[str] = (),
+        unchecked: Collection[str] = (),
     ) -> None:
-        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values are never shown;
-        ``unchecked``: parameters whose annotations are not checked."""
+        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values
+        are never shown; ``unchecked``: parameters whose annotations are not checked."""
         self._function, self._what = function, what
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
@@ -55,7 +71,10 @@ class Arguments:
             else:
                 self.parameters[name] = parameter
         if starred and not self.more:
-            raise ValueError(f"{what} cannot have *{starred}: arguments are passed by name, so write {starred}: list")
+            raise ValueError(
+                f"{what} cannot have *{starred}: arguments are passed by name, so write "
+                f"{starred}: list"
+            )
         self._unchecked = frozenset(unchecked)
         self.secret = frozenset(secret)
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
@@ -89,10 +108,14 @@ class Arguments:
         if self._gives is None:
             from .annotations import schema_of
 
-            self._gives = (schema_of(self.signature.return_annotation, names_around(self._function)),)
+            self._gives = (
+                schema_of(self.signature.return_annotation, names_around(self._function)),
+            )
         return self._gives[0]
 
-    def explain(self, code: str, who: str, error: Exception, given: Mapping[str, Value]) -> Diagnostic:
+    def explain(
+        self, code: str, who: str, error: Exception, given: Mapping[str, Value]
+    ) -> Diagnostic:
         """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
         if not hasattr(error, "errors"):  # a validator in a user's class that raises anything else
             why = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
@@ -117,7 +140,10 @@ class Arguments:
         if self._model is None or self._model.unresolved:
             from .annotations import build
 
-            checked = {n: p.replace(annotation=Any) if n in self._unchecked else p for n, p in self.parameters.items()}
+            checked = {
+                n: p.replace(annotation=Any) if n in self._unchecked else p
+                for n, p in self.parameters.items()
+            }
             self._model = build(checked, self.more, names_around(self._function), self.secret)
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)

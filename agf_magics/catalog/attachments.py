@@ -1,7 +1,8 @@
 """Images and documents that a model gets with a prompt (decision P20).
 
-A path follows the rules of the built-in file tools. The kind of a file is that of its first bytes, not of its name; a
-file without a known signature must be UTF-8 text, so that our own files, which are binary, are refused.
+A path follows the rules of the built-in file tools. The kind of a file is that of its first bytes,
+not of its name; a file without a known signature must be UTF-8 text, so that our own files, which
+are binary, are refused.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ MAX_TOTAL = 20_000_000
 """The maximum size of all attachments of one step, in bytes."""
 
 KINDS = "PNG, JPEG, GIF, WebP, PDF and UTF-8 text"
-_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
-          ".webp": "image/webp", ".pdf": "application/pdf"}  # fmt: skip
+_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".pdf": "application/pdf",
+}
 
 
 class Attachment(NamedTuple):
@@ -40,18 +47,27 @@ class Attachment(NamedTuple):
     def describe(self) -> dict[str, Value]:
         """It as JSON, with a digest instead of its bytes."""
         digest = hashlib.sha256(self.data).hexdigest()
-        return {"name": self.name, "type": self.media_type, "bytes": len(self.data), "sha256": digest}
+        return {
+            "name": self.name,
+            "type": self.media_type,
+            "bytes": len(self.data),
+            "sha256": digest,
+        }
 
 
 def read_attachment(value: Value) -> Attachment:
     """The attachment of a path below the notebook's folder, or of ``bytes``.
 
-    Raises StepError ``tool.file-path`` for a path that the file tools refuse, ``agent.attach`` for everything else.
+    Raises StepError ``tool.file-path`` for a path that the file tools refuse, ``agent.attach`` for
+    everything else.
     """
     if type(value) is bytes:
         return _checked("", value)
     if type(value) is not str:
-        raise refused(f"an attachment is a path or bytes, not {type_name(value)}", "give the path of a file as text")
+        raise refused(
+            f"an attachment is a path or bytes, not {type_name(value)}",
+            "give the path of a file as text",
+        )
     return _checked(value, _read(value))
 
 
@@ -63,10 +79,15 @@ def _read(path: str) -> bytes:
     parts = names(path)
     try:
         root = Path(os.path.realpath(Path.cwd()))
-        with opened(root, path, parts, "read") as file, open(file.descriptor, "rb", closefd=False) as content:
+        with (
+            opened(root, path, parts, "read") as file,
+            open(file.descriptor, "rb", closefd=False) as content,
+        ):
             return content.read(MAX_BYTES + 1)  # the size of a file may change while it is read
     except NotThere as error:
-        raise refused(f"{path!r} {error}", "the path of a file is relative to the notebook's folder") from None
+        raise refused(
+            f"{path!r} {error}", "the path of a file is relative to the notebook's folder"
+        ) from None
     except OSError as error:
         raise refused(f"{path!r} cannot be read: {error.strerror}") from None
 
@@ -74,14 +95,22 @@ def _read(path: str) -> bytes:
 def _checked(name: str, data: bytes) -> Attachment:
     shown = repr(name) if name else "the value"
     if len(data) > MAX_BYTES:
-        raise refused(f"{shown} is too large", f"an attachment has at most {MAX_BYTES:,} bytes: make it smaller")
+        raise refused(
+            f"{shown} is too large",
+            f"an attachment has at most {MAX_BYTES:,} bytes: make it smaller",
+        )
     if not data:
         raise refused(f"{shown} is empty")
     expected, found = _TYPES.get(PurePath(name).suffix.lower()), _media_type(data)
     if expected is not None and found != expected:
-        raise refused(f"{shown} is not a complete {expected.partition('/')[2].upper()} file", "save the file again")
+        raise refused(
+            f"{shown} is not a complete {expected.partition('/')[2].upper()} file",
+            "save the file again",
+        )
     if found is None:
-        raise refused(f"the kind of {shown} is unknown", f"an attachment is {KINDS}: convert the file")
+        raise refused(
+            f"the kind of {shown} is unknown", f"an attachment is {KINDS}: convert the file"
+        )
     return Attachment(name, found, data)
 
 

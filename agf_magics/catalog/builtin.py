@@ -1,7 +1,7 @@
 """The built-in tools: ``file__read``, ``file__write`` and ``shell`` (decisions A14, P8).
 
-The file tools use the files below the notebook's folder that are not protected (notebook_files.py). The shell is off
-until the person turns it on; a definition cannot.
+The file tools use the files below the notebook's folder that are not protected (notebook_files.py).
+The shell is off until the person turns it on; a definition cannot.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def install(
 ) -> None:
     """Register the built-in tools.
 
-    ``folder``, ``protected``: called for each call, return the notebook's folder and this package's own files, which
-    the file tools do not open. ``stopped``: whether the call on this thread was cancelled; a running command calls it,
-    because an interrupt reaches only the main thread.
+    ``folder``, ``protected``: called for each call, return the notebook's folder and this package's
+    own files, which the file tools do not open. ``stopped``: whether the call on this thread was
+    cancelled; a running command calls it, because an interrupt reaches only the main thread.
     """
 
     def read(path: str) -> str:
@@ -63,8 +63,11 @@ def install(
         """Write text, or any JSON value as JSON, to a file below the notebook's folder."""
         return write_file(Path(os.path.realpath(folder())), path, content, protected())
 
-    def shell(command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)) -> Ran:
-        """Run a program with its arguments in the notebook's folder (off until AgfMagics.allow_shell is True)."""
+    def shell(
+        command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)
+    ) -> Ran:
+        """Run a program with its arguments in the notebook's folder (off until
+        AgfMagics.allow_shell is True)."""
         if not allow_shell():
             raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
         ran = process.run(command, folder(), timeout, success_codes, stopped)
@@ -94,11 +97,19 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
 
 
 def write_file(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
-    """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError ``tool.file-…``."""
+    """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError
+    ``tool.file-…``."""
     if not isinstance(content, str) and not is_json(content):
-        message = f"{path!r} cannot be written: the content ({type_name(content)}) is neither text nor JSON"
+        message = (
+            f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
+            f"text nor JSON"
+        )
         raise StepError(Diagnostic("tool.file-write", message))
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    text = (
+        content
+        if isinstance(content, str)
+        else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    )
     try:
         written = text.encode("utf-8")
         with opened(root, path, _names(root, path, protected), "write") as file:
@@ -118,7 +129,9 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
 
 def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...]:
     below = [Path(os.path.realpath(file)) for file in protected]
-    return names(path, [file.relative_to(root).parts for file in below if file.is_relative_to(root)])
+    return names(
+        path, [file.relative_to(root).parts for file in below if file.is_relative_to(root)]
+    )
 
 
 def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:

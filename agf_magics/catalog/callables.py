@@ -1,6 +1,7 @@
 """The name, description and signature of any callable, and whether it is async.
 
-Functions, bound methods, partials, callable objects, classes and builtins are inspected in different ways.
+Functions, bound methods, partials, callable objects, classes and builtins are inspected in
+different ways.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 Where: TypeAlias = Literal["loop", "kernel", "thread", "worker"]
-"""The place of a call: the engine's loop, the thread that waits for the run, another thread, a worker of the run."""
+"""The place of a call: the engine's loop, the thread that waits for the run, another thread, a
+worker of the run."""
 
 Names: TypeAlias = list[str] | tuple[str, ...] | set[str] | frozenset[str] | str
 """Names for a decorator; a string is one name."""
@@ -24,8 +26,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 PLACES = get_args(Where)
 
 
-def name_of(function: Callable[..., Any], what: str, name: str | None, group: str | None = None) -> str:
-    """The name to register ``function`` under: the one that is given, or its own; ``group`` makes ``group__name``."""
+def name_of(
+    function: Callable[..., Any], what: str, name: str | None, group: str | None = None
+) -> str:
+    """The name to register ``function`` under: the one that is given, or its own; ``group`` makes
+    ``group__name``."""
     if not callable(function):
         raise TypeError(f"@{what} needs a function, not {function!r}; write the name as name=…")
     own = getattr(function, "__name__", None)
@@ -55,7 +60,8 @@ def is_async(function: Callable[..., Any]) -> bool:
     inner = _inner(function)
     if inspect.iscoroutinefunction(inner):
         return True
-    return not inspect.isclass(inner) and inspect.iscoroutinefunction(getattr(inner, "__call__", None))  # noqa: B004
+    call = getattr(inner, "__call__", None)  # noqa: B004  # a method, not whether there is one
+    return not inspect.isclass(inner) and inspect.iscoroutinefunction(call)
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -79,9 +85,16 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def callable_by_name(function: Callable[..., Any], signature: inspect.Signature | None) -> Callable[..., Any]:
-    """``function``, wrapped if it has positional-only parameters, so that it can be called by names."""
-    positional = [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY] if signature else []
+def callable_by_name(
+    function: Callable[..., Any], signature: inspect.Signature | None
+) -> Callable[..., Any]:
+    """``function``, wrapped if it has positional-only parameters, so that it can be called by
+    names."""
+    positional = (
+        [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        if signature
+        else []
+    )
     if not positional:
         return function
 
@@ -108,7 +121,9 @@ def checked_names(names: object, option: str) -> tuple[str, ...]:
     """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
         return (names,)
-    if not isinstance(names, (list, tuple, set, frozenset)) or not all(isinstance(n, str) for n in names):
+    if not isinstance(names, (list, tuple, set, frozenset)) or not all(
+        isinstance(n, str) for n in names
+    ):
         raise TypeError(f"{option} must be a list of names, got {names!r}")
     return tuple(dict.fromkeys(names))
 
@@ -123,12 +138,17 @@ def checked_name(name: object, what: str, word: str) -> None:
 def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
     inner = _inner(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise ValueError(f"{what} {name!r} yields, but a call has one result: return a list instead")
+        raise ValueError(
+            f"{what} {name!r} yields, but a call has one result: return a list instead"
+        )
     if isinstance(inner, types.FunctionType):
         around = inner.__qualname__.rpartition(".")[0]
         first = next(iter(inspect.signature(inner).parameters), None)
         if first in ("self", "cls") and around and not around.endswith("<locals>"):
-            raise ValueError(f"{around}.{name} is not bound to an object: register a bound method, {what}(obj.{name})")
+            raise ValueError(
+                f"{around}.{name} is not bound to an object: register a bound method, "
+                f"{what}(obj.{name})"
+            )
 
 
 def _inner(function: Callable[..., Any]) -> Any:

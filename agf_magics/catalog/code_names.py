@@ -21,7 +21,9 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
 def names_in(code: types.CodeType) -> Iterator[str]:
     """The globals that a function and its inner functions read."""
     for one in codes_in(code):
-        yield from dict.fromkeys(found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS)
+        yield from dict.fromkeys(
+            found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS
+        )
 
 
 def words_in(code: types.CodeType) -> frozenset[str]:

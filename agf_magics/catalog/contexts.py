@@ -1,4 +1,5 @@
-"""Named contexts: the messages of plans, which last across cells. The plan language defines the log."""
+"""Named contexts: the messages of plans, which last across cells. The plan language defines the
+log."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Arrays, tables and values of the standard library as parts of a digest, with everything that a function can read of
-them.
+"""Arrays, tables and values of the standard library as parts of a digest, with everything that a
+function can read of them.
 
-Arrays are read by their buffers. The libraries are not imported here: the owner of a table has imported its library.
+Arrays are read by their buffers. The libraries are not imported here: the owner of a table has
+imported its library.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def add_data(digest: Digest, thing: Any) -> bool:
     return True
 
 
-# --- numpy ------------------------------------------------------------------------------------------------------------
+# --- numpy
+# --------------------------------------------------------------------------------------------------
 
 
 def _array(digest: Digest, array: Any) -> None:
@@ -85,13 +87,18 @@ def _dtype(digest: Digest, dtype: Any) -> None:
         _dtype(digest, inner)
 
 
-# --- pandas -----------------------------------------------------------------------------------------------------------
+# --- pandas
+# --------------------------------------------------------------------------------------------------
 
-_OF_A_TABLE = frozenset({"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"})
+_OF_A_TABLE = frozenset(
+    {"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"}
+)
 
 
 def _table(digest: Digest, table: Any, pandas: Any) -> None:
-    if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(vars(table)):
+    if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(
+        vars(table)
+    ):
         raise NoDigest  # a subclass, or attributes of the user
     digest.add("table", type(table).__name__)
     digest.add_value(dict(table.attrs))
@@ -125,7 +132,9 @@ def _index(digest: Digest, index: Any, pandas: Any) -> None:
 
 def _column(digest: Digest, column: Any, pandas: Any) -> None:
     """The values of one column, by its type."""
-    dtype = getattr(column.dtype, "numpy_dtype", column.dtype) if _is_plain(column) else column.dtype
+    dtype = (
+        getattr(column.dtype, "numpy_dtype", column.dtype) if _is_plain(column) else column.dtype
+    )
     digest.add("column", f"{type(dtype).__name__} {dtype}")
     if isinstance(dtype, pandas.CategoricalDtype):
         digest.add_value(dtype.ordered)
@@ -162,8 +171,14 @@ def _is_plain(column: Any) -> bool:
     return type(column.dtype).__name__ == "NumpyEADtype"
 
 
-_MASKED = frozenset({"BooleanDtype", "Float32Dtype", "Float64Dtype",
-                     *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64))})  # fmt: skip
+_MASKED = frozenset(
+    {
+        "BooleanDtype",
+        "Float32Dtype",
+        "Float64Dtype",
+        *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    }
+)
 
 
 def _objects(digest: Digest, values: list[Any]) -> None:
@@ -174,7 +189,8 @@ def _objects(digest: Digest, values: list[Any]) -> None:
         digest.add_value(values)
 
 
-# --- the standard library ---------------------------------------------------------------------------------------------
+# --- the standard library
+# ---------------------------------------------------------------------------------------------
 
 
 def _zone(zone: datetime.tzinfo | None) -> str:
@@ -200,7 +216,12 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
     decimal.Decimal: repr,
     fractions.Fraction: repr,
     uuid.UUID: lambda value: f"{value!r} {value.is_safe}",
-    re.Pattern: lambda pattern: f"{pattern.flags} {type(pattern.pattern).__name__} {pattern.pattern!r}",  # not its repr
-    **dict.fromkeys((pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath), repr),
+    re.Pattern: lambda pattern: (
+        f"{pattern.flags} {type(pattern.pattern).__name__} {pattern.pattern!r}"
+    ),  # not its repr
+    **dict.fromkeys(
+        (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
+        repr,
+    ),
 }
 """Exact classes whose values have a complete text; the repr of a pattern is truncated."""

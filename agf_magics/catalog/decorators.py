@@ -1,4 +1,5 @@
-"""The decorators `tool`, `agent`, `transform` and `policy`, and `model_agent`: they make a thing and register it."""
+"""The decorators `tool`, `agent`, `transform` and `policy`, and `model_agent`: they make a thing
+and register it."""
 
 from __future__ import annotations
 
@@ -19,16 +20,30 @@ from .transforms import make_transform
 
 @overload
 def tool(
-    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
-    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    function: F,
+    /,
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    timeout: float | None = ...,
+    where: Where | None = ...,
+    reuse: bool = ...,
+    secret: Names = ...,
+    group: str | None = ...,
     resources: Mapping[str, float] | None = ...,
-) -> F: ...  # fmt: skip
+) -> F: ...
 @overload
 def tool(
-    *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
-    where: Where | None = ..., reuse: bool = ..., secret: Names = ..., group: str | None = ...,
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    timeout: float | None = ...,
+    where: Where | None = ...,
+    reuse: bool = ...,
+    secret: Names = ...,
+    group: str | None = ...,
     resources: Mapping[str, float] | None = ...,
-) -> Callable[[F], F]: ...  # fmt: skip
+) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
     /,
@@ -42,7 +57,8 @@ def tool(
     group: str | None = None,
     resources: Mapping[str, float] | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as a tool and return it unchanged. A tool that has the same name is replaced.
+    """Register a function as a tool and return it unchanged. A tool that has the same name is
+    replaced.
 
         @tool
         def fetch(name: str) -> dict: ...
@@ -58,20 +74,23 @@ def tool(
     - ``function``: the function. Default None: the call returns a decorator.
     - ``name``: the name of the tool. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
-      None: decided from the flow.
-    - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a call has an effect
-      or depends on the time. Default True.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of
+      the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or
+      ``"worker"``. Default None: decided from the flow.
+    - ``reuse``: whether ``--reuse`` may use an earlier result for an identical call. Use False if a
+      call has an effect or depends on the time. Default True.
     - ``secret``: the names of arguments that are never shown or stored. Default: none.
     - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
-    - ``resources``: what a call needs of its worker, as a mapping of names to numbers: ``{"gpu": 1}``. A run on a Dask
-      cluster makes the call on a worker that has it. Default None: nothing.
+    - ``resources``: what a call needs of its worker, as a mapping of names to numbers: ``{"gpu":
+      1}``. A run on a Dask cluster makes the call on a worker that has it. Default None: nothing.
     """
 
     def register(function: F) -> F:
         full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
-        into(registry).tools.add(make_tool(function, full_name, where, timeout, reuse, hidden, resources))
+        into(registry).tools.add(
+            make_tool(function, full_name, where, timeout, reuse, hidden, resources)
+        )
         return function
 
     return register if function is None else register(function)
@@ -79,14 +98,26 @@ def tool(
 
 @overload
 def agent(
-    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
-    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
-) -> F: ...  # fmt: skip
+    function: F,
+    /,
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    tools: Names | None = ...,
+    default: bool = ...,
+    timeout: float | None = ...,
+    where: Where | None = ...,
+) -> F: ...
 @overload
 def agent(
-    *, name: str | None = ..., registry: Registry | None = ..., tools: Names | None = ...,
-    default: bool = ..., timeout: float | None = ..., where: Where | None = ...,
-) -> Callable[[F], F]: ...  # fmt: skip
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    tools: Names | None = ...,
+    default: bool = ...,
+    timeout: float | None = ...,
+    where: Where | None = ...,
+) -> Callable[[F], F]: ...
 def agent(
     function: F | None = None,
     /,
@@ -98,7 +129,8 @@ def agent(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as an agent and return it unchanged. An agent that has the same name is replaced.
+    """Register a function as an agent and return it unchanged. An agent that has the same name is
+    replaced.
 
         @agent
         def reviewer(prompt: str) -> str: ...
@@ -106,8 +138,8 @@ def agent(
         @agent(tools=["fetch"], default=True)
         async def researcher(prompt, tools, schema): ...
 
-    The function's parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools`` and ``identity``; any
-    other parameter is a field of the input.
+    The function's parameters are filled by name: ``prompt``, ``input``, ``schema``, ``tools`` and
+    ``identity``; any other parameter is a field of the input.
 
     Parameters:
 
@@ -115,15 +147,19 @@ def agent(
     - ``name``: the name of the agent. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
     - ``tools``: the names of the tools that the agent may use. Default None: all registered tools.
-    - ``default``: whether the agent answers steps that name no identity. Default False; if no agent is registered with
-      True, the first one answers.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
-      None: decided from the flow.
+    - ``default``: whether the agent answers steps that name no identity. Default False; if no agent
+      is registered with True, the first one answers.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of
+      the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or
+      ``"worker"``. Default None: decided from the flow.
     """
 
     def register(function: F) -> F:
-        own_name, may_use = name_of(function, "agent", name), None if tools is None else checked_names(tools, "tools")
+        own_name, may_use = (
+            name_of(function, "agent", name),
+            None if tools is None else checked_names(tools, "tools"),
+        )
         into(registry).agents.add(make_agent(function, own_name, may_use, default, where, timeout))
         return function
 
@@ -132,14 +168,24 @@ def agent(
 
 @overload
 def transform(
-    function: F, /, *, name: str | None = ..., registry: Registry | None = ..., timeout: float | None = ...,
+    function: F,
+    /,
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    timeout: float | None = ...,
     where: Where | None = ...,
-) -> F: ...  # fmt: skip
+) -> F: ...
 @overload
 def transform(
-    function: str | None = ..., /, *, name: str | None = ..., registry: Registry | None = ...,
-    timeout: float | None = ..., where: Where | None = ...,
-) -> Callable[[F], F]: ...  # fmt: skip
+    function: str | None = ...,
+    /,
+    *,
+    name: str | None = ...,
+    registry: Registry | None = ...,
+    timeout: float | None = ...,
+    where: Where | None = ...,
+) -> Callable[[F], F]: ...
 def transform(
     function: F | str | None = None,
     /,
@@ -149,27 +195,32 @@ def transform(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> F | Callable[[F], F]:
-    """Register a function as a transform and return it unchanged. A transform that has the same name is replaced.
+    """Register a function as a transform and return it unchanged. A transform that has the same
+    name is replaced.
 
         @transform("myorg.summarize")
         def summarize(outputs: dict) -> str: ...
 
-    A transform receives one value: the outputs of a policy's agents by alias. ``output_from: {custom_transform:
-    myorg.summarize}`` calls it.
+    A transform receives one value: the outputs of a policy's agents by alias. ``output_from:
+    {custom_transform: myorg.summarize}`` calls it.
 
     Parameters:
 
-    - ``function``: the function, or the name of the transform. Default None: the call returns a decorator.
+    - ``function``: the function, or the name of the transform. Default None: the call returns a
+      decorator.
     - ``name``: the name of the transform. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
-      None: decided from the flow.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of
+      the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or
+      ``"worker"``. Default None: decided from the flow.
     """
     named = function if isinstance(function, str) else name
 
     def register(function: F) -> F:
-        into(registry).transforms.add(make_transform(function, name_of(function, "transform", named), where, timeout))
+        into(registry).transforms.add(
+            make_transform(function, name_of(function, "transform", named), where, timeout)
+        )
         return function
 
     return register if function is None or isinstance(function, str) else register(function)
@@ -184,7 +235,8 @@ def policy(
     timeout: float | None = None,
     where: Where | None = None,
 ) -> Callable[[F], F]:
-    """Register a function as a vendor's execution policy. A policy that has the same id is replaced.
+    """Register a function as a vendor's execution policy. A policy that has the same id is
+    replaced.
 
         @policy("x-acme.vote")
         def vote(config, input, agents): ...
@@ -192,17 +244,19 @@ def policy(
         @policy("x-acme.twice", builder=True)
         def twice(config): ...  # returns a Step
 
-    The function's parameters are filled by name: ``config`` (as in the definition), ``input``, and ``agents``, a
-    mapping of aliases to functions that accept an input object.
+    The function's parameters are filled by name: ``config`` (as in the definition), ``input``, and
+    ``agents``, a mapping of aliases to functions that accept an input object.
 
     Parameters:
 
     - ``name``: the id of the policy, ``x-<vendor>.<name>``. Required.
-    - ``builder``: whether the function returns the `Step` to run instead of the output. Default False.
+    - ``builder``: whether the function returns the `Step` to run instead of the output. Default
+      False.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of the run decide.
-    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or ``"worker"``. Default
-      None: decided from the flow.
+    - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of
+      the run decide.
+    - ``where``: the place where the function runs: ``"loop"``, ``"kernel"``, ``"thread"`` or
+      ``"worker"``. Default None: decided from the flow.
     """
     check_policy(name, builder)
 
@@ -233,18 +287,19 @@ def model_agent(
     Parameters:
 
     - ``name``: the name of the agent. Required.
-    - ``model``: the name of a model, or a model object of pydantic-ai. Default None: the configured model.
+    - ``model``: the name of a model, or a model object of pydantic-ai. Default None: the configured
+      model.
     - ``instructions``: the system prompt. Default: empty.
-    - ``tools``: the names of the tools that the agent may use and that the model is offered; also of agents and flows,
-      which it may then call like tools. Default None: all registered tools.
+    - ``tools``: the names of the tools that the agent may use and that the model is offered; also
+      of agents and flows, which it may then call like tools. Default None: all registered tools.
     - ``default``: whether the agent answers steps that name no identity. Default False.
     - ``description``: one line for pictures and lists. Default: the first line of the instructions.
-    - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError ``schema.pattern`` for a
-      pattern that RE2 does not support. Default None: text.
+    - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError
+      ``schema.pattern`` for a pattern that RE2 does not support. Default None: text.
     - ``max_steps``: the largest number of requests per session, at least 1. Default 10.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a number of tokens),
-      ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
+    - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a
+      number of tokens), ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
     """
     made = ModelAgent(
         name=name,

@@ -9,21 +9,44 @@ from ..flow.schemas import shown_value
 from ..flow.values import Value, type_name
 
 EXPECTED = {
-    "int_type": "a whole number", "float_type": "a number", "bool_type": "true or false", "string_type": "text",
-    "list_type": "a list", "tuple_type": "a list", "set_type": "a list",
-    "frozen_set_type": "a list", "iterable_type": "a list", "sequence_type": "a list", "dict_type": "an object",
-    "mapping_type": "an object", "none_required": "null", "callable_type": "a function",
-    "model_type": "an object or a {class_name}", "dataclass_type": "an object or a {class_name}",
-    "model_attributes_type": "an object", "is_instance_of": "a {class}",
-    "literal_error": "{expected}", "enum": "{expected}",
-}  # fmt: skip
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "sequence_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "none_required": "null",
+    "callable_type": "a function",
+    "model_type": "an object or a {class_name}",
+    "dataclass_type": "an object or a {class_name}",
+    "model_attributes_type": "an object",
+    "is_instance_of": "a {class}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+}
 
-TYPES = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "null": "null",
-         "array": "list", "object": "object"}  # fmt: skip
+TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "list",
+    "object": "object",
+}
 
 
-def faults(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]) -> list[str]:
-    """Each error as a phrase after the name of a tool: ``needs 'name'``, ``has no argument 'nmae'``."""
+def faults(
+    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]
+) -> list[str]:
+    """Each error as a phrase after the name of a tool: ``needs 'name'``, ``has no argument
+    'nmae'``."""
     phrases: list[str] = []
     expected: dict[str, list[str]] = {}
     got: dict[str, str] = {}
@@ -64,20 +87,25 @@ def takes(schema: Mapping[str, Any]) -> str:
     return ", ".join(known) or "no arguments"
 
 
-def _deepest(found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]) -> list[Mapping[str, Any]]:
+def _deepest(
+    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]
+) -> list[Mapping[str, Any]]:
     """The errors without those of a union's other members if one member matched further."""
     places = [_follow(given, error["loc"])[0] for error in found]
     tagged = {p for p, error in zip(places, found, strict=True) if _tags(given, error["loc"])}
     return [
         error
         for place, error in zip(places, found, strict=True)
-        if not (place in tagged and any(p != place and p.startswith((place + ".", place + "[")) for p in tagged))
+        if not (
+            place in tagged
+            and any(p != place and p.startswith((place + ".", place + "[")) for p in tagged)
+        )
     ]
 
 
 def _follow(given: Value, loc: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-    """The path of ``loc`` in the value, and the rest. pydantic adds the names of a union's members, which are neither
-    keys nor indices of the value."""
+    """The path of ``loc`` in the value, and the rest. pydantic adds the names of a union's members,
+    which are neither keys nor indices of the value."""
     path, rest = "", list(loc)
     value: Any = given
     for index, bit in enumerate(loc):

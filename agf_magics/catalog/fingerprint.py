@@ -1,9 +1,11 @@
-"""Digests of functions and values: an identical call reuses an earlier result only if all digests are equal.
+"""Digests of functions and values: an identical call reuses an earlier result only if all digests
+are equal.
 
-The digest of a function covers its code, constants, defaults and closure, and all functions, classes and plain values
-of the notebook that it names, directly or indirectly. An object of an installed package counts as the package's name
-and version. File names and line numbers do not count, so a cell can be moved or run again. Anything else has no digest,
-and a call without a digest is never reused.
+The digest of a function covers its code, constants, defaults and closure, and all functions,
+classes and plain values of the notebook that it names, directly or indirectly. An object of an
+installed package counts as the package's name and version. File names and line numbers do not
+count, so a cell can be moved or run again. Anything else has no digest, and a call without a digest
+is never reused.
 """
 
 from __future__ import annotations
@@ -28,13 +30,14 @@ MAX_PARTS = 100_000
 
 
 def digest_function(function: Callable[..., Any], most: int | None = None) -> str | None:
-    """The digest of ``function``; None if it has none, or if the objects it refers to hold more than ``most`` bytes."""
+    """The digest of ``function``; None if it has none, or if the objects it refers to hold more
+    than ``most`` bytes."""
     return _digest(function, most)
 
 
 def digest_value(value: Any, most: int | None = None) -> str | None:
-    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal digests mean equal
-    values."""
+    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
+    digests mean equal values."""
     try:
         if is_json(value):  # nearly always
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
@@ -76,7 +79,8 @@ class _Digest:
         self.hash.update(raw)
 
     def reserve(self, size: int) -> None:
-        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many left."""
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many
+        left."""
         if self.room is not None:
             if size > self.room:
                 raise NoDigest
@@ -179,14 +183,20 @@ def _generic(digest: _Digest, alias: Any) -> None:
 def _wrapped(digest: _Digest, wrapper: Any) -> None:
     if type(wrapper) not in (property, staticmethod, classmethod):
         raise NoDigest
-    parts = (wrapper.fget, wrapper.fset, wrapper.fdel) if isinstance(wrapper, property) else (wrapper.__func__,)
+    parts = (
+        (wrapper.fget, wrapper.fset, wrapper.fdel)
+        if isinstance(wrapper, property)
+        else (wrapper.__func__,)
+    )
     digest.all(type(wrapper).__name__, parts)
 
 
 def _member(digest: _Digest, member: enum.Enum) -> None:
     digest.add_value(type(member))
     digest.add("member", str(member._name_))
-    digest.add_value({name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER})
+    digest.add_value(
+        {name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER}
+    )
 
 
 def _object(digest: _Digest, thing: Any) -> None:
@@ -213,7 +223,15 @@ def _object(digest: _Digest, thing: Any) -> None:
 _ATOMS = frozenset({int, float, complex, bool, type(None), type(Ellipsis)})
 _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 _OF_EVERY_CLASS = frozenset(
-    {"__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__", "__slotnames__"}
+    {
+        "__dict__",
+        "__weakref__",
+        "__module__",
+        "__doc__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__slotnames__",
+    }
 )
 
 _KINDS: tuple[tuple[Any, Callable[[_Digest, Any], None]], ...] = (

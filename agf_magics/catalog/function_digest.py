@@ -1,4 +1,5 @@
-"""Functions and modules as parts of a digest: code, and whatever the code names of the notebook's own things."""
+"""Functions and modules as parts of a digest: code, and whatever the code names of the notebook's
+own things."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def add_function(digest: PartsDigest, function: types.FunctionType) -> None:
     """Add a function: its code, its defaults, and what it names. Raises NoDigest."""
     # The module of its code: a decorator may have set ``__module__``.
     installed = add_installed(digest, function.__globals__.get("__name__"), function.__qualname__)
-    for cell in function.__closure__ or ():  # the notebook's function inside of a package's decorator
+    for cell in (
+        function.__closure__ or ()
+    ):  # the notebook's function inside of a package's decorator
         try:
             digest.add_value(cell.cell_contents)
         except ValueError:  # not bound yet
@@ -88,7 +91,9 @@ def _imports(digest: PartsDigest, function: types.FunctionType) -> Iterator[type
             raise NoDigest
 
 
-def _attributes(digest: PartsDigest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
+def _attributes(
+    digest: PartsDigest, modules: list[types.ModuleType], words: frozenset[str]
+) -> None:
     """The attributes of the notebook's modules that a function names, with their current values."""
     known = set[int]()
     while modules:
@@ -112,7 +117,9 @@ def _code(digest: PartsDigest, code: types.CodeType) -> None:
     digest.add("code", code.co_code)
     digest.add("raises", code.co_exceptiontable)
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    digest.all("names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars))
+    digest.all(
+        "names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
+    )
     digest.add("constants", str(len(code.co_consts)))
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
@@ -123,7 +130,9 @@ def _code(digest: PartsDigest, code: types.CodeType) -> None:
 
 def add_module(digest: PartsDigest, module: types.ModuleType) -> None:
     """A module as a value; the notebook's own have no digest: any attribute may be read."""
-    if sys.modules.get(module.__name__) is not module or not add_installed(digest, module.__name__, ""):
+    if sys.modules.get(module.__name__) is not module or not add_installed(
+        digest, module.__name__, ""
+    ):
         raise NoDigest
 
 

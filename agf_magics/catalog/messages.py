@@ -127,4 +127,5 @@ class Delta(NamedTuple):
     part: Part
     text: str
     tool: str | None = ""
-    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is not an argument."""
+    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is
+    not an argument."""

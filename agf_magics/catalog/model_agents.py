@@ -35,15 +35,22 @@ class ModelAgent:
     steps: int = STEPS
     settings: Mapping[str, Value] | None = None
     read: Callable[[Value], Value] | None = None
-    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives`` decides."""
+    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
+    decides."""
 
     def __post_init__(self) -> None:
-        """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in ``gives``."""
+        """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
+        ``gives``."""
         checked_name(self.name, "model_agent", "name")
         if self.name == USER:
-            raise ValueError(f"{USER!r} is the person in the notebook, who may use all tools: choose another name")
+            raise ValueError(
+                f"{USER!r} is the person in the notebook, who may use all tools: choose another "
+                f"name"
+            )
         if unknown := next((key for key in self.settings or () if key not in SETTINGS), None):
-            raise TypeError(f"model_agent has no parameter {unknown!r}; settings are {', '.join(SETTINGS)}")
+            raise TypeError(
+                f"model_agent has no parameter {unknown!r}; settings are {', '.join(SETTINGS)}"
+            )
         if type(self.steps) is not int or self.steps < 1:
             raise ValueError(f"max_steps must be a whole number, 1 or more, got {self.steps!r}")
         if not isinstance(self.instructions, str):
@@ -52,7 +59,10 @@ class ModelAgent:
             raise DefinitionError(*refused)
 
     def __repr__(self) -> str:
-        return f"<ModelAgent {self.name}: {self.model.name if self.model is not None else 'the configured model'}>"
+        return (
+            f"<ModelAgent {self.name}: "
+            f"{self.model.name if self.model is not None else 'the configured model'}>"
+        )
 
 
 ANYBODY = ModelAgent(name="model")

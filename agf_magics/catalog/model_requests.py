@@ -25,17 +25,31 @@ from .model_streams import BrokenOff, Sent, has_end, stream_reply
 _WRAPPED = "answer"
 """The field of the object that wraps any other answer: providers accept only objects."""
 
-_KEPT = ("kind", "parts", "provider_name", "provider_url", "canonical_system", "provider_details",
-        "provider_response_id", "model_name")  # fmt: skip
+_KEPT = (
+    "kind",
+    "parts",
+    "provider_name",
+    "provider_url",
+    "canonical_system",
+    "provider_details",
+    "provider_response_id",
+    "model_name",
+)
 """The parts of a reply that its provider may need in the next request."""
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
-"""Providers that accept a schema of the answer together with tools. Gemini refuses both, and servers that compile the
-schema into a grammar then cannot call tools: these get the answer as a call of its own."""
+"""Providers that accept a schema of the answer together with tools. Gemini refuses both, and
+servers that compile the schema into a grammar then cannot call tools: these get the answer as a
+call of its own."""
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_SETTINGS = {"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "max_output_tokens": "max_tokens",
-             "stop_sequences": "stop_sequences"}  # fmt: skip
+_SETTINGS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "max_output_tokens": "max_tokens",
+    "stop_sequences": "stop_sequences",
+}
 
 
 def made(provider: str, model: str, base_url: str) -> Made:
@@ -49,7 +63,9 @@ def made(provider: str, model: str, base_url: str) -> Made:
         from pydantic_ai.models.openai import OpenAIChatModel
         from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
-        return OpenAIChatModel(model, provider=OpenAICompatibleProvider("server", base_url=base_url))
+        return OpenAIChatModel(
+            model, provider=OpenAICompatibleProvider("server", base_url=base_url)
+        )
     infer_provider_class(provider)  # raises ValueError for an unknown one
     return infer_model(f"{provider}:{model}")
 
@@ -67,7 +83,10 @@ async def asked(model: Made, request: Request) -> Reply:
     sent, names = _sent(model, request)
     try:
         response = await model_request(
-            sent.model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
+            sent.model,
+            sent.messages,
+            model_settings=sent.settings,
+            model_request_parameters=sent.parameters,
         )
     except ContentFilterError:
         raise
@@ -82,7 +101,8 @@ async def asked(model: Made, request: Request) -> Reply:
 
 
 async def streamed(model: Made, request: Request, listen: Callable[[Delta], None]) -> Reply | None:
-    """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one piece."""
+    """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
+    piece."""
     sent, names = _sent(model, request)
     response = await stream_reply(sent, listen)
     if response is None:
@@ -123,7 +143,9 @@ class _Names:
     def _free(self, name: str) -> str:
         taken = set(self.sent.values())
         return next(
-            free for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3))) if free not in taken
+            free
+            for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)))
+            if free not in taken
         )
 
     def tool_of(self, sent: str) -> str:
@@ -135,10 +157,15 @@ class _Names:
 
 
 def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestParameters:
-    # The last request offers no tools, except to providers that require the called ones to be declared.
+    # The last request offers no tools, except to providers that require the called ones to be
+    # declared.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
     tools = [
-        ToolDefinition(name=names.sent[name], parameters_json_schema=dict(accepts), description=description or None)
+        ToolDefinition(
+            name=names.sent[name],
+            parameters_json_schema=dict(accepts),
+            description=description or None,
+        )
         for name, description, accepts in (request.tools if keeps else ())
     ]
     if request.schema is None:
@@ -146,9 +173,13 @@ def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestPar
     schema, can = _wrapped(request.schema), _profile(model)
     if can.get("supports_json_schema_output") and (not tools or model.system in _NATIVE_WITH_TOOLS):
         wanted = OutputObjectDefinition(json_schema=schema, name="final_answer")
-        return ModelRequestParameters(function_tools=tools, output_mode="native", output_object=wanted)
+        return ModelRequestParameters(
+            function_tools=tools, output_mode="native", output_object=wanted
+        )
     if not can.get("supports_tools", True):
-        return ModelRequestParameters(output_mode="prompted", output_object=OutputObjectDefinition(json_schema=schema))
+        return ModelRequestParameters(
+            output_mode="prompted", output_object=OutputObjectDefinition(json_schema=schema)
+        )
     answer = ToolDefinition(
         name=names.answer,
         parameters_json_schema=schema,
@@ -177,8 +208,13 @@ def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
-    """The library omits unsupported settings. The engine retries, so that retries can be cancelled."""
-    named = {theirs: request.settings[ours] for ours, theirs in _SETTINGS.items() if ours in request.settings}
+    """The library omits unsupported settings. The engine retries, so that retries can be
+    cancelled."""
+    named = {
+        theirs: request.settings[ours]
+        for ours, theirs in _SETTINGS.items()
+        if ours in request.settings
+    }
     settings: ModelSettings = dict(named)  # type: ignore[assignment]
     if "max_retries" not in model.unsupported_settings:
         settings["max_retries"] = 0
@@ -211,7 +247,8 @@ def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
 
 
 def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPromptPart:
-    """A prompt with its images and documents; a text becomes part of the text, which all models accept."""
+    """A prompt with its images and documents; a text becomes part of the text, which all models
+    accept."""
     if not message.get("files"):
         return ai.UserPromptPart(message["text"])
     parts: list[ai.UserContent] = [message["text"]]
@@ -237,7 +274,9 @@ def _response(message: ModelMessage, names: _Names) -> ai.ModelResponse:
 
 
 def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply:
-    text = _unwrapped_text("".join(p.content for p in response.parts if isinstance(p, ai.TextPart)), request.schema)
+    text = _unwrapped_text(
+        "".join(p.content for p in response.parts if isinstance(p, ai.TextPart)), request.schema
+    )
     calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
     used = response.usage
     usage: Tokens = {"input": used.input_tokens, "output": used.output_tokens}
@@ -274,7 +313,11 @@ def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
         why = f"are not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
     except (TooDeep, RecursionError, ValueError):
         why = "nest too deep or have a number that is too long"
-    call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": part.args if why else found}
+    call: ToolCall = {
+        "id": part.tool_call_id,
+        "tool": tool,
+        "arguments": part.args if why else found,
+    }
     if why:
         call["fault"] = why
     return call
@@ -289,7 +332,9 @@ def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
     except (ValueError, RecursionError):
         return text
     return (
-        json.dumps(found[_WRAPPED], ensure_ascii=False) if isinstance(found, dict) and {*found} == {_WRAPPED} else text
+        json.dumps(found[_WRAPPED], ensure_ascii=False)
+        if isinstance(found, dict) and {*found} == {_WRAPPED}
+        else text
     )
 
 

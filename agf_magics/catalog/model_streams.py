@@ -39,14 +39,18 @@ class Sent(NamedTuple):
 
 
 async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelResponse | None:
-    """The reply; each part of it goes to ``listen`` when it arrives. None: the model does not stream.
+    """The reply; each part of it goes to ``listen`` when it arrives. None: the model does not
+    stream.
 
     Raises `BrokenOff` if the reply ends in the middle, and otherwise what a plain request raises.
     """
     arrived = False
     try:
         async with model_request_stream(
-            sent.model, sent.messages, model_settings=sent.settings, model_request_parameters=sent.parameters
+            sent.model,
+            sent.messages,
+            model_settings=sent.settings,
+            model_request_parameters=sent.parameters,
         ) as stream:
             parts = _Parts(sent.name_of)
             async for event in stream:
@@ -60,7 +64,9 @@ async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelR
         return None
     except ContentFilterError:
         raise
-    except UnexpectedModelBehavior as error:  # a server that replies in one piece, and whatever else has no events
+    except (
+        UnexpectedModelBehavior
+    ) as error:  # a server that replies in one piece, and whatever else has no events
         if not arrived:
             return None
         raise BrokenOff(error) from None
@@ -72,7 +78,8 @@ async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelR
 
 
 def has_end(response: ai.ModelResponse, model: Made) -> bool:
-    """Whether a streamed reply ended as its protocol says. Some servers never do that, so it is not an error."""
+    """Whether a streamed reply ended as its protocol says. Some servers never do that, so it is not
+    an error."""
     return model.system not in _MARKS_END or "finish_reason" in (response.provider_details or {})
 
 
@@ -92,7 +99,10 @@ class _Parts:
                 return [Delta("thinking", text)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
                 tool = self._calls[index] = self._name_of(sent)
-                return [Delta("call", f"{tool or 'answer'}(", ""), Delta("call", _as_text(args), tool)]
+                return [
+                    Delta("call", f"{tool or 'answer'}(", ""),
+                    Delta("call", _as_text(args), tool),
+                ]
             case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
                 return [Delta("text", text)]
             case ai.PartDeltaEvent(delta=ai.ThinkingPartDelta(content_delta=text)):

@@ -1,7 +1,8 @@
 """Models: one request and one reply, for all providers.
 
-pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is not used: it hides
-the tool calls, which are steps of a run. It finds the keys in the environment; no value of ours has one (decision A3).
+pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is
+not used: it hides the tool calls, which are steps of a run. It finds the keys in the environment;
+no value of ours has one (decision A3).
 """
 
 from __future__ import annotations
@@ -21,9 +22,21 @@ from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
 """The providers of the extra ``llm``; the library has more, each with its own extra."""
 
-_GUESSED = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai", "claude": "anthropic",
-            "gemini": "google"}  # fmt: skip
-_PACKAGES = {"openai": "openai", "anthropic": "anthropic", "google": "google.genai", "ollama": "openai"}
+_GUESSED = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "chatgpt": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
+_PACKAGES = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google.genai",
+    "ollama": "openai",
+}
 _OLLAMA = "http://localhost:11434/v1"
 
 
@@ -37,14 +50,16 @@ class Model:
     """A model by its name, which is checked when the model is asked."""
 
     def __init__(self, name: str, base_url: str = "", *, made: Any = None) -> None:
-        """``base_url``: the address of an OpenAI-compatible server; ``made``: a model object of pydantic-ai."""
+        """``base_url``: the address of an OpenAI-compatible server; ``made``: a model object of
+        pydantic-ai."""
         self.name = name
         self._base_url = base_url
         self._given = made
         self._made: dict[tuple[Loop, int], Any] = {}
         """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
         self._kept: dict[tuple[Loop, int], Any] = {}
-        """What keeps the connections of such a model open between two requests: a TLS context takes 28 ms."""
+        """What keeps the connections of such a model open between two requests: a TLS context takes
+        28 ms."""
         self._streams = True
         """False: it replied to a request for a stream in one piece."""
 
@@ -86,8 +101,9 @@ class Model:
         return self._made[key]
 
     async def _keep(self, made: Any, loop: Loop) -> None:
-        """Keep the connections of ``made`` until its loop ends (`asyncio.run`, ``%unload_ext``): a loop closes its
-        generators then. A model object of the user is used on any loop, and is closed with its last request."""
+        """Keep the connections of ``made`` until its loop ends (`asyncio.run`, ``%unload_ext``): a
+        loop closes its generators then. A model object of the user is used on any loop, and is
+        closed with its last request."""
         from .model_requests import entered
 
         key = loop, _environment()
@@ -119,12 +135,14 @@ class Model:
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
-            failure = explained(error, self.name, _address(made) or self._base_url, bool(self._base_url))
+            failure = explained(
+                error, self.name, _address(made) or self._base_url, bool(self._base_url)
+            )
         raise failure  # not in the except: its cause would have the request with the key
 
     def price(self, used: Tokens) -> Decimal | None:
-        """The price of a reply in US dollars; None: it is not known, for example because the server is not the
-        provider's own. The first call is slow unless the model was opened."""
+        """The price of a reply in US dollars; None: it is not known, for example because the server
+        is not the provider's own. The first call is slow unless the model was opened."""
         from .prices import price
 
         if self._base_url:
@@ -136,7 +154,9 @@ class Model:
         # openai-chat and openai-responses are two ways to ask the same provider.
         return price("openai" if provider.startswith("openai-") else provider, model, used)
 
-    async def _reply(self, made: Any, request: Request, listen: Callable[[Delta], None] | None) -> Reply:
+    async def _reply(
+        self, made: Any, request: Request, listen: Callable[[Delta], None] | None
+    ) -> Reply:
         from .model_requests import asked, streamed
 
         if listen is None or not self._streams:
@@ -153,9 +173,17 @@ class Model:
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
         if find_spec("pydantic_ai") is None or _absent(package):
-            raise fault("model.not-installed", f"{self.name} needs {package}, which is not installed", INSTALL)
+            raise fault(
+                "model.not-installed",
+                f"{self.name} needs {package}, which is not installed",
+                INSTALL,
+            )
         named = KEYS.get(provider, ())
-        if named and not self._base_url and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL"))):
+        if (
+            named
+            and not self._base_url
+            and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL")))
+        ):
             hint = f"set {' or '.join(named)} in the environment (os.environ), not in a saved cell"
             raise fault("model.no-key", f"there is no key for {self.name}", hint)
 
@@ -177,10 +205,14 @@ class Model:
             )
         except ValueError:
             found = fault(
-                "model.unknown-provider", f"no provider {provider!r}", suggest(provider, PROVIDERS, "providers")
+                "model.unknown-provider",
+                f"no provider {provider!r}",
+                suggest(provider, PROVIDERS, "providers"),
             )
         except Exception as error:  # the library's UserError
-            found = fault("model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}")
+            found = fault(
+                "model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+            )
         raise found
 
     def __repr__(self) -> str:
@@ -190,8 +222,8 @@ class Model:
 def model_of(chosen: Any, base_url: str = "") -> Model:
     """A model from its name (``"openai:gpt-4o"``) or from a model object of pydantic-ai.
 
-    ``base_url``: the address of a server with the OpenAI protocol, used for the provider ``openai`` and for names
-    without a provider. It never receives the key of another provider.
+    ``base_url``: the address of a server with the OpenAI protocol, used for the provider ``openai``
+    and for names without a provider. It never receives the key of another provider.
     """
     if isinstance(chosen, Model):
         return chosen
@@ -200,9 +232,13 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         return _named(chosen, base_url if provider in ("openai", "openai-chat") else "")
     if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
         kind = type(chosen).__name__
-        raise TypeError(f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}")
+        raise TypeError(
+            f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}"
+        )
     own = str(chosen.model_name).strip(":")
-    return Model(own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen)
+    return Model(
+        own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen
+    )
 
 
 @functools.lru_cache(maxsize=64)
@@ -221,12 +257,17 @@ def _split(name: str, served: bool) -> tuple[str, str]:
     if not name.strip():
         raise fault("model.none", "no model is chosen", CHOOSE)
     if not colon:
-        provider, model = next((p for start, p in _GUESSED.items() if name.startswith(start)), ""), name
+        provider, model = (
+            next((p for start, p in _GUESSED.items() if name.startswith(start)), ""),
+            name,
+        )
         if served:
             return "openai", model
         if not provider:
             raise fault(
-                "model.no-provider", f"the provider of model {name!r} is unknown", f"write provider:model. {CHOOSE}"
+                "model.no-provider",
+                f"the provider of model {name!r} is unknown",
+                f"write provider:model. {CHOOSE}",
             )
     if not provider or not model:
         hint = f"write provider:model; {suggest(provider, PROVIDERS, 'providers')}"

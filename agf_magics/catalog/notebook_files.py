@@ -1,10 +1,12 @@
 """The files of the notebook's folder that the built-in tools may open (decision D3).
 
-A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files, files that run code
-or configure programs (`RUN_LATER`), our own. Names are compared as the least strict file system compares them.
+A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
+files that run code or configure programs (`RUN_LATER`), our own. Names are compared as the least
+strict file system compares them.
 
-A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can be inserted between
-the check and the use. Windows has no such calls: each name is checked before the file is opened.
+A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can
+be inserted between the check and the use. Windows has no such calls: each name is checked before
+the file is opened.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ MAX_NAME = 255
 MAX_PATH = 4_096
 """Both in bytes."""
 
-ANCHORED = os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+ANCHORED = (
+    os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+)
 """Whether a file can be opened relative to an open folder."""
 
 UNUSABLE = ("Cc", "Cs", "Zl", "Zp")
@@ -63,9 +67,13 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
         raise _refused(f"{path!r} is outside of the notebook's folder", HINT)
     if any("\\" in name for name in asked.parts):
         raise _refused(f"{path!r} has a backslash", "write / between folders")
-    if len(os.fsencode(path)) > MAX_PATH or any(len(os.fsencode(name)) > MAX_NAME for name in asked.parts):
+    if len(os.fsencode(path)) > MAX_PATH or any(
+        len(os.fsencode(name)) > MAX_NAME for name in asked.parts
+    ):
         shown = f"{path[:40]}…"
-        raise _refused(f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}")
+        raise _refused(
+            f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}"
+        )
     folded = tuple(map(fold, asked.parts))
     for name, as_written in zip(folded, asked.parts, strict=True):
         if is_protected(name):
@@ -77,8 +85,8 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
 
 
 def fold(name: str) -> str:
-    """A name as the least strict file system compares it: without case, variants of letters, invisible characters, and
-    the ending that Windows removes.
+    """A name as the least strict file system compares it: without case, variants of letters,
+    invisible characters, and the ending that Windows removes.
 
     >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
     ('pyproject.toml', '.git', 'conftest.py')
@@ -102,11 +110,13 @@ def is_protected(name: str) -> bool:
 
 
 @contextmanager
-def opened(root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]) -> Iterator[Found]:
+def opened(
+    root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
+) -> Iterator[Found]:
     """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.
 
-    ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for any other object,
-    OSError.
+    ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for
+    any other object, OSError.
     """
     file = _anchored(root, path, parts, how) if ANCHORED else _checked(root, path, parts, how)
     try:
@@ -136,7 +146,12 @@ def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
             return os.dup(here)
         # O_NONBLOCK: a pipe without a reader would block.
         flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        return _open(parts[-1], flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT), here, path)
+        return _open(
+            parts[-1],
+            flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT),
+            here,
+            path,
+        )
     finally:
         os.close(here)
 

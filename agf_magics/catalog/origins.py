@@ -1,9 +1,10 @@
 """Whether a module is the notebook's own, or of an installed package, which has a version.
 
-A package is what an installer has put into a folder of `sys.path` (also the user's site, that of the base
-interpreter, a folder of PYTHONPATH or of a ``.pth``): such folders are called ``site-packages`` or
-``dist-packages``, or have the list of the package's files, ``NAME-VERSION.dist-info/RECORD``. A project that is installed in place has no such list next to
-its files, so it is the notebook's own.
+A package is what an installer has put into a folder of `sys.path` (also the user's site, that of
+the base interpreter, a folder of PYTHONPATH or of a ``.pth``): such folders are called
+``site-packages`` or ``dist-packages``, or have the list of the package's files,
+``NAME-VERSION.dist-info/RECORD``. A project that is installed in place has no such list next to its
+files, so it is the notebook's own.
 """
 
 from __future__ import annotations
@@ -20,17 +21,20 @@ from typing import Any
 
 _INSTALLED = tuple(
     Path(path).resolve()
-    for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    for path in {
+        sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    }
 )
 
 _SITES = frozenset({"site-packages", "dist-packages"})
 
-_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.].*(?:\n\1[/.].*)*|\r?)$", re.MULTILINE)
-"""The first name of a path. It passes over the paths after it that begin with the same name."""
+_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)", re.MULTILINE)
+"""The first name of a path in a list of files."""
 
 
 def is_ours(module: str) -> bool:
-    """Whether a module is the notebook's own: its cells, a file that is not installed, or made by code."""
+    """Whether a module is the notebook's own: its cells, a file that is not installed, or made by
+    code."""
     if module == "__main__":
         return True
     if module in sys.builtin_module_names or module == "builtins":
@@ -42,7 +46,9 @@ def is_ours(module: str) -> bool:
     if file is None and spec is not None:
         if spec.origin in ("built-in", "frozen"):
             return False
-        file = next(iter(spec.submodule_search_locations or ()), None)  # a package without a file of its own
+        file = next(
+            iter(spec.submodule_search_locations or ()), None
+        )  # a package without a file of its own
     return _is_ours(file, module.partition(".")[0])
 
 
@@ -59,13 +65,17 @@ def _is_ours(file: str | None, top: str) -> bool:
 
 @functools.cache
 def _packages(folder: Path) -> dict[str, list[str]]:
-    """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass over the bytes of their
-    lists: 17 ms for 236 packages, for which `importlib.metadata.packages_distributions` takes 340."""
+    """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass
+    over the bytes of their lists: 17 ms for 236 packages, for which
+    `importlib.metadata.packages_distributions` takes 340."""
     found: dict[str, list[str]] = {}
     for info in sorted(folder.glob("*-info")):
         listed = b""
-        # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a project.
-        for name in ("RECORD", "top_level.txt") if not _SITES.isdisjoint(folder.parts) else ("RECORD",):
+        # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that
+        # of a project.
+        for name in (
+            ("RECORD", "top_level.txt") if not _SITES.isdisjoint(folder.parts) else ("RECORD",)
+        ):
             with suppress(OSError):
                 listed += (info / name).read_bytes() + b"\n"
         for top in set(_TOPS.findall(listed)):
@@ -82,7 +92,11 @@ def _file(module: str) -> str | None:
         return None
     if found is None:
         return None
-    return found.origin if found.has_location else next(iter(found.submodule_search_locations or ()), None)
+    return (
+        found.origin
+        if found.has_location
+        else next(iter(found.submodule_search_locations or ()), None)
+    )
 
 
 def version_of(module: str) -> str:
@@ -114,8 +128,8 @@ def is_put_there(found: Any) -> bool:
 
 
 def has_plain_state(kind: type) -> bool:
-    """Whether Python's default reduction has all state of its instances: a class with its own reduction, or with state
-    in C, may omit some."""
+    """Whether Python's default reduction has all state of its instances: a class with its own
+    reduction, or with state in C, may omit some."""
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:  # type: ignore[comparison-overlap]
         return False
     getting = getattr(kind, "__getstate__", None)

@@ -1,7 +1,9 @@
-"""Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision B4).
+"""Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision
+B4).
 
-A policy is a function that returns the output, or a builder: a function that returns the `Step` to run. A builder is
-called when a definition is linked, so that its steps are drawn and journaled like all others.
+A policy is a function that returns the output, or a builder: a function that returns the `Step` to
+run. A builder is called when a definition is linked, so that its steps are drawn and journaled like
+all others.
 """
 
 from __future__ import annotations
@@ -42,17 +44,25 @@ class Policy:
 def check_policy(name: object, builder: object) -> None:
     """Raise ValueError for an id that is not a vendor's, TypeError for a wrong ``builder``."""
     if not isinstance(name, str) or not ID.fullmatch(name):
-        raise ValueError(f"the id of a policy must be x-<vendor>.<name>, such as 'x-acme.vote', not {name!r}")
+        raise ValueError(
+            f"the id of a policy must be x-<vendor>.<name>, such as 'x-acme.vote', not {name!r}"
+        )
     if not isinstance(builder, bool):
         raise TypeError(f"builder must be True or False, got {builder!r}")
 
 
 def make_policy(
-    function: Callable[..., Any], name: str, builder: bool, where: Where | None, timeout: float | None
+    function: Callable[..., Any],
+    name: str,
+    builder: bool,
+    where: Where | None,
+    timeout: float | None,
 ) -> Policy:
     checked_limits(where, timeout)
     if builder and is_async(function):
-        raise ValueError(f"policy {name!r} is a builder, which returns a Step: it cannot be an async function")
+        raise ValueError(
+            f"policy {name!r} is a builder, which returns a Step: it cannot be an async function"
+        )
     return Policy(
         name=name_of(function, "policy", name),
         function=function,
@@ -69,7 +79,8 @@ def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) ->
     signature = signature_of(function)
     if signature is None:
         raise ValueError(
-            f"policy {name!r}: the parameters of this function are unknown; wrap it in a function with parameters"
+            f"policy {name!r}: the parameters of this function are unknown; wrap it in a function "
+            f"with parameters"
         )
     parameters = signature.parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
@@ -79,5 +90,7 @@ def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) ->
     misplaced = [p.name for p in required if p.name not in offered]
     misplaced = misplaced or [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
     if misplaced:
-        raise ValueError(f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(misplaced)}")
+        raise ValueError(
+            f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(misplaced)}"
+        )
     return tuple(p.name for p in parameters if p.name in offered)

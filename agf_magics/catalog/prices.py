@@ -1,6 +1,8 @@
-"""Prices of models, from the table of `genai-prices`, without a connection. Imported with the first request.
+"""Prices of models, from the table of `genai-prices`, without a connection. Imported with the first
+request.
 
-A price is an estimate: the table is as old as the installed package, and it knows no contract of the user's.
+A price is an estimate: the table is as old as the installed package, and it knows no contract of
+the user's.
 """
 
 from __future__ import annotations

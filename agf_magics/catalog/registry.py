@@ -1,4 +1,5 @@
-"""The registry: the tools, agents, flows and so on of this kernel, each kind with its own namespace (decision A2)."""
+"""The registry: the tools, agents, flows and so on of this kernel, each kind with its own namespace
+(decision A2)."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ class Registry:
         self.policies: Shelf[Policy] = Policies("policy", "write @policy(…) above its def")
         self.contexts = Contexts()
         self.configured: Callable[[], tuple[Any, str]] = lambda: ("", "")
-        """Returns the model and the server's address of the settings, for the process's registry."""
+        """Returns the model and the server's address of the settings, for the process's
+        registry."""
         self._chosen: tuple[Any, str] | None = None
 
     @property
@@ -89,14 +91,15 @@ class Registry:
         return self.agents.default
 
     def choose(self, model: Any = None, base_url: str = "") -> None:
-        """Use one model wherever a definition names a model (decision B2), and for agent steps that no agent answers.
+        """Use one model wherever a definition names a model (decision B2), and for agent steps that
+        no agent answers.
 
         Parameters:
 
-        - ``model``: a name such as ``"openai:gpt-4o"``, or a model object of pydantic-ai. Default None: the model of
-          the settings.
-        - ``base_url``: the address of a server that uses the OpenAI protocol. Default: empty, the provider's own
-          address.
+        - ``model``: a name such as ``"openai:gpt-4o"``, or a model object of pydantic-ai. Default
+          None: the model of the settings.
+        - ``base_url``: the address of a server that uses the OpenAI protocol. Default: empty, the
+          provider's own address.
         """
         if model is not None:
             model_of(model)  # raises TypeError
@@ -112,9 +115,13 @@ class Registry:
     def version(self) -> tuple[object, ...]:
         """Another value after each change of what a flow can name, but not of the chosen model."""
         return (
-            self.tools.version, self.agents.version, self.flows.version, self.schemas.version,
-            self.transforms.version, self.policies.version,
-        )  # fmt: skip
+            self.tools.version,
+            self.agents.version,
+            self.flows.version,
+            self.schemas.version,
+            self.transforms.version,
+            self.policies.version,
+        )
 
     def with_tools(self, tools: Iterable[Tool]) -> Registry:
         """Return a copy with more tools; everything else is shared.

@@ -1,7 +1,7 @@
 """A shelf: the things of one kind that a registry has, by name.
 
-A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for other threads, so a
-cell may register while a run or a listing reads.
+A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for
+other threads, so a cell may register while a run or a listing reads.
 """
 
 from __future__ import annotations
@@ -63,7 +63,11 @@ class Shelf(Mapping[str, T]):
 
     def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
         """The error for a ``name`` that is not here."""
-        hint = suggest(name, self, f"{self._word}s") if len(self) else f"no {self._word} is registered: {self._how}"
+        hint = (
+            suggest(name, self, f"{self._word}s")
+            if len(self)
+            else f"no {self._word} is registered: {self._how}"
+        )
         return Diagnostic(code, f"no {self._word} {name!r}", span, hint)
 
     def __repr__(self) -> str:
@@ -78,8 +82,8 @@ class Definitions(Shelf[T]):
         self._origins: dict[str, str | None] = {}
 
     def define(self, thing: T, origin: str | None) -> str | None:
-        """Register a thing. Return a note if another origin (a cell's id, a file) or another language has defined that
-        name."""
+        """Register a thing. Return a note if another origin (a cell's id, a file) or another
+        language has defined that name."""
         name = thing.name
         before, origin_before = self._held.get(name), self._origins.get(name)
         self.add(thing)
@@ -90,7 +94,10 @@ class Definitions(Shelf[T]):
         if language != other:
             return f"{self._word} {name!r} replaces the {other} of that name"
         if origin != origin_before:
-            return f"{self._word} {name!r} was defined by another cell or file; this definition replaces it"
+            return (
+                f"{self._word} {name!r} was defined by another cell or file; this definition "
+                f"replaces it"
+            )
         return None
 
     def remove(self, name: str) -> None:

@@ -1,8 +1,8 @@
 """A command as a process: it is not read by a shell, and it ends with the call that started it.
 
-Its output goes to files, not pipes: no thread has to read two pipes, and endless output needs no memory. It leads a
-process group, so that its child processes end with it, whether an interrupt, the timeout or ``stopped`` (checked ten
-times a second) ends the call.
+Its output goes to files, not pipes: no thread has to read two pipes, and endless output needs no
+memory. It leads a process group, so that its child processes end with it, whether an interrupt, the
+timeout or ``stopped`` (checked ten times a second) ends the call.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ def run(
     """Run ``command`` in ``folder``; ``timeout`` in seconds. Raises StepError ``tool.shell-…``."""
     if timeout is not None and not timeout > 0:
         raise StepError(
-            Diagnostic("tool.shell-timeout", f"timeout must be a number of seconds above 0, got {timeout:g}")
+            Diagnostic(
+                "tool.shell-timeout",
+                f"timeout must be a number of seconds above 0, got {timeout:g}",
+            )
         )
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = _start(command, folder, out, err)
@@ -66,17 +69,28 @@ def run(
             how = f"exited with {code}" if code >= 0 else f"was ended by signal {-code}"
             words = _last_words(err) or _last_words(out)
             raise StepError(
-                Diagnostic("tool.shell-exit", f"{command[0]!r} {how}", hint=f"it wrote: {words}" if words else None)
+                Diagnostic(
+                    "tool.shell-exit",
+                    f"{command[0]!r} {how}",
+                    hint=f"it wrote: {words}" if words else None,
+                )
             )
         return Finished(_text(out), _text(err), code)
 
 
-def _start(command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO
+) -> subprocess.Popen[bytes]:
     if not command or not command[0].strip():
         raise StepError(Diagnostic("tool.shell-command", "the command is empty"))
     try:
         return subprocess.Popen(
-            list(command), cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+            list(command),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
         )
     except FileNotFoundError:
         why = "there is no such program" if folder.is_dir() else "the notebook's folder is gone"
@@ -84,8 +98,13 @@ def _start(command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO) -
         why = error.strerror or str(error)
     except ValueError as error:  # a NUL in a word
         why = str(error)
-    hint = "a command is a program and its arguments; without a shell there are no pipes and no built-ins"
-    raise StepError(Diagnostic("tool.shell-command", f"{command[0]!r} cannot be run: {why}", hint=hint))
+    hint = (
+        "a command is a program and its arguments; without a shell there are no pipes and no "
+        "built-ins"
+    )
+    raise StepError(
+        Diagnostic("tool.shell-command", f"{command[0]!r} cannot be run: {why}", hint=hint)
+    )
 
 
 def _wait(
@@ -102,9 +121,13 @@ def _wait(
             process.wait(min(max(left, 0), 0.1))
         if any(os.fstat(file.fileno()).st_size > MAX_PRINTED for file in printed):
             message = f"{name!r} printed more than {MAX_PRINTED:,} bytes"
-            raise StepError(Diagnostic("tool.shell-output", message, hint="write the output to a file"))
+            raise StepError(
+                Diagnostic("tool.shell-output", message, hint="write the output to a file")
+            )
         if process.returncode is None and left <= 0:
-            raise StepError(Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s"))
+            raise StepError(
+                Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s")
+            )
         if process.returncode is None and stopped():
             raise StepError(Diagnostic("tool.shell-stopped", f"{name!r} was stopped"))
 

@@ -61,20 +61,24 @@ class Tool:
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """Annotations that cannot be used. Read when a flow is linked: a later cell may define what they need."""
+        """Annotations that cannot be used. Read when a flow is linked: a later cell may define what
+        they need."""
         return tuple(
             Diagnostic("tool.annotation", f"tool {self.name!r}: {doubt}", severity="warning")
             for doubt in self.arguments.problems
         )
 
     def check(self, given: dict[str, Value]) -> dict[str, Value]:
-        """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with everything that is wrong."""
+        """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with
+        everything that is wrong."""
         try:
             return self.arguments.validate(given)
         except Exception as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         # Not in the except: its cause would have the values, secrets included.
-        found = StepError(self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given))
+        found = StepError(
+            self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given)
+        )
         found.arguments = invalid_names(failure)
         raise found
 
@@ -89,7 +93,9 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
         return spec.result(await base.function(**base.check(dict(spec.arguments(given)))))
 
     function: Any = call_async if base.is_async else call
-    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters]
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters
+    ]
     function.__signature__ = inspect.Signature(parameters)
     function.__name__, function.__doc__ = spec.name, spec.description
     return make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
@@ -98,7 +104,10 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
 def are_resources(value: object) -> bool:
     """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""
     return isinstance(value, Mapping) and all(
-        isinstance(name, str) and isinstance(amount, int | float) and not isinstance(amount, bool) and amount > 0
+        isinstance(name, str)
+        and isinstance(amount, int | float)
+        and not isinstance(amount, bool)
+        and amount > 0
         for name, amount in value.items()
     )
 
@@ -114,14 +123,18 @@ def make_tool(
 ) -> Tool:
     checked_limits(where, timeout)
     if resources is not None and not are_resources(resources):
-        raise TypeError(f"resources must be a mapping of names to numbers above 0, got {resources!r}")
+        raise TypeError(
+            f"resources must be a mapping of names to numbers above 0, got {resources!r}"
+        )
     if not isinstance(reuse, bool):
         raise TypeError(f"reuse must be True or False, got {reuse!r}")
     arguments = Arguments(function, f"tool {name!r}", secret=secret)
     for hidden in secret:
         if hidden not in arguments.parameters and not arguments.more:
             hint = suggest(hidden, arguments.parameters, "its arguments")
-            raise ValueError(f"secret: tool {name!r} has no argument {hidden!r}" + (f": {hint}" if hint else ""))
+            raise ValueError(
+                f"secret: tool {name!r} has no argument {hidden!r}" + (f": {hint}" if hint else "")
+            )
     return Tool(
         name=name,
         function=callable_by_name(function, arguments.signature),

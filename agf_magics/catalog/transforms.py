@@ -1,7 +1,8 @@
-"""Transforms: Python functions that make one value of the outputs of a policy's agents (AGF's ``custom_transform``).
+"""Transforms: Python functions that make one value of the outputs of a policy's agents (AGF's
+``custom_transform``).
 
-A transform takes one value, whatever its parameter is called: a mapping of aliases to outputs, in the order of the
-definition.
+A transform takes one value, whatever its parameter is called: a mapping of aliases to outputs, in
+the order of the definition.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ class Transform:
     is_async: bool = False
 
 
-def make_transform(function: Callable[..., Any], name: str, where: Where | None, timeout: float | None) -> Transform:
+def make_transform(
+    function: Callable[..., Any], name: str, where: Where | None, timeout: float | None
+) -> Transform:
     checked_limits(where, timeout)
     signature = signature_of(function)
     try:
@@ -35,7 +38,8 @@ def make_transform(function: Callable[..., Any], name: str, where: Where | None,
             signature.bind(None)
     except TypeError:
         raise ValueError(
-            f"transform {name!r} must take one value, the outputs by alias: def {name}(outputs), not {signature}"
+            f"transform {name!r} must take one value, the outputs by alias: def {name}(outputs), "
+            f"not {signature}"
         ) from None
     return Transform(
         name=name,

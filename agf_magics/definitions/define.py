@@ -16,7 +16,14 @@ from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, detect_language
 from ..settings import current
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, share_suggestion_budget, sort_by_place, suggest
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    share_suggestion_budget,
+    sort_by_place,
+    suggest,
+)
 from ..text.source import UNUSABLE, Source, path_error_reason
 from .files import file_opener
 
@@ -28,8 +35,8 @@ class Defined(NamedTuple):
     """None: the text declares only schemas."""
     schemas: Mapping[str, Schema]
     findings: tuple[Diagnostic, ...]
-    """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an error of a run
-    (decision A5)."""
+    """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
+    error of a run (decision A5)."""
 
 
 def load(
@@ -46,18 +53,22 @@ def load(
     Parameters:
 
     - ``text``: the definition, or the `Path` of a file that contains it. Required.
-    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
-      else ``"pipeline"``.
-    - ``name``: the name of the flow. Default None: the name in the definition, else that of the file or the language.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None:
+      recognised from the text, else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the
+      file or the language.
     - ``strict``: whether warnings are errors. Default False.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
-    - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default:
+      none.
 
     Raises DefinitionError with everything that is wrong.
     """
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    found = check_definition(text, language, strict=strict, registry=registry or default(), latent=latent)
+    found = check_definition(
+        text, language, strict=strict, registry=registry or default(), latent=latent
+    )
     flow = _flow_of(found.flow, file or language, text)
     return replace(flow, name=_checked_name(name)) if name is not None else flow
 
@@ -76,14 +87,17 @@ def define(
     Parameters:
 
     - ``text``: the definition, or the `Path` of a file that contains it. Required.
-    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None: recognised from the text,
-      else ``"pipeline"``.
-    - ``name``: the name of the flow. Default None: the name in the definition, else that of the file.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None:
+      recognised from the text, else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the
+      file.
     - ``strict``: whether warnings are errors. Default False.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``latent``: names of further latent tools of a plan: tools that are never called. Default: none.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default:
+      none.
 
-    Returns the flow, or None if the text declares only schemas. Raises DefinitionError with everything that is wrong.
+    Returns the flow, or None if the text declares only schemas. Raises DefinitionError with
+    everything that is wrong.
     """
     return register(text, language, name=name, strict=strict, registry=registry, latent=latent).flow
 
@@ -99,14 +113,22 @@ def register(
     latent: Collection[str] = (),
     given: Collection[str] = (),
 ) -> Defined:
-    """`define` with its findings. ``origin``: the cell's id or the file; if another origin has defined the name, there
-    is a note (decision A2)."""
+    """`define` with its findings. ``origin``: the cell's id or the file; if another origin has
+    defined the name, there is a note (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    found = check_definition(text, language, strict=strict, registry=registry, latent=latent, given=given)
+    found = check_definition(
+        text, language, strict=strict, registry=registry, latent=latent, given=given
+    )
     notes: list[Diagnostic] = []
     flow = found.flow
-    name = _checked_name(name) if name is not None else file if flow is not None and not flow.name else None
+    name = (
+        _checked_name(name)
+        if name is not None
+        else file
+        if flow is not None and not flow.name
+        else None
+    )
     if flow is not None and not (name or flow.name):
         raise DefinitionError(_nameless(flow))
     for schema in found.schemas.values():
@@ -125,11 +147,17 @@ def _nameless(flow: Flow) -> Diagnostic:
 
 
 def find_problems(
-    source: Source, language: str, *, name: str | None, registry: Registry, latent: Collection[str] = (),
+    source: Source,
+    language: str,
+    *,
+    name: str | None,
+    registry: Registry,
+    latent: Collection[str] = (),
     given: Collection[str] | None = (),
-) -> list[Diagnostic]:  # fmt: skip
-    """The findings of `register` for a text that is still written. Nothing is registered, no file is read and no code
-    of a user is called. ``given``: as in `check_definition`; None if it is not known."""
+) -> list[Diagnostic]:
+    """The findings of `register` for a text that is still written. Nothing is registered, no file
+    is read and no code of a user is called. ``given``: as in `check_definition`; None if it is not
+    known."""
     try:
         flow, schemas, problems = _checked(source, language, latent)
     except DefinitionError as error:
@@ -145,7 +173,9 @@ def find_problems(
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise DefinitionError(Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}"))
+        raise DefinitionError(
+            Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")
+        )
     return name
 
 
@@ -158,8 +188,8 @@ def check_definition(
     latent: Collection[str] = (),
     given: Collection[str] = (),
 ) -> Defined:
-    """Load, check and link a definition, registering nothing. ``given``: the names of the input of a run that follows.
-    Raises DefinitionError with everything that is wrong."""
+    """Load, check and link a definition, registering nothing. ``given``: the names of the input of
+    a run that follows. Raises DefinitionError with everything that is wrong."""
     flow, schemas, problems = _checked(source_of(text), language, latent)
     _check_refs(schemas, registry, problems)
     if flow is not None:
@@ -172,7 +202,8 @@ def check_definition(
 
 
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
-    """Check the schemas of a text with those to which they refer: a schema of another cell may close a circle."""
+    """Check the schemas of a text with those to which they refer: a schema of another cell may
+    close a circle."""
     known = {**registry.schemas, **schemas}
     used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
     check_schemas(used, problems)
@@ -203,17 +234,22 @@ def _checked(
             problems.extend(found)
     problems.refuse()
     if flow is not None:
-        # These depend only on the text. Problems that linking finds depend on the registry, which later cells change.
+        # These depend only on the text. Problems that linking finds depend on the registry, which
+        # later cells change.
         flow = replace(flow, warnings=tuple(problems))
     return flow, definition.schemas, problems
 
 
-def load_definition(source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()) -> Definition:
+def load_definition(
+    source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()
+) -> Definition:
     """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
     known = language_of(language)
     if not latent:
         return known.load(source, problems, current.settings.bounds)
-    if isinstance(latent, str) or not all(isinstance(name, str) and name.strip() for name in latent):
+    if isinstance(latent, str) or not all(
+        isinstance(name, str) and name.strip() for name in latent
+    ):
         message, hint = "latent must be a list of names of tools", "latent=['think']"
         raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
     if known.latent is None:
@@ -233,7 +269,8 @@ def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnosti
 def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     """Link ``flow`` with the registry and with the files that it names.
 
-    A flow that is run again is linked again only if the registry has changed: linking takes a third of a short run.
+    A flow that is run again is linked again only if the registry has changed: linking takes a third
+    of a short run.
     """
     version = registry.version  # before: another thread may register now
     known: Linked | None = flow.linked.get(version)
@@ -261,7 +298,8 @@ def _of_file(path: Path) -> Flow:
 
 
 def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
-    """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are only schemas."""
+    """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are
+    only schemas."""
     if flow is not None:
         # A context has a name of the document's: two texts without a name do not share one.
         if flow.name:
@@ -269,7 +307,9 @@ def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
         own = flow.extension
         return replace(flow, name=name, extension=own and own.with_context(own.context or None))
     hint = "write a document with pipeline: and steps:"
-    raise DefinitionError(Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint))
+    raise DefinitionError(
+        Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
+    )
 
 
 _READS_MESSAGES = frozenset({"reference"})
@@ -281,27 +321,33 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
 
     Parameters:
 
-    - ``language``: the expression language: ``"r1"``, ``"path"``, ``"reference"``, ``"value"`` or ``"condition"``.
-      Required.
+    - ``language``: the expression language: ``"r1"``, ``"path"``, ``"reference"``, ``"value"`` or
+      ``"condition"``. Required.
     - ``expression``: the text of the expression. Required.
-    - ``context``: the value that the expression reads. Required. For ``r1`` it is a mapping of root names, for ``path``
-      ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, for ``value`` and ``condition`` the state of a
-      graph.
+    - ``context``: the value that the expression reads. Required. For ``r1`` it is a mapping of root
+      names, for ``path`` ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, for
+      ``value`` and ``condition`` the state of a graph.
 
     Raises DefinitionError if the expression is malformed, and StepError if it fails on its data.
     """
     known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
     if language not in known:
         hint = suggest(language, known, "expression languages")
-        raise DefinitionError(Diagnostic("evaluate.language", f"unknown expression language {language!r}", hint=hint))
+        raise DefinitionError(
+            Diagnostic("evaluate.language", f"unknown expression language {language!r}", hint=hint)
+        )
     if not isinstance(expression, str):
         raise TypeError(f"an expression must be text, not {type_name(expression)}")
     parsed = known[language](Source("<expression>", expression).span())
     try:
         frame = settle(context)
     except TooDeep as error:
-        raise DefinitionError(Diagnostic("run.input", f"the context cannot be used: {error}")) from None
-    if not isinstance(frame, dict) and language not in _READS_MESSAGES:  # which checks its context itself
+        raise DefinitionError(
+            Diagnostic("run.input", f"the context cannot be used: {error}")
+        ) from None
+    if (
+        not isinstance(frame, dict) and language not in _READS_MESSAGES
+    ):  # which checks its context itself
         message = f"the context of an expression must be a mapping, not {type_name(frame)}"
         raise DefinitionError(Diagnostic("run.input", message))
     return parsed.evaluate(frame)
@@ -315,7 +361,9 @@ def source_of(text: str | Path | Source) -> Source:
         try:
             return Source(str(text), text.read_bytes().decode("utf-8"))
         except UnicodeDecodeError as error:
-            raise DefinitionError(Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")) from None
+            raise DefinitionError(
+                Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")
+            ) from None
         except UNUSABLE as error:
             raise DefinitionError(
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
@@ -326,14 +374,17 @@ def source_of(text: str | Path | Source) -> Source:
 
 
 def file_name(text: str | Path | Source) -> str | None:
-    """The name of a definition without one, from its file: ``article`` for ``team/article.agf.yaml``."""
+    """The name of a definition without one, from its file: ``article`` for
+    ``team/article.agf.yaml``."""
     return text.name.split(".")[0] or None if isinstance(text, Path) else None
 
 
 def language_of(name: str) -> Language:
     if name not in LANGUAGES:
         hint = suggest(name, LANGUAGES, "languages")
-        raise DefinitionError(Diagnostic("define.language", f"unknown language {name!r}", hint=hint))
+        raise DefinitionError(
+            Diagnostic("define.language", f"unknown language {name!r}", hint=hint)
+        )
     return LANGUAGES[name]
 
 

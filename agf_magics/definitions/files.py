@@ -1,7 +1,8 @@
-"""Files that a definition names: other definitions, and functions of Python files (decisions A5, A16, A20).
+"""Files that a definition names: other definitions, and functions of Python files (decisions A5,
+A16, A20).
 
-A path is relative to the file that names it, else to the notebook's folder, and may not leave that folder. A Python
-file is imported only if the person allows it.
+A path is relative to the file that names it, else to the notebook's folder, and may not leave that
+folder. A Python file is imported only if the person allows it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ SWITCH = "%config AgfMagics.allow_import = True"
 
 
 def file_opener(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
-    """A function that opens a file for the linker. ``define`` loads a definition; files in ``known`` are not read."""
+    """A function that opens a file for the linker. ``define`` loads a definition; files in
+    ``known`` are not read."""
     known = {} if known is None else known
 
     def opened(name: Name, around: Flow) -> Flow | Tool:
@@ -60,11 +62,18 @@ def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Pa
         there = found in known or found.is_file()
     except UNUSABLE as error:
         raise _refused(
-            "file.missing", f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}", name
+            "file.missing",
+            f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
+            name,
         ) from None
     if not found.is_relative_to(root):
         hint = "move the file into the notebook's folder, or below it"
-        raise _refused("file.outside", f"{shorten(name.text)!r} is outside of the notebook's folder", name, hint)
+        raise _refused(
+            "file.outside",
+            f"{shorten(name.text)!r} is outside of the notebook's folder",
+            name,
+            hint,
+        )
     if not there:
         hint = "a path is relative to the file that names it"
         raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
@@ -75,12 +84,21 @@ def _function(where: Path | str, function: str, name: Name) -> Tool:
     """A function of a Python file or an installed module as a tool, which is not registered."""
     if not current.settings.allow_import:
         message = f"{name.text!r} is not imported: a definition cannot run code by itself"
-        raise _refused("file.import-off", message, name, f"{SWITCH} allows it, or register the function with @tool")
+        raise _refused(
+            "file.import-off",
+            message,
+            name,
+            f"{SWITCH} allows it, or register the function with @tool",
+        )
     try:
-        found = getattr(importlib.import_module(where) if isinstance(where, str) else _imported(where), function)
+        found = getattr(
+            importlib.import_module(where) if isinstance(where, str) else _imported(where), function
+        )
     except BaseException as error:  # of user code
         raise _refused(
-            "file.import", f"{name.text!r} cannot be imported: {type(error).__name__}: {error}", name
+            "file.import",
+            f"{name.text!r} cannot be imported: {type(error).__name__}: {error}",
+            name,
         ) from error
     try:
         return make_tool(found, name_of(found, "tool", function), None, None, True, ())

@@ -1,12 +1,14 @@
 """The one way of a call: permission, arguments, secret, journal, call, result.
 
-`call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it shares with agents,
-models, transforms and policies, and the only way out of the engine. A fan-out over a plain function (threaded.py) takes
-the same stages for many calls at once: `permit`, `start_record`, `value_of`, `finish`.
+`call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it
+shares with agents, models, transforms and policies, and the only way out of the engine. A fan-out
+over a plain function (threaded.py) takes the same stages for many calls at once: `permit`,
+`start_record`, `value_of`, `finish`.
 
-Three orders matter. A record of an earlier session is looked up before anything that could have an effect. The start of
-a call that must not be repeated is durable before the call, and the outcome of every call before the step continues.
-The rights of the callee (`granted`) are set around the call alone, and by the task that makes it.
+Three orders matter. A record of an earlier session is looked up before anything that could have an
+effect. The start of a call that must not be repeated is durable before the call, and the outcome of
+every call before the step continues. The rights of the callee (`granted`) are set around the call
+alone, and by the task that makes it.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     given = build_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
     try:
-        given = tool.check(substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given)
+        given = tool.check(
+            substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given
+        )
     except StepError as error:
         raise with_place(error, step) from None
     if tool.secret:
@@ -95,7 +99,11 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
 
 
 async def call(
-    site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant | None = None
+    site: CallSite[Invoke],
+    callee: UserCallable,
+    what: str,
+    given: dict[str, Value],
+    grant: Grant | None = None,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal.
 
@@ -110,7 +118,9 @@ async def call(
     if has_effect(callee):
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
-            return await journal.durable(journal.returned(started, decided[0], site.is_secret), decided[0])
+            return await journal.durable(
+                journal.returned(started, decided[0], site.is_secret), decided[0]
+            )
     try:
         value = await _make(site, callee, what, given, grant)
     except StepError as error:
@@ -123,7 +133,9 @@ async def call(
 
 
 def build_arguments(
-    site: CallSite[Invoke], callee: Tool | Transform | Policy | str, wanted: Mapping[str, Any] | None = None
+    site: CallSite[Invoke],
+    callee: Tool | Transform | Policy | str,
+    wanted: Mapping[str, Any] | None = None,
 ) -> Any:
     """A copy of the arguments: user code may change it."""
     return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
@@ -135,7 +147,9 @@ def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | s
     except TooDeep as error:
         name = callee if isinstance(callee, str) else repr(callee.name)
         span = step.name.span or step.span
-        raise StepError(Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)) from None
+        raise StepError(
+            Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +168,34 @@ class AsInput:
 
 def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     if tool in LAUNCHES:
-        return Diagnostic("flow.launch", f"a step cannot launch a pipeline: {tool!r}", span, "nest with a call step")
+        return Diagnostic(
+            "flow.launch",
+            f"a step cannot launch a pipeline: {tool!r}",
+            span,
+            "nest with a call step",
+        )
     allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
     hint = f"it may use {allowed or 'none'}"
     if not allowed:
-        hint += ": the document, the agent or the step around it lists none (action_space, tools, capabilities)"
-    return Diagnostic("step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint)
+        hint += (
+            ": the document, the agent or the step around it lists none (action_space, tools, "
+            "capabilities)"
+        )
+    return Diagnostic(
+        "step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint
+    )
 
 
 def start_record(
-    site: CallSite[Invoke], journal: Journal, callee: UserCallable, given: dict[str, Value], grant: Grant,
+    site: CallSite[Invoke],
+    journal: Journal,
+    callee: UserCallable,
+    given: dict[str, Value],
+    grant: Grant,
     is_model: bool = False,
-) -> StartedCall | tuple[Value]:  # fmt: skip
-    """The call for the journal; or the value that an earlier session or another run has recorded. Raises the failure
-    that an earlier session has recorded."""
+) -> StartedCall | tuple[Value]:
+    """The call for the journal; or the value that an earlier session or another run has recorded.
+    Raises the failure that an earlier session has recorded."""
     run, key = site.run, site.key
     record = journal.recorded(key) if journal.earlier is not None else None
     if record is not None:
@@ -175,7 +203,9 @@ def start_record(
         if record.error is not None:
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return (record.value,)
-    started = journal.start_call(site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant)
+    started = journal.start_call(
+        site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant
+    )
     reused = journal.reuse.take(started.digest) if journal.reuse is not None else None
     if journal.reuse is None or reused is None:
         return started
@@ -185,15 +215,23 @@ def start_record(
     return (journal.reused(started, reused),)
 
 
-async def _begin_effect(site: CallSite[Invoke], journal: Journal, started: StartedCall) -> tuple[Value] | None:
-    """Write that a call with an effect begins. If an earlier session wrote that and no end, the call may or may not
-    have had its effect, so a person decides: the result that they give, or None: make the call.
+async def _begin_effect(
+    site: CallSite[Invoke], journal: Journal, started: StartedCall
+) -> tuple[Value] | None:
+    """Write that a call with an effect begins. If an earlier session wrote that and no end, the
+    call may or may not have had its effect, so a person decides: the result that they give, or
+    None: make the call.
 
     Raises Unanswered if there is no user, or if the answer is no.
     """
     if journal.is_unknown(started.key):
-        text = f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. Call it again?"
-        question = ev.Question(text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT)
+        text = (
+            f"{started.name!r} was called with {started.given or '{}'} and its outcome is "
+            f"unknown. Call it again?"
+        )
+        question = ev.Question(
+            text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
+        )
         for _ in range(ATTEMPTS):
             ok, answer = await ask_person(site, question)
             if ok and isinstance(answer, dict) and list(answer) == [RESULT]:
@@ -209,9 +247,14 @@ async def _begin_effect(site: CallSite[Invoke], journal: Journal, started: Start
 
 
 def _unknown(step: Invoke, started: StartedCall) -> ev.Unanswered:
-    message = f"the outcome of {started.name!r} is unknown: an earlier session started the call and recorded no end"
+    message = (
+        f"the outcome of {started.name!r} is unknown: an earlier session started the call "
+        f"and recorded no end"
+    )
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint))
+    return ev.Unanswered(
+        Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint)
+    )
 
 
 # --- the call ---
@@ -224,7 +267,9 @@ async def _make(
     place = where(callee, site.scope.concurrent, host)
     seconds, terms = run.budget.limits.step_timeout, None
     if callee.timeout is not None or step.timeout is not None:
-        seconds = min(limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None)
+        seconds = min(
+            limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None
+        )
     if place == "worker":
         terms = Terms(seconds, has_effect(callee), None, resources_of(callee))
     outer = granted.set(grant) if grant is not granted.get() else None
@@ -245,7 +290,9 @@ def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
 
 async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
     run = site.run
-    if run.journal is not None and not await run.journal.fire_once(site.step, tool, site.key, given):
+    if run.journal is not None and not await run.journal.fire_once(
+        site.step, tool, site.key, given
+    ):
         run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
         return
     start_background(_run_fired(site, tool, given), run.host)
@@ -276,7 +323,8 @@ def stopped(step: Invoke) -> StepError:
 
 
 def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
-    """What a call returned, as a value. Raises StepError for what it raised, and for a result that is not a value."""
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that
+    is not a value."""
     ok, value = result
     if not ok:
         raise failure(site, callee.name, what, value)
@@ -304,5 +352,8 @@ def check_result(value: Value, step: Invoke, linked: Linked) -> None:
     if faults:
         reasons = "; ".join(fault.message for fault in faults[:5])
         more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
-        message = f"the result of {step.name.text!r} does not conform to {step.gives.text!r}: {reasons}{more}"
+        message = (
+            f"the result of {step.name.text!r} does not conform to {step.gives.text!r}: "
+            f"{reasons}{more}"
+        )
         raise StepError(Diagnostic("step.schema", message, step.gives.span))

@@ -1,5 +1,5 @@
-"""Shapes whose parts run concurrently. Isolation needs no code: frames are immutable, so each element stores into a
-frame of its own."""
+"""Shapes whose parts run concurrently. Isolation needs no code: frames are immutable, so each
+element stores into a frame of its own."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ from .threaded import ThreadedPool
 
 
 async def each(site: CallSite[Each]) -> Value:
-    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the survivors in order."""
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
+    survivors in order."""
     run, step, scope = site.run, site.step, site.scope
-    inside = scope._replace(depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1)
+    inside = scope._replace(
+        depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
+    )
     run.budget.deepen(inside.depth, step.span)
     items = await read_elements(site)
     if step.most is not None and len(items) > step.most:
@@ -53,20 +56,33 @@ async def each(site: CallSite[Each]) -> Value:
     first = earlier.failed_elements(path) if earlier is not None else []
     plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
     one = one_call(site, inside)
-    wide = run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
-    pool: ThreadedPool | Pool = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
+    wide = (
+        run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
+    )
+    pool: ThreadedPool | Pool = Pool(
+        site, start, values.__setitem__, lambda i: (*path, i), items, wide
+    )
     if one is not None and one.is_pooled:
         pool = ThreadedPool(site, inside, one, values.__setitem__, items)
-    whole = run.whole.pool(site, inside, values.__setitem__, items, pool) if run.whole is not None else None
+    whole = (
+        run.whole.pool(site, inside, values.__setitem__, items, pool)
+        if run.whole is not None
+        else None
+    )
     if whole is None:
         replay_recorded(site, inside, one, plan, pool)
     failures = await (whole or pool).run(plan)
     if type(items) is Elements:
         await items.check_length()
     if step.on_error == "finish":
-        numbered = {i: _numbered(error, i) for i, error in failures.items()} if len(failures) > 1 else failures
+        numbered = (
+            {i: _numbered(error, i) for i, error in failures.items()}
+            if len(failures) > 1
+            else failures
+        )
         _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})
-    # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the same time.
+    # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
+    # same time.
     value, _ = await _collect(
         site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
     )
@@ -74,7 +90,8 @@ async def each(site: CallSite[Each]) -> Value:
 
 
 async def branches(site: CallSite[Branches]) -> Value:
-    """Run all branches at the same time, then ``collect`` over the named values in the order of their declaration."""
+    """Run all branches at the same time, then ``collect`` over the named values in the order of
+    their declaration."""
     run, step, scope = site.run, site.step, site.scope
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
@@ -98,19 +115,27 @@ async def branches(site: CallSite[Branches]) -> Value:
     plan = Plan(len(steps), len(steps))
     if journal is not None and journal.earlier is not None:
         done = journal.earlier.order("ended", keys)
-        failed = [i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)]
+        failed = [
+            i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)
+        ]
         plan = Plan(len(steps), len(steps), done, failed)
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
-        _fail(failures, {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED})
+        _fail(
+            failures, {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}
+        )
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
 
 
-async def _collect(site: CallSite[Each] | CallSite[Branches], found: FanOutResult, scope: Scope) -> tuple[Value, Frame]:
+async def _collect(
+    site: CallSite[Each] | CallSite[Branches], found: FanOutResult, scope: Scope
+) -> tuple[Value, Frame]:
     step, frame = site.step, site.frame
     if step.collect is not None and step.join is not None:
-        return await site.run.run_step(step.collect, step.join.join(frame, found), scope, site.index)
+        return await site.run.run_step(
+            step.collect, step.join.join(frame, found), scope, site.index
+        )
     if step.gather is not None:
         return step.gather(found), frame
     if found.names is None:
@@ -135,19 +160,26 @@ async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> N
 
 
 def _numbered(error: StepError, i: int) -> StepError:
-    """The error with the number of its element: an error of several elements only has the path of the first."""
-    found = type(error)(*(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics))
+    """The error with the number of its element: an error of several elements only has the path of
+    the first."""
+    found = type(error)(
+        *(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics)
+    )
     found.path, found.where, found.__cause__ = error.path, error.where, error.__cause__
     return found
 
 
 def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
-    """Raise the failures of a fan-out that ran to its end as one error, which has the results as ``partial``."""
+    """Raise the failures of a fan-out that ran to its end as one error, which has the results as
+    ``partial``."""
     if not failures:
         return
     first = failures[min(failures)]
     if len(failures) > 1:
-        cause, first = first, type(first)(*(found for i in sorted(failures) for found in failures[i].diagnostics))
+        cause, first = (
+            first,
+            type(first)(*(found for i in sorted(failures) for found in failures[i].diagnostics)),
+        )
         first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
     first.partial = partial
     raise first

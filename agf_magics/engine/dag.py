@@ -1,8 +1,9 @@
 """The shape `Dag`: each step starts as soon as its inputs are available.
 
-The `Scheduler` of the language knows which nodes are ready; this module only runs them. Ends are stored one at a time,
-in their order or in the order that the scheduler asks for. Only the nodes that an end concerns are checked again, so a
-plan of a thousand calls is not searched a thousand times.
+The `Scheduler` of the language knows which nodes are ready; this module only runs them. Ends are
+stored one at a time, in their order or in the order that the scheduler asks for. Only the nodes
+that an end concerns are checked again, so a plan of a thousand calls is not searched a thousand
+times.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class _Run:
         steps = {inner.id: inner for inner in site.step.steps}
         self.steps = [steps[node.step] for node in self.nodes]
         self.inside = self.instanced = site.scope._replace(concurrent=True)
-        if any(node.instance is not None for node in self.nodes):  # instances are a fan-out (decision A15)
+        if any(
+            node.instance is not None for node in self.nodes
+        ):  # instances are a fan-out (decision A15)
             self.instanced = self.inside._replace(depth=site.scope.depth + 1)
             self.runner.budget.deepen(self.instanced.depth, site.step.span)
         self.waiting = set(range(len(self.nodes)))
@@ -56,7 +59,9 @@ class _Run:
                 self.add_worker(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
-        if failure is not None:  # outside of `except`: IPython prints a traceback for an error whose context is a group
+        if (
+            failure is not None
+        ):  # outside of `except`: IPython prints a traceback for an error whose context is a group
             raise failure
         for number in sorted(self.waiting):
             self.skip(number, Skip("its inputs never became available"))
@@ -64,12 +69,14 @@ class _Run:
         self.runner.reach(self.site.scope, self.frame)
 
     async def replay(self) -> None:
-        """Store what an earlier session stored, in its order and before anything new starts: so every node sees the
-        same frame as then."""
+        """Store what an earlier session stored, in its order and before anything new starts: so
+        every node sees the same frame as then."""
         journal = self.runner.journal
         if journal is None or journal.earlier is None:
             return
-        for number in journal.earlier.order("stored", [self.key(number) for number in range(len(self.nodes))]):
+        for number in journal.earlier.order(
+            "stored", [self.key(number) for number in range(len(self.nodes))]
+        ):
             frame = self.ready.pop(number, None)
             if frame is not None:
                 self.end(number, await self.start(number, frame))
@@ -81,8 +88,9 @@ class _Run:
             group.create_task(self.work(group))
 
     async def work(self, group: asyncio.TaskGroup) -> None:
-        """Run ready nodes. Before it starts one, it adds another worker if nodes are left: so all ready nodes run at
-        the same time, and calls that do not wait need one more task, not one each."""
+        """Run ready nodes. Before it starts one, it adds another worker if nodes are left: so all
+        ready nodes run at the same time, and calls that do not wait need one more task, not one
+        each."""
         separate_prints(self.runner)
         self.has_idle_worker = False
         while self.ready:
@@ -107,7 +115,8 @@ class _Run:
             self.check(self.scheduler.feeds(number))
 
     def check(self, numbers: Iterable[int]) -> None:
-        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check what these feed."""
+        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
+        what these feed."""
         queue = list(numbers)
         for number in queue:
             if number not in self.waiting:
@@ -121,7 +130,12 @@ class _Run:
                 queue += self.scheduler.feeds(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
-        step, scope, index, instance = self.steps[number], self.inside, self.site.index, self.nodes[number].instance
+        step, scope, index, instance = (
+            self.steps[number],
+            self.inside,
+            self.site.index,
+            self.nodes[number].instance,
+        )
         if instance is not None:
             scope, index = self.instanced, (*index, instance)
         try:
@@ -130,7 +144,14 @@ class _Run:
             if not is_rescuable(error):
                 raise
             return Outcome(None, None, error, "failed")
-        return finished((value, None, None, "fired" if type(step) is Invoke and not step.awaited else "finished"))
+        return finished(
+            (
+                value,
+                None,
+                None,
+                "fired" if type(step) is Invoke and not step.awaited else "finished",
+            )
+        )
 
     def skip(self, number: int, reason: Skip) -> None:
         self.waiting.remove(number)

@@ -14,13 +14,15 @@ from .linked import Linked
 
 
 def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
-    """A value of the step's schema or of the function's return annotation, else null (for an agent a text). It has the
-    fields that the definition reads.
+    """A value of the step's schema or of the function's return annotation, else null (for an agent
+    a text). It has the fields that the definition reads.
 
     ``callee``: None if no agent is registered yet.
     """
     if step.gives is not None:
-        return sample(json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True))
+        return sample(
+            json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True)
+        )
     if step.asking.schema is not None:
         return sample(step.asking.schema)
     gives = callee.gives if callee is not None else None
@@ -28,12 +30,14 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
         return add_fields(sample(gives), step, linked)
     if isinstance(callee, Tool):
         return None
-    return add_fields(f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked)
+    return add_fields(
+        f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked
+    )
 
 
 def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
-    """``value`` with the fields that the definition reads of this step's result: of the type that their reader takes,
-    else texts."""
+    """``value`` with the fields that the definition reads of this step's result: of the type that
+    their reader takes, else texts."""
     for taken in linked.flow.taken:
         if taken.step == step.id:
             value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
@@ -52,6 +56,10 @@ def _with(names: Sequence[str], value: Value, made: Value) -> Value:
 
 def _wanted(taken: Taken, linked: Linked) -> Value:
     reader = linked.callees.get(taken.into[0]) if taken.into else None
-    accepts: Any = reader.flow.accepts if isinstance(reader, Linked) else getattr(reader, "accepts", None)
+    accepts: Any = (
+        reader.flow.accepts if isinstance(reader, Linked) else getattr(reader, "accepts", None)
+    )
     field = accepts.get("properties", {}).get(taken.into[1]) if accepts and taken.into else None
-    return sample({**field, "$defs": accepts.get("$defs", {})}) if isinstance(field, dict) else "text"
+    return (
+        sample({**field, "$defs": accepts.get("$defs", {})}) if isinstance(field, dict) else "text"
+    )

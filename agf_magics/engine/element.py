@@ -18,8 +18,19 @@ from .streaming import NEVER, StepPrints
 class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
-    __slots__ = ("announce", "announced", "attempt", "closed", "deadline", "i", "prints", "record", "site",
-                 "stopped_by", "task")  # fmt: skip
+    __slots__ = (
+        "announce",
+        "announced",
+        "attempt",
+        "closed",
+        "deadline",
+        "i",
+        "prints",
+        "record",
+        "site",
+        "stopped_by",
+        "task",
+    )
 
     i: int
     attempt: int
@@ -70,7 +81,8 @@ class Element(Call):
         self.prints.add(text)
 
     def close(self) -> None:
-        """Emit the rest of what it printed, before its end. A call that is left running emits nothing more."""
+        """Emit the rest of what it printed, before its end. A call that is left running emits
+        nothing more."""
         self.closed = True  # first: its thread may print at this moment
         if self.prints is not None:
             self.prints.close()

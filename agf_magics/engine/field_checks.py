@@ -1,4 +1,5 @@
-"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it names.
+"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it
+names.
 
 A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 """
@@ -22,7 +23,10 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         gives = getattr(getattr(callee, "flow", callee), "gives", None)
         if found := lacking(gives, [name for name, _ in taken.fields]):
             name, span = taken.fields[found[0]]
-            message, hint = f"{taken.whose} has no field {name!r} there", suggest(name, found[1], "its fields")
+            message, hint = (
+                f"{taken.whose} has no field {name!r} there",
+                suggest(name, found[1], "its fields"),
+            )
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
@@ -33,24 +37,37 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
-        if isinstance(callee, Agent) and callee.prompt_only and len(names) > 1 and "prompt" not in names:
-            message = f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
+        if (
+            isinstance(callee, Agent)
+            and callee.prompt_only
+            and len(names) > 1
+            and "prompt" not in names
+        ):
+            message = (
+                f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
+            )
             fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
             yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
         takes = getattr(getattr(callee, "flow", callee), "accepts", None)
-        if takes is None or takes.get("additionalProperties", False) is not False:  # {} also means: anything
+        if (
+            takes is None or takes.get("additionalProperties", False) is not False
+        ):  # {} also means: anything
             continue
         if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
             continue
         for name, span in step.args.names or ():
             found = lacking(takes, [name])
             if found and name not in getattr(callee, "handed", ()):
-                message, hint = f"{step.name.text!r} takes no {name!r}", suggest(name, found[1], "its fields")
+                message, hint = (
+                    f"{step.name.text!r} takes no {name!r}",
+                    suggest(name, found[1], "its fields"),
+                )
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
 
 
 def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
-    """Report arguments that ``tool`` does not take, lacks, or must not be written in a definition."""
+    """Report arguments that ``tool`` does not take, lacks, or must not be written in a
+    definition."""
     names, takes = step.args.names, tool.arguments
     if step.pick is not None or names is None:  # the chooser also gives the arguments
         return
@@ -61,12 +78,20 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
         if name not in takes.parameters and not takes.more:
             near = suggest(name, takes.parameters)
             hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
-            findings.error("flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint)
+            findings.error(
+                "flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint
+            )
     is_literal = getattr(step.args, "written_out", lambda name: False)
     for name in tool.secret & given.keys():
         if is_literal(name):
-            message = f"the definition contains the secret {name!r} of tool {tool.name!r}, and is stored and displayed"
-            hint = f"pass it as an input (--set {name}=${name}) or read it in the tool; then replace the secret"
+            message = (
+                f"the definition contains the secret {name!r} of tool {tool.name!r}, and is "
+                f"stored and displayed"
+            )
+            hint = (
+                f"pass it as an input (--set {name}=${name}) or read it in the tool; then "
+                f"replace the secret"
+            )
             findings.warn("flow.literal-secret", message, given[name], hint)
     for name, parameter in takes.parameters.items():
         if name not in given and parameter.default is parameter.empty and name not in step.offers:
@@ -92,7 +117,10 @@ def check_passed(step: Invoke, flow: Flow, found: Diagnostics) -> None:
 def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> None:
     """Check that the schema ``name`` and all that it refers to exist."""
     if name.text not in schemas:
-        hint = suggest(name.text, schemas, "schemas") or f"declare it: a document with schema: {name.text}"
+        hint = (
+            suggest(name.text, schemas, "schemas")
+            or f"declare it: a document with schema: {name.text}"
+        )
         found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
         return
     used, missing = resolve(name.text, schemas)

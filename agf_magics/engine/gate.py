@@ -1,8 +1,10 @@
-"""The static gate: checks a definition that an agent has just written completely, before anything of it starts.
+"""The static gate: checks a definition that an agent has just written completely, before anything
+of it starts.
 
-It reports what the linker finds, and applies two rules more: the definition contains its own schemas, and all its steps
-run as its invoker. Every step is checked, also nested ones (decision P11). Registered definitions that it calls are
-only linked. Tools need no check, because the run has the grant of the invoker.
+It reports what the linker finds, and applies two rules more: the definition contains its own
+schemas, and all its steps run as its invoker. Every step is checked, also nested ones (decision
+P11). Registered definitions that it calls are only linked. Tools need no check, because the run has
+the grant of the invoker.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from ..text.diagnostics import Diagnostic, Diagnostics, suggest
 from .linked import Built, Linked, every_callee
 
 DELEGATES = frozenset({"delegate_to_agent"})
-"""Tools that give work to agents outside the run. A registered flow may call them; a generated one may not."""
+"""Tools that give work to agents outside the run. A registered flow may call them; a generated one
+may not."""
 
 
 def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
@@ -31,12 +34,19 @@ def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
 
 
 def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
-    """Functions that need the thread that waits for the run, which a background run does not have."""
+    """Functions that need the thread that waits for the run, which a background run does not
+    have."""
     for callee, span in every_callee(linked):
         outer = callee.policy if isinstance(callee, Built) else callee
         if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
-            message = f"{outer.name!r} needs the caller's thread (where='kernel'), which a background run lacks"
-            hint = "run it in the foreground (agf.run, %run_pipeline), or register it without where='kernel'"
+            message = (
+                f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
+                f"background run lacks"
+            )
+            hint = (
+                "run it in the foreground (agf.run, %run_pipeline), or register it without "
+                "where='kernel'"
+            )
             yield Diagnostic("run.kernel-tool", message, span, hint)
 
 
@@ -46,8 +56,13 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
         message = f"an inline definition cannot delegate: {name.text!r}"
         yield Diagnostic("gate.delegate", message, name.span, "nest with a call step")
     if step.kind == "agent" and name.text not in ("", invoker):
-        message = f"an inline definition runs as {invoker!r}, its invoker, and cannot run as {name.text!r}"
-        yield Diagnostic("gate.identity", message, name.span, "remove the identity, or register the pipeline")
+        message = (
+            f"an inline definition runs as {invoker!r}, its invoker, and cannot run as "
+            f"{name.text!r}"
+        )
+        yield Diagnostic(
+            "gate.identity", message, name.span, "remove the identity, or register the pipeline"
+        )
 
 
 def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[Diagnostic]:

@@ -1,5 +1,6 @@
-"""The shape `Invoke`, for each kind of callee: how its arguments are built and its reply is read. The call itself is
-made in call.py; models (requests.py) and flows (subflows.py) have modules of their own."""
+"""The shape `Invoke`, for each kind of callee: how its arguments are built and its reply is read.
+The call itself is made in call.py; models (requests.py) and flows (subflows.py) have modules of
+their own."""
 
 from __future__ import annotations
 
@@ -39,8 +40,15 @@ async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
     name = step.pick.evaluate(site.frame)
     callee = choice.callees.get(name) if isinstance(name, str) else None
     if callee is None:
-        hint = suggest(str(name), choice.callees, "the names to choose from") or "there is nothing to choose from"
-        raise StepError(Diagnostic("step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint))
+        hint = (
+            suggest(str(name), choice.callees, "the names to choose from")
+            or "there is nothing to choose from"
+        )
+        raise StepError(
+            Diagnostic(
+                "step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint
+            )
+        )
     # Messages about the call name the chosen callee.
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):
@@ -63,7 +71,8 @@ async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value
 
 @lru_cache(maxsize=256)
 def of_one(transform: Transform) -> Transform:
-    """The transform with a parameter named ``given``. Cached, because the journal computes one digest per object."""
+    """The transform with a parameter named ``given``. Cached, because the journal computes one
+    digest per object."""
     return replace(transform, function=lambda given: transform.function(given))
 
 
@@ -95,20 +104,28 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
         placed = with_place(error, step)
-        raise placed from placed.__cause__  # it may be the same error, whose cause is that of user code
+        # it may be the same error, whose cause is that of user code
+        raise placed from placed.__cause__
     value = await call(site, agent, "agent", arguments, grant)
     try:
-        value = conforming(value) if conforming is not None else check_reply(value, schema, linked.schemas)
+        value = (
+            conforming(value)
+            if conforming is not None
+            else check_reply(value, schema, linked.schemas)
+        )
     except StepError as error:
         placed = with_place(error, step)
         raise placed from placed.__cause__
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
-    return ShapeResult(value, built.get("input")) if step.keeps else value  # user code may have changed its copy
+    return (
+        ShapeResult(value, built.get("input")) if step.keeps else value
+    )  # user code may have changed its copy
 
 
 def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
-    """The tools that an agent function may use; each checks its arguments as the call of a step does."""
+    """The tools that an agent function may use; each checks its arguments as the call of a step
+    does."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**given: Value) -> Any:
@@ -132,18 +149,24 @@ async def _call_policy(site: CallSite[Invoke], built: Built) -> Value:
     offered = {
         "config": isolate(dict(built.config)),
         "input": given,
-        "agents": {alias: _as_function(site, alias, callee) for alias, callee in built.agents.items()},
+        "agents": {
+            alias: _as_function(site, alias, callee) for alias, callee in built.agents.items()
+        },
     }
     return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
 
 
 def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
-    """An agent as a vendor policy calls it: with an input object, on the thread or loop of the policy."""
+    """An agent as a vendor policy calls it: with an input object, on the thread or loop of the
+    policy."""
     step, scope = site.step, site.scope
 
     def call(input: Value) -> Value:
         if not isinstance(callee, Agent):
-            message = f"{step.name.text!r} can only call agents that are functions; {alias!r} is not a function"
+            message = (
+                f"{step.name.text!r} can only call agents that are functions; {alias!r} is "
+                f"not a function"
+            )
             hint = "the steps of a builder can call anything: @policy(…, builder=True)"
             raise StepError(Diagnostic("step.policy-agent", message, step.name.span, hint))
         for meter in scope.meters:
@@ -152,7 +175,9 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
             site.run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
         tools = tools_for(scope.linked.tools, grant) if "tools" in callee.takes.parameters else None
-        arguments = callee.arguments(input=isolate(input), alone="input", tools=tools, identity=callee.name)
+        arguments = callee.arguments(
+            input=isolate(input), alone="input", tools=tools, identity=callee.name
+        )
         return granting(grant, callee.function, arguments)
 
     return call

@@ -1,7 +1,8 @@
 """The linker: looks up all names before the first step, also in nested flows.
 
-Later changes of the registry affect the next run, not this one. The findings are warnings when a flow is defined,
-because a notebook defines things in any order, and errors when it is run (decision A5).
+Later changes of the registry affect the next run, not this one. The findings are warnings when a
+flow is defined, because a notebook defines things in any order, and errors when it is run (decision
+A5).
 """
 
 from __future__ import annotations
@@ -33,14 +34,17 @@ Files = Callable[[Name, Flow], "Flow | Tool"]
 def link(
     flow: Flow, registry: Registry, files: Files | None = None, passive: bool = False
 ) -> tuple[Linked, Diagnostics]:
-    """``flow`` with everything that it calls, and all errors and warnings about its names. ``passive``: no file is read
-    and no builder of a policy is called, so that what they bring is not checked."""
+    """``flow`` with everything that it calls, and all errors and warnings about its names.
+    ``passive``: no file is read and no builder of a policy is called, so that what they bring is
+    not checked."""
     found = Diagnostics()
     return _Linker(registry, found, files, passive).flow(flow, ()), found
 
 
 class _Linker:
-    def __init__(self, registry: Registry, found: Diagnostics, files: Files | None, passive: bool) -> None:
+    def __init__(
+        self, registry: Registry, found: Diagnostics, files: Files | None, passive: bool
+    ) -> None:
         self.registry = self.base = registry
         self.found, self.files, self.passive = found, files, passive
         self.linking: list[Flow] = []
@@ -54,7 +58,8 @@ class _Linker:
         """The number of steps of each flow with all its calls, and the depth of its calls."""
 
     def flow(self, flow: Flow, around: tuple[str, ...], registry: Registry | None = None) -> Linked:
-        """``flow`` with its callees. ``registry``: to look them up in, if another one than that of the outer flow."""
+        """``flow`` with its callees. ``registry``: to look them up in, if another one than that of
+        the outer flow."""
         outer, self.registry = self.registry, registry or self.registry
         try:
             return self._flow(flow, around)
@@ -80,8 +85,16 @@ class _Linker:
                 if step.gives is not None:
                     check_schema(step.gives, schemas, self.found)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
-            message = f"{flow.name!r} has {steps:,} steps with all that it calls; at most {MOST_STEPS:,} are allowed"
-            self.found.error("flow.too-large", message, flow.span, "a for_each or a fold repeats a step without a copy")
+            message = (
+                f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
+                f"{MOST_STEPS:,} are allowed"
+            )
+            self.found.error(
+                "flow.too-large",
+                message,
+                flow.span,
+                "a for_each or a fold repeats a step without a copy",
+            )
             steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
@@ -90,11 +103,14 @@ class _Linker:
         return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
-        """The tools that ``flow`` may use. An alias means the registered tool of that alias, else of its name (B5)."""
+        """The tools that ``flow`` may use. An alias means the registered tool of that alias, else
+        of its name (B5)."""
         if flow.uses is None:
             return None
         known = {*self.registry.tools, *self.registry.flows}
-        return frozenset(one.alias if one.alias in known else one.registered or one.alias for one in flow.uses)
+        return frozenset(
+            one.alias if one.alias in known else one.registered or one.alias for one in flow.uses
+        )
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:
@@ -115,13 +131,18 @@ class _Linker:
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
         outer, tools = self.linking[-1], agent.tools
-        allowed = None if tools is None else tuple(name for name in tools if not self.launches(name))
-        flow = session_flow(replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas})
+        allowed = (
+            None if tools is None else tuple(name for name in tools if not self.launches(name))
+        )
+        flow = session_flow(
+            replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas}
+        )
         registry = self.registry.with_tools(self.own.get(id(step), {}).values())
         return replace(self.flow(flow, around, registry), agent=agent)
 
     def launches(self, name: str) -> bool:
-        """Whether a name is that of a launch, which is only for agents outside of runs (decision A13)."""
+        """Whether a name is that of a launch, which is only for agents outside of runs (decision
+        A13)."""
         called = name.removeprefix(OFFERED)
         offered = name == RESULT or (called != name and called in self.registry.flows)
         return name in LAUNCHES or (offered and name not in self.registry.tools)
@@ -131,20 +152,35 @@ class _Linker:
 
     def transform(self, step: Invoke, around: tuple[str, ...]) -> Transform | None:
         if step.name.text not in self.registry.transforms:
-            self.found.add(self.registry.transforms.missing(step.name.text, step.name.span, "flow.unknown-transform"))
+            self.found.add(
+                self.registry.transforms.missing(
+                    step.name.text, step.name.span, "flow.unknown-transform"
+                )
+            )
         return self.registry.transforms.get(step.name.text)
 
     def policy(self, step: Invoke, around: tuple[str, ...]) -> Built | Linked | None:
         policy = self.registry.policies.get(step.name.text)
         if policy is None:
-            self.found.add(self.registry.policies.missing(step.name.text, step.name.span, "flow.unknown-policy"))
+            self.found.add(
+                self.registry.policies.missing(
+                    step.name.text, step.name.span, "flow.unknown-policy"
+                )
+            )
             return None
         if policy.builder:
             return None if self.passive else self.built(policy, step, around)
         # A definition without a list of agents may call the registered ones (decision B1).
         named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
-        agents = {name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around) for name in named}
-        return Built(policy, step.config or {}, {name: agent for name, agent in agents.items() if agent is not None})
+        agents = {
+            name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around)
+            for name in named
+        }
+        return Built(
+            policy,
+            step.config or {},
+            {name: agent for name, agent in agents.items() if agent is not None},
+        )
 
     def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         """The flow of the one step that a builder returns."""
@@ -156,11 +192,27 @@ class _Linker:
             made, why = None, f"{type(error).__name__}: {error}"
         if not isinstance(made, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
-            self.found.error("flow.policy-failed", message, step.name.span, "a builder takes config and returns a Step")
+            self.found.error(
+                "flow.policy-failed",
+                message,
+                step.name.span,
+                "a builder takes config and returns a Step",
+            )
             return None
-        made = replace(made, target=made.target or step.target)  # the result of the step is that of the policy
-        body = Sequence(id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,))
-        built = replace(outer, name=f"{outer.name}/{policy.name}", body=body, refuses=(), caps=None, is_built=True)
+        made = replace(
+            made, target=made.target or step.target
+        )  # the result of the step is that of the policy
+        body = Sequence(
+            id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,)
+        )
+        built = replace(
+            outer,
+            name=f"{outer.name}/{policy.name}",
+            body=body,
+            refuses=(),
+            caps=None,
+            is_built=True,
+        )
         return self.flow(built, around)
 
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
@@ -189,8 +241,12 @@ class _Linker:
         tool = self.registry.tools.get(name)
         if self.launches(name):
             called = name.removeprefix(OFFERED)
-            hint = "nest with a call step" + (f": call: {{pipeline: {called}}}" if called != name else "")
-            self.found.error("flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint)
+            hint = "nest with a call step" + (
+                f": call: {{pipeline: {called}}}" if called != name else ""
+            )
+            self.found.error(
+                "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint
+            )
             return None
         if tool is None and name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
@@ -203,10 +259,17 @@ class _Linker:
             return found
         if tool is None:
             known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
-            near = join_hints(suggest(name, known), suggest("", self.registry.tools, "registered tools"))
+            near = join_hints(
+                suggest(name, known), suggest("", self.registry.tools, "registered tools")
+            )
             if name in self.registry.flows:
-                near = f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: {name}}}"
-            self.found.error("flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near)
+                near = (
+                    f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: "
+                    f"{name}}}"
+                )
+            self.found.error(
+                "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
+            )
             return None
         if tool.arguments.problems:
             self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
@@ -217,12 +280,17 @@ class _Linker:
         check_arguments(step, tool, self.found)
         return tool
 
-    def agent_as_tool(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked | None:
-        """An agent that a model may call. A model that offers itself, also through others, is a cycle."""
+    def agent_as_tool(
+        self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
+    ) -> Agent | Linked | None:
+        """An agent that a model may call. A model that offers itself, also through others, is a
+        cycle."""
         session = session_name(agent.name)
         if session in around:
             chain = " → ".join((*around[around.index(session) :], session))
-            self.found.error("flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span)
+            self.found.error(
+                "flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span
+            )
             return None
         return self.answers(step, agent, around)
 
@@ -237,7 +305,12 @@ class _Linker:
         for tool in step.tools or ():
             if tool.text not in known and not self.launches(tool.text):
                 hint = suggest(tool.text, known, "registered tools")
-                self.found.error("flow.unknown-capability", f"no tool {tool.text!r} is registered", tool.span, hint)
+                self.found.error(
+                    "flow.unknown-capability",
+                    f"no tool {tool.text!r} is registered",
+                    tool.span,
+                    hint,
+                )
         name = step.name.text
         if name and (name != USER or step.wants):  # `user` is not an alias of a policy
             registered = name in self.registry.agents or name in self.registry.flows
@@ -253,33 +326,52 @@ class _Linker:
             if step.file is not None:
                 return self.flow_in_file(step, around)
             hint = suggest(name, self.registry.agents, "registered agents")
-            self.found.error("flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint)
+            self.found.error(
+                "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
+            )
             return None
         default = self.registry.default_agent
-        if default is None or ((step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)):
+        if default is None or (
+            (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
+        ):
             default = ANYBODY if step.asking.model or self.registry.model is not None else None
         if default is None:
-            hint = "@agent def answer(prompt: str) -> str: ... defines one; %config AgfMagics.model lets a model answer"
-            self.found.error("flow.no-agent", "no agent is registered to answer this step", step.span, hint)
+            hint = (
+                "@agent def answer(prompt: str) -> str: ... defines one; %config "
+                "AgfMagics.model lets a model answer"
+            )
+            self.found.error(
+                "flow.no-agent", "no agent is registered to answer this step", step.span, hint
+            )
             return None
         return self.answers(step, default, around)
 
     def no_model(self, step: Invoke, what: str) -> None:
         message = f"{what} and has no model"
-        key, span = ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
-        hint = f"remove {key}, or name an agent of agf.model_agent; without an identity the model answers itself"
+        key, span = (
+            ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
+        )
+        hint = (
+            f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
+            f"answers itself"
+        )
         self.found.error("flow.agent-model", message, span, hint)
 
     def own_tools(self, step: Invoke) -> dict[str, Tool]:
-        """The tools that the definition brings for an agent; a registered tool with that name is used instead."""
+        """The tools that the definition brings for an agent; a registered tool with that name is
+        used instead."""
         tools = self.registry.tools
-        found = {one.name: derive(one, tools[one.base]) for one in step.derived if one.base in tools}
+        found = {
+            one.name: derive(one, tools[one.base]) for one in step.derived if one.base in tools
+        }
         for name, file in step.files.items() if step.tools is not None else ():
             held = self.file(replace(step, file=file), ()) if name not in tools else None
             found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
         return {name: tool for name, tool in found.items() if name not in tools}
 
-    def answers(self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]) -> Agent | Linked:
+    def answers(
+        self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
+    ) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
         if step.asking.wins or step.asking.attach:
@@ -300,8 +392,12 @@ class _Linker:
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:
-            hint = join_hints(suggest(name, self.registry.flows, "registered flows"), "define it before you run")
-            self.found.error("flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint)
+            hint = join_hints(
+                suggest(name, self.registry.flows, "registered flows"), "define it before you run"
+            )
+            self.found.error(
+                "flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint
+            )
             return None
         return self.open(step, flow, around)
 
@@ -309,14 +405,20 @@ class _Linker:
         name = key_of(flow)
         if name in around:
             chain = " → ".join((*around[around.index(name) :], name))
-            self.found.error("flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span)
+            self.found.error(
+                "flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span
+            )
             return None
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
-            self.found.error("flow.too-large", message, step.name.span, "call it from an outer flow")
+            self.found.error(
+                "flow.too-large", message, step.name.span, "call it from an outer flow"
+            )
             return None
         if name not in self.done:
-            self.done[name] = self.flow(flow, around, self.base)  # a session does not give its tools to its callees
+            self.done[name] = self.flow(
+                flow, around, self.base
+            )  # a session does not give its tools to its callees
         check_passed(step, flow, self.found)
         return self.done[name]
 

@@ -56,7 +56,8 @@ class Linked:
 
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None] | None:
-        """Who answers, and the tools that it may use at most; None: the flow is not an agent's session."""
+        """Who answers, and the tools that it may use at most; None: the flow is not an agent's
+        session."""
         return (self.agent.name, self.agent.tools) if self.agent is not None else None
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
@@ -69,11 +70,14 @@ Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Lin
 
 
 def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
-    """Each callee of a flow and of the flows that it calls, with the place of its name. Each flow is searched once."""
+    """Each callee of a flow and of the flows that it calls, with the place of its name. Each flow
+    is searched once."""
     seen, queue = {id(linked)}, [linked]
     while queue:
         flow = queue.pop()
-        places = {step.id: step.name.span for step in every(flow.flow.body) if isinstance(step, Invoke)}
+        places = {
+            step.id: step.name.span for step in every(flow.flow.body) if isinstance(step, Invoke)
+        }
         for step_id, callee in flow.callees.items():
             for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
                 yield one, places.get(step_id)
@@ -83,21 +87,26 @@ def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
 
 
 def depends_on_names(linked: Linked) -> bool:
-    """Whether linking it again gives the same if all names mean the same: it has no model, whose settings may change,
-    and no policy, whose function may return something else."""
+    """Whether linking it again gives the same if all names mean the same: it has no model, whose
+    settings may change, and no policy, whose function may return something else."""
     return linked.agent is None and all(
-        depends_on_names(callee) if isinstance(callee, Linked) else isinstance(callee, (Tool, Agent, Transform, Person))
+        depends_on_names(callee)
+        if isinstance(callee, Linked)
+        else isinstance(callee, (Tool, Agent, Transform, Person))
         for callee in linked.callees.values()
     )
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
-    """The tools that an agent step names; one that the definition makes only if its base is allowed. None: all."""
+    """The tools that an agent step names; one that the definition makes only if its base is
+    allowed. None: all."""
     if step.tools is None:
         return None
     own = linked.own.get(step.id, {})
     bases = {one.name: one.base for one in step.derived if one.name in own}
-    return [name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])]
+    return [
+        name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])
+    ]
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
@@ -106,5 +115,7 @@ def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
         callee = linked.callees.get(step.id)
-        linked.accepted[step.id] = getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
+        linked.accepted[step.id] = getattr(
+            callee.flow if isinstance(callee, Linked) else callee, "accepts", None
+        )
     return linked.accepted[step.id]

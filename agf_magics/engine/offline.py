@@ -1,8 +1,10 @@
-"""A run without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user code and models.
+"""A run without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user
+code and models.
 
-By the engine's own rules it answers what a new run would do (lifecycle/stale.py) and what a run had at each moment
-(lifecycle/moments.py). The journal of such a run gives an outcome for each call and writes nothing. The host refuses a
-call without an outcome, and all calls of a flow that is not awaited, which has no journal.
+By the engine's own rules it answers what a new run would do (lifecycle/stale.py) and what a run had
+at each moment (lifecycle/moments.py). The journal of such a run gives an outcome for each call and
+writes nothing. The host refuses a call without an outcome, and all calls of a flow that is not
+awaited, which has no journal.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ REFUSED = "offline.call"
 
 
 def refuse_call(*_: object, **__: object) -> NoReturn:
-    raise StepError(Diagnostic(REFUSED, "the result of this call is not known, and nothing is called here"))
+    raise StepError(
+        Diagnostic(REFUSED, "the result of this call is not known, and nothing is called here")
+    )
 
 
 class OfflineHost(Host):
@@ -52,9 +56,12 @@ class OfflineHost(Host):
     ) -> Result:
         refuse_call()
 
-    async def call(self, place: Any, function: Any, given: Any, timeout: float | None = None) -> Result:
-        """What the engine itself does on a thread: it opens the library of a model, which no recorded reply needs; it
-        reads an attachment, or the elements of a sequence. Values with code of a user are not read."""
+    async def call(
+        self, place: Any, function: Any, given: Any, timeout: float | None = None
+    ) -> Result:
+        """What the engine itself does on a thread: it opens the library of a model, which no
+        recorded reply needs; it reads an attachment, or the elements of a sequence. Values with
+        code of a user are not read."""
         if isinstance(getattr(function, "__self__", None), Model):
             return True, None
         if not all(type(source_of(value)) in PLAIN for value in given.values()):
@@ -78,10 +85,14 @@ class OfflineJournal(Journal):
         super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
         self.close()
 
-    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
+    async def start(
+        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
+    ) -> None:
         self.emit = emit
 
-    def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
+    def end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
         """Nothing is written."""
 
     def mark(self, what: str, key: CallKey) -> None:
@@ -110,8 +121,8 @@ def run_offline(
     progress: Progress | None = None,
     make: type[Runner] = Runner,
 ) -> BaseException | None:
-    """Run ``linked`` on a thread and a loop of its own, at most ``seconds``, and return its error, if it has one. The
-    other parameters are those of `run`."""
+    """Run ``linked`` on a thread and a loop of its own, at most ``seconds``, and return its error,
+    if it has one. The other parameters are those of `run`."""
     bounded = replace(limits, timeout=min(seconds, limits.timeout or seconds))
 
     async def main() -> None:

@@ -1,5 +1,5 @@
-"""The calls of a fan-out on threads that have started and not ended: the wait for their ends, their time limit, and
-how they are stopped."""
+"""The calls of a fan-out on threads that have started and not ended: the wait for their ends, their
+time limit, and how they are stopped."""
 
 from __future__ import annotations
 
@@ -23,11 +23,18 @@ class OpenCalls:
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
     ) -> None:
-        """``timeout``: the longest time of one call in seconds; None: no limit, or the worker applies it.
-        ``context``: for the tasks of calls that must be awaited."""
-        self.runner, self.host, self.timeout, self.loop, self.context = runner, runner.host, timeout, loop, context
+        """``timeout``: the longest time of one call in seconds; None: no limit, or the worker
+        applies it. ``context``: for the tasks of calls that must be awaited."""
+        self.runner, self.host, self.timeout, self.loop, self.context = (
+            runner,
+            runner.host,
+            timeout,
+            loop,
+            context,
+        )
         self.open: dict[Element, None] = {}
-        """The elements that have started and not ended, in this order: one for each slot that is taken."""
+        """The elements that have started and not ended, in this order: one for each slot that is
+        taken."""
         self.ended: list[Element] = []
         """Those of them whose calls have ended."""
         self._woken: asyncio.Future[None] | None = None
@@ -54,8 +61,11 @@ class OpenCalls:
             element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
 
     def finish(self, element: Element) -> None:
-        """End a call that has returned too late, was interrupted, or whose value must be awaited."""
-        self._end_in_task(element, lambda element: self.host.finish_call(element, self.timeout, element.deadline))
+        """End a call that has returned too late, was interrupted, or whose value must be
+        awaited."""
+        self._end_in_task(
+            element, lambda element: self.host.finish_call(element, self.timeout, element.deadline)
+        )
 
     def close(self) -> None:
         if self._timer is not None:
@@ -95,7 +105,9 @@ class OpenCalls:
         """Set the timer to the first deadline."""
         waits = (e for e in self.open if e.result is None and e.task is None)
         first, timer = next(waits, None), self._timer
-        if first is not None and (timer is None or timer.cancelled() or timer.when() < self.loop.time()):
+        if first is not None and (
+            timer is None or timer.cancelled() or timer.when() < self.loop.time()
+        ):
             self._timer = self.loop.call_at(first.deadline, self._expire)
 
     def _expire(self) -> None:
@@ -103,7 +115,9 @@ class OpenCalls:
         assert timeout is not None
         for element in self.open:
             if element.result is None and element.task is None and element.deadline <= now:
-                self._end_in_task(element, lambda element: self.host.end_late_call(element, timeout))
+                self._end_in_task(
+                    element, lambda element: self.host.end_late_call(element, timeout)
+                )
         self._timer = None
         self._set_timer()
 
@@ -111,7 +125,9 @@ class OpenCalls:
 
     async def cancel(self) -> None:
         """Stop all open calls, and wait for them as long as they have to stop."""
-        for element in [element for element in self.open if not element.announced and element.take()]:
+        for element in [
+            element for element in self.open if not element.announced and element.take()
+        ]:
             del self.open[element]  # its call never began
             self.runner.calls -= 1
         for element in self.open:

@@ -1,4 +1,5 @@
-"""Where calls run: one answer for a call (`where`), and one for the calls of a fan-out (`one_call`)."""
+"""Where calls run: one answer for a call (`where`), and one for the calls of a fan-out
+(`one_call`)."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from .runner import CallSite, Scope
 
 
 def runs_on_workers(callee: object) -> bool:
-    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a place of its own, and
-    without a secret, which stays in the kernel; and whatever has ``where="worker"``."""
+    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
+    place of its own, and without a secret, which stays in the kernel; and whatever has
+    ``where="worker"``."""
     where = getattr(callee, "where", None)
     if where is not None:
         return bool(where == "worker")
@@ -27,8 +29,8 @@ def has_effect(callee: object) -> bool:
 
 
 def where(callee: Any, concurrent: bool, host: Host) -> Place:
-    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in docs/design.md, "Engine and
-    host"."""
+    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
+    docs/design.md, "Engine and host"."""
     if callee.where is not None and (callee.where != "worker" or host.queue is not None):
         return cast(Place, callee.where)
     if callee.is_async:
@@ -55,8 +57,8 @@ class OneCall(NamedTuple):
 
 
 def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
-    """How the elements of a fan-out run, if its body is one call that nothing is asked about. ``inside``: their
-    scope."""
+    """How the elements of a fan-out run, if its body is one call that nothing is asked about.
+    ``inside``: their scope."""
     run, body = site.run, site.step.body
     if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
         return None
@@ -69,13 +71,20 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     # The start of a call with an effect is durable before the call: each has its own turn.
     is_pooled = journal is None or not has_effect(tool)
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
-    replays = journal is not None and (journal.earlier is not None or journal.reuse is not None) and not inside.meters
-    replays = replays and is_bare and not (tool.secret or is_secret) and inside.grant.allows(tool.name)
+    replays = (
+        journal is not None
+        and (journal.earlier is not None or journal.reuse is not None)
+        and not inside.meters
+    )
+    replays = (
+        replays and is_bare and not (tool.secret or is_secret) and inside.grant.allows(tool.name)
+    )
     return OneCall(body, tool, place, is_secret, is_bare, is_pooled, replays)
 
 
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:
-    """Whether the calls of a body run on workers, all of them, apart from transforms and flows of such calls."""
+    """Whether the calls of a body run on workers, all of them, apart from transforms and flows of
+    such calls."""
     found = list(_called(body, linked))
     return any(runs_on_workers(one) for one in found) and all(
         runs_on_workers(one) or isinstance(one, Transform) for one in found

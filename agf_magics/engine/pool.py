@@ -1,7 +1,7 @@
 """The parts of a fan-out: a fixed number of workers takes them from one iterator.
 
-100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks that wait for a semaphore
-(3.4 µs, 1,600 bytes).
+100,000 elements are ``limit`` tasks (0.1 µs and 40 bytes an element), not 100,000 tasks that wait
+for a semaphore (3.4 µs, 1,600 bytes).
 """
 
 from __future__ import annotations
@@ -26,15 +26,22 @@ from .streaming import separate_prints
 class Plan:
     """The order in which a pool starts its parts.
 
-    A resumed run starts with those that ended, so that the failure that stopped the others is known before they start.
+    A resumed run starts with those that ended, so that the failure that stopped the others is known
+    before they start.
     """
 
-    def __init__(self, count: int, width: int, done: list[int] | None = None, first: list[int] | None = None):
+    def __init__(
+        self, count: int, width: int, done: list[int] | None = None, first: list[int] | None = None
+    ):
         self.count, self.width = count, min(width, count)
         self.done = done or ()
         """In order, in the order of their ends."""
         ahead = {*self.done, *(first or ())}
-        rest = [*(first or ()), *(i for i in range(count) if i not in ahead)] if ahead else range(count)
+        rest = (
+            [*(first or ()), *(i for i in range(count) if i not in ahead)]
+            if ahead
+            else range(count)
+        )
         self.rest: Iterator[int] = iter(rest)
         """Concurrently."""
 
@@ -44,7 +51,8 @@ class Parts(ABC):
 
     @abstractmethod
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that did."""
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that
+        did."""
 
     def __init__(
         self,
@@ -98,13 +106,20 @@ class Parts(ABC):
             self.site.run.journal.mark(what, CallKey(self.at(i), tries))
 
     def warn_if_all_dropped(self, count: int) -> None:
-        """Warn that nothing of ``count`` parts is left; once for a step, which may be inside another fan-out."""
+        """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
+        another fan-out."""
         step, run = self.site.step, self.site.run
         if self.dropped and self.dropped == count and id(step) not in run.all_dropped:
             run.all_dropped.add(id(step))
             parts = "elements" if self.items is not None else "branches"
-            message = f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
-            run.emit(ev.Warned(clock(), Diagnostic("run.all-dropped", message, step.span, severity="warning")))
+            message = (
+                f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
+            )
+            run.emit(
+                ev.Warned(
+                    clock(), Diagnostic("run.all-dropped", message, step.span, severity="warning")
+                )
+            )
 
 
 class Pool(Parts):
@@ -119,8 +134,8 @@ class Pool(Parts):
         items: list[Value] | Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
-        """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of the parts: then
-        as many parts run as the workers want."""
+        """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of
+        the parts: then as many parts run as the workers want."""
         super().__init__(site, keep, at, items)
         self.start, self.queue = start, queue
         self.active = 0
@@ -139,7 +154,8 @@ class Pool(Parts):
                         group.create_task(self._lead(plan, group))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
-            # Raised outside of `except`: IPython prints a whole traceback for an error whose context is a group.
+            # Raised outside of `except`: IPython prints a whole traceback for an error whose
+            # context is a group.
             if self.failure is not None:
                 raise self.failure
         self.warn_if_all_dropped(plan.count)
@@ -159,14 +175,21 @@ class Pool(Parts):
         async def work() -> None:
             nonlocal all_started
             try:
-                all_started = await self._work(plan.rest, lambda: self.active > 1.5 * queue.wanted) or all_started
+                all_started = (
+                    await self._work(plan.rest, lambda: self.active > 1.5 * queue.wanted)
+                    or all_started
+                )
             finally:
                 self.active -= 1
                 if not self.active:
                     ended.set()
 
         def grow() -> None:
-            while self.active < min(queue.wanted, plan.count) and self.failure is None and not all_started:
+            while (
+                self.active < min(queue.wanted, plan.count)
+                and self.failure is None
+                and not all_started
+            ):
                 self.active += 1
                 group.create_task(work())
 
@@ -177,8 +200,11 @@ class Pool(Parts):
         finally:
             forget()
 
-    async def _work(self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None) -> bool:
-        """Run parts until all have run, or until ``is_too_many()``; returns whether all have run."""
+    async def _work(
+        self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None
+    ) -> bool:
+        """Run parts until all have run, or until ``is_too_many()``; returns whether all have
+        run."""
         separate_prints(self.site.run)
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
@@ -211,10 +237,15 @@ class WholeElements(Protocol):
     """Sends whole elements to workers."""
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: list[Value] | Elements,
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        keep: Callable[[int, Value], None],
+        items: list[Value] | Elements,
         rest: Parts,
-    ) -> Parts | None:  # fmt: skip
-        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that stay after all."""
+    ) -> Parts | None:
+        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that
+        stay after all."""
         ...
 
 

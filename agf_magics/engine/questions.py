@@ -27,13 +27,15 @@ async def permitted(
 ) -> Mapping[str, Value] | None:
     """Ask a person to approve the call; without a user the answer is no (decision A18).
 
-    Returns the arguments or the result that the person gives instead of the call, or None to make the call as it is.
-    Raises StepError if the call is denied.
+    Returns the arguments or the result that the person gives instead of the call, or None to make
+    the call as it is. Raises StepError if the call is denied.
     """
     run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
     assert step.permit is not None
     shown = hide(given, hides)
-    shown = shown if run.secrets.blind else run.secrets.shown(shown)  # the person must see something
+    shown = (
+        shown if run.secrets.blind else run.secrets.shown(shown)
+    )  # the person must see something
     text = step.permit(site.frame, given, shown)
     if text is None:
         return None
@@ -63,7 +65,11 @@ async def permitted(
 
 
 def _replace_call(
-    step: Invoke, frame: Frame, given: Mapping[str, Value], reply: Mapping[str, Value], tool: Tool | None
+    step: Invoke,
+    frame: Frame,
+    given: Mapping[str, Value],
+    reply: Mapping[str, Value],
+    tool: Tool | None,
 ) -> None:
     """Tell the step what replaces its call. Raises StepError if it cannot be used."""
     assert step.instead is not None
@@ -78,7 +84,11 @@ def _replace_call(
 
 def _denied(step: Invoke, why: str, question: str) -> StepError:
     message = f"{step.name.text!r} was not called: {why}"
-    return StepError(Diagnostic("step.denied", message, step.name.span or step.span, f"the question was: {question}"))
+    return StepError(
+        Diagnostic(
+            "step.denied", message, step.name.span or step.span, f"the question was: {question}"
+        )
+    )
 
 
 def _not_usable(step: Invoke, error: StepError) -> StepError:
@@ -90,7 +100,8 @@ def _not_usable(step: Invoke, error: StepError) -> StepError:
 async def answer(
     site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
 ) -> Value:
-    """The answer to ``question``, from a person or from the journal. Raises Unanswered if there is no user.
+    """The answer to ``question``, from a person or from the journal. Raises Unanswered if there is
+    no user.
 
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
@@ -110,7 +121,11 @@ async def answer(
             await journal.keep_answer(call, value, secret or hidden)
         return value
     if isinstance(value, NoUser):
-        hint = f"resume it with an answer: %resume {journal.run_id} --answer …" if journal is not None else None
+        hint = (
+            f"resume it with an answer: %resume {journal.run_id} --answer …"
+            if journal is not None
+            else None
+        )
         message = f"an answer is needed: {question.text}"
         raise ev.Unanswered(Diagnostic("run.waiting", message, step.name.span or step.span, hint))
     raise failure(site, None, "question", value)

@@ -1,9 +1,10 @@
 """Elements of a fan-out whose call is a recorded one: they end without a task, a slot or a wait.
 
-An element whose body is one plain tool call needs nothing but the value of that call. So a resumed run stores the
-recorded value, and a run that reuses results builds the arguments, takes the result and copies its row. Everything that
-is special is left to the pool, which does the same in a quarter of the speed: a failure, a value that is not JSON, a
-secret, a limit of calls, an error in the arguments. `tests/engine/test_replayed.py` compares both.
+An element whose body is one plain tool call needs nothing but the value of that call. So a resumed
+run stores the recorded value, and a run that reuses results builds the arguments, takes the result
+and copies its row. Everything that is special is left to the pool, which does the same in a quarter
+of the speed: a failure, a value that is not JSON, a secret, a limit of calls, an error in the
+arguments. `tests/engine/test_replayed.py` compares both.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from .runner import CallSite, Scope, clock
 from .sequences import Elements
 
 MISSES = 50
-"""Elements without a result to reuse, more than those with one, after which no more are looked up here: building their
-arguments twice would take time for nothing."""
+"""Elements without a result to reuse, more than those with one, after which no more are looked up
+here: building their arguments twice would take time for nothing."""
 
 
-def replay_recorded(site: CallSite[Each], inside: Scope, one: OneCall | None, plan: Plan, parts: Parts) -> None:
-    """Let ``plan`` leave to the pool only the elements of which no usable record is found. ``parts``: that pool."""
+def replay_recorded(
+    site: CallSite[Each], inside: Scope, one: OneCall | None, plan: Plan, parts: Parts
+) -> None:
+    """Let ``plan`` leave to the pool only the elements of which no usable record is found.
+    ``parts``: that pool."""
     if one is not None and one.replays and parts.items is not None:
         replay = Replay(site, inside, one, parts.items, parts.keep)
         plan.rest = replay.rest(plan.rest, lambda: parts.failure is not None)
@@ -43,10 +47,18 @@ class Replay:
         items: list[Value] | Elements,
         keep: Callable[[int, Value], None],
     ) -> None:
-        """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element ``i``."""
+        """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element
+        ``i``."""
         journal, body, tool = site.run.journal, one.step, one.tool
         assert journal is not None, "one_call has checked it"
-        self.site, self.run, self.body, self.tool, self.items, self.keep = site, site.run, body, tool, items, keep
+        self.site, self.run, self.body, self.tool, self.items, self.keep = (
+            site,
+            site.run,
+            body,
+            tool,
+            items,
+            keep,
+        )
         self.path = site.path_of(body)
         self.copies: Copies | None = None
         self.source = journal.run_id
@@ -60,10 +72,11 @@ class Replay:
             self.found = lambda i: NO_RESULT
 
     def rest(self, numbers: Iterator[int], ends: Callable[[], bool]) -> Iterator[int]:
-        """The elements that are left to the pool. The others are replayed between two of them, in their order.
+        """The elements that are left to the pool. The others are replayed between two of them, in
+        their order.
 
-        ``ends``: whether the fan-out has failed, so that no further element starts. After `TURN` seconds an element is
-        left to the pool, which lets the loop run.
+        ``ends``: whether the fan-out has failed, so that no further element starts. After `TURN`
+        seconds an element is left to the pool, which lets the loop run.
         """
         while True:
             i = next(numbers, None) if ends() or not self._is_possible else self._replay(numbers)
@@ -76,8 +89,9 @@ class Replay:
         return self.copies is None or self.copies.is_possible
 
     def _replay(self, numbers: Iterator[int]) -> int | None:
-        """Replay elements until one has no usable record, for which nothing is done; returns its number, None after the
-        last one. Nothing else runs meanwhile, so what they have in common is done once for all of them."""
+        """Replay elements until one has no usable record, for which nothing is done; returns its
+        number, None after the last one. Nothing else runs meanwhile, so what they have in common is
+        done once for all of them."""
         found, keep, host, now = self.found, self.keep, self.run.host, clock()
         replayed, values = list[int](), list[Value]()
         left = None
@@ -99,22 +113,32 @@ class Replay:
         return left
 
     def _recorded(self, earlier: ReplayLog, tries: str) -> Callable[[int], Value]:
-        """A function of an element that takes the value of its call in an earlier session, or `NO_RESULT`."""
+        """A function of an element that takes the value of its call in an earlier session, or
+        `NO_RESULT`."""
         values, path = earlier.values, self.path
         return lambda i: values.pop(((*path, i), tries), NO_RESULT)
 
     def _reused(self, copies: Copies) -> Callable[[int], Value]:
         """The same for the result of an equal call in another run."""
         items, frame, bind = self.items, self.site.frame, self.site.step.element.bind
-        build, arguments, take, left = self.body.args.build, self.tool.arguments, copies.take, MISSES
+        build, arguments, take, left = (
+            self.body.args.build,
+            self.tool.arguments,
+            copies.take,
+            MISSES,
+        )
 
         def reused(i: int) -> Value:
             nonlocal left
             if left <= 0:
                 return NO_RESULT
             try:
-                found = take(i, arguments.validate(isolate_parts(build(bind(frame, items[i]), None))))
-            except Exception:  # the pool builds them again, for an error that is readable and has a place
+                found = take(
+                    i, arguments.validate(isolate_parts(build(bind(frame, items[i]), None)))
+                )
+            except (
+                Exception
+            ):  # the pool builds them again, for an error that is readable and has a place
                 found = NO_RESULT
             left += 1 if found is not NO_RESULT else -1
             return found

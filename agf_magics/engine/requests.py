@@ -50,14 +50,17 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         files=run.models.files,
     )
     loop = asyncio.get_running_loop()
-    if not binding.model.ready(loop):  # the import of the library takes seconds, which would block the loop
+    if not binding.model.ready(
+        loop
+    ):  # the import of the library takes seconds, which would block the loop
         ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     _refuse_unpriced(site, binding.model)
     caller = _Caller(binding, message, run, site.at)
     reply: dict[str, Value] = await call(site, caller, "model", given)
-    # A reply that an earlier session of this run got has cost tokens; a reply of another run has not.
+    # A reply that an earlier session of this run got has cost tokens; a reply of another run has
+    # not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
         _emit_usage(run, site.at, reply, binding.name)
     _count(site, reply, binding.name)
@@ -84,9 +87,13 @@ class _Caller:
 
     @property
     def fingerprint(self) -> str | None:
-        """A digest of the model and the request; None for a model object, which cannot be compared."""
+        """A digest of the model and the request; None for a model object, which cannot be
+        compared."""
         who = self.binding.model.address
-        rest: list[Value] = [*self.request._replace(messages=[], tools=(), files={}), *map(list, self.request.tools)]
+        rest: list[Value] = [
+            *self.request._replace(messages=[], tools=(), files={}),
+            *map(list, self.request.tools),
+        ]
         return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
     async def function(self, **given: Value) -> Value:
@@ -94,7 +101,9 @@ class _Caller:
             message = f"{found.diagnostic.message}; asked again after {wait:g} s"
             _warn(self.run, Diagnostic("model.retried", message, severity="warning"))
 
-        asking = Asking(self.binding.model, self.request, self.run.budget.limits.model_timeout, warn)
+        asking = Asking(
+            self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
+        )
         reply = await ask_model(asking, self._stream if self.run.stream else None)
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
@@ -117,8 +126,8 @@ class Asking(NamedTuple):
 
 
 async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
-    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the attempt; None: the
-    run is not watched. Raises ModelFault."""
+    """The model's reply. ``stream``: receives the reply while it arrives, by the number of the
+    attempt; None: the run is not watched. Raises ModelFault."""
     model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:
@@ -144,9 +153,13 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     if config.get("tool_choice") == "none":
         return ()
     names = (
-        name for name, callee in binding.tools.items() if not isinstance(callee, Tool) or grant.allows(callee.name)
+        name
+        for name, callee in binding.tools.items()
+        if not isinstance(callee, Tool) or grant.allows(callee.name)
     )
-    return tuple(Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names)
+    return tuple(
+        Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names
+    )
 
 
 def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
@@ -154,23 +167,36 @@ def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
     caps = [meter.caps for meter in site.scope.meters if meter.caps.cost is not None]
     if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
         message = f"the price of {model.name} is not known, so max_cost cannot limit it"
-        hint = "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
+        hint = (
+            "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
+        )
         span = caps[0].span if caps else site.step.name.span or site.step.span
         raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
 
 
 def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value], model: str) -> None:
     usage = reply["usage"]
-    run.emit(ev.TokensUsed(at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)))
+    run.emit(
+        ev.TokensUsed(
+            at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)
+        )
+    )
 
 
 def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
     """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
     usage, budget = reply["usage"], site.run.budget
     tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
-    limited = [meter.caps for meter in site.scope.meters if (meter.caps.tokens, meter.caps.cost) != (None, None)]
+    limited = [
+        meter.caps
+        for meter in site.scope.meters
+        if (meter.caps.tokens, meter.caps.cost) != (None, None)
+    ]
     if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
-        message = f"{name} does not report how many tokens it uses, so a limit of tokens or cost has no effect"
+        message = (
+            f"{name} does not report how many tokens it uses, so a limit of tokens or cost "
+            f"has no effect"
+        )
         span = limited[0].span if limited else site.step.span
         _warn(site.run, Diagnostic("model.no-usage", message, span, severity="warning"))
     for meter in site.scope.meters:

@@ -7,7 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import FlowInput, FlowResult
-from ..flow.steps import Branches, Choose, Compute, Dag, Each, Fold, Invoke, Repeat, Sequence, Step, Walk
+from ..flow.steps import (
+    Branches,
+    Choose,
+    Compute,
+    Dag,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    Step,
+    Walk,
+)
 from ..flow.values import Value
 from ..host.deadline import Deadline, OutOfTime
 from ..host.host import Host
@@ -68,14 +80,16 @@ async def run(
     make: type[Runner] = Runner,
     whole: WholeElements | None = None,
 ) -> Done:
-    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last event.
+    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
+    event.
 
-    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal`` the run is journaled
-    under its manifest ``work``, and calls that earlier sessions made are not repeated. ``secrets`` collects the values
-    of secret arguments. ``stream``: whether the text of models is emitted while it arrives. A ``budget`` has what
-    earlier runs have used of the limits. ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it
-    folds the starts and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends whole
-    elements of fan-outs to workers.
+    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
+    the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
+    repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
+    models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
+    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
+    and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends
+    whole elements of fan-outs to workers.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
@@ -112,7 +126,13 @@ async def run(
         stores = _stores(runner, linked)
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = stores
-        _end(runner, "waiting" if isinstance(failure, ev.Unanswered) else "error", None, stores, failure)
+        _end(
+            runner,
+            "waiting" if isinstance(failure, ev.Unanswered) else "error",
+            None,
+            stores,
+            failure,
+        )
         raise failure
     for note in ended.notes:
         emit(ev.Warned(clock(), note))
@@ -121,7 +141,11 @@ async def run(
 
 
 def _end(
-    runner: Runner, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None = None
+    runner: Runner,
+    status: str,
+    output: Value,
+    stores: Mapping[str, Value],
+    error: BaseException | None = None,
 ) -> None:
     if runner.journal is not None:
         runner.journal.end(status, output, stores, error)
@@ -139,7 +163,10 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
     """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
-    hint = "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the timeout of a run"
+    hint = (
+        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
+        "timeout of a run"
+    )
     return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
 
 

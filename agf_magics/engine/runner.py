@@ -1,7 +1,7 @@
 """Run a step: emit its events, store its value, handle its failure.
 
-Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a task costs 3 µs. So
-a step that never waits needs no turn of the loop.
+Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
+task costs 3 µs. So a step that never waits needs no turn of the loop.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Scope(NamedTuple):
     depth: int = 0
     """The number of open for_each scopes, through calls."""
     concurrent: bool = False
-    """Whether other steps may run at the same time. The structure of the flow decides this, not the moment."""
+    """Whether other steps may run at the same time. The structure of the flow decides this, not the
+    moment."""
     grant: Grant = ANYTHING
     calls: int = 0
     """The number of flows and agents that are open inside each other."""
@@ -56,12 +57,20 @@ class Scope(NamedTuple):
 
 
 class CallSite(Generic[S]):
-    """One execution of a step. Nothing changes it; a NamedTuple would take 60 % longer to create."""
+    """One execution of a step. Nothing changes it; a NamedTuple would take 60 % longer to
+    create."""
 
     __slots__ = ("at", "frame", "index", "row", "run", "scope", "step")
 
     def __init__(
-        self, run: Runner, step: S, frame: Frame, scope: Scope, index: Index, at: ev.StepPath, row: Row | None
+        self,
+        run: Runner,
+        step: S,
+        frame: Frame,
+        scope: Scope,
+        index: Index,
+        at: ev.StepPath,
+        row: Row | None,
     ) -> None:
         self.run = run
         self.step = step
@@ -84,7 +93,8 @@ class CallSite(Generic[S]):
         return bool(steps) and (id(self.scope.linked.flow), self.step.id) in steps
 
     def path_of(self, step: Step, *more: int) -> ev.StepPath:
-        """The path of another step of this flow; ``more``: the numbers of further iterations around it."""
+        """The path of another step of this flow; ``more``: the numbers of further iterations around
+        it."""
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
@@ -109,8 +119,8 @@ Shape = Callable[[CallSite[Any]], Awaitable[Value]]
 
 
 class StepEvents:
-    """Emits the start and the end of each step; `replay`: of elements whose calls were recorded by ``run``; `follow`:
-    the edge that a walk followed."""
+    """Emits the start and the end of each step; `replay`: of elements whose calls were recorded by
+    ``run``; `follow`: the edge that a walk followed."""
 
     def __init__(self, emit: Callable[[ev.Event], None]) -> None:
         self.emit = emit
@@ -124,7 +134,14 @@ class StepEvents:
     def follow(self, at: ev.StepPath, source: str, target: str) -> None:
         self.emit(ev.EdgeTaken(at, clock(), source, target))
 
-    def replay(self, path: ev.StepPath, numbers: Sequence[int], values: Sequence[Value], when: float, run: str) -> None:
+    def replay(
+        self,
+        path: ev.StepPath,
+        numbers: Sequence[int],
+        values: Sequence[Value],
+        when: float,
+        run: str,
+    ) -> None:
         for i, value in zip(numbers, values, strict=True):
             at = (*path, i)
             self.emit(ev.StepStarted(at, when, 1))
@@ -169,14 +186,17 @@ class Runner:
         """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.steps = progress if progress is not None else StepEvents(emit)
-        """Gets the start and the end of each step. A progress folds them without making their events."""
+        """Gets the start and the end of each step. A progress folds them without making their
+        events."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
         self.watched: dict[ev.StepPath, Frame] = {}
-        """The same for called flows whose stores a definition shows while they wait, by the path of the call."""
+        """The same for called flows whose stores a definition shows while they wait, by the path of
+        the call."""
         self.models = Models()
         self.whole: Any = None
-        """Sends whole elements of fan-outs to workers, a `pool.WholeElements`; None: the run has no workers."""
+        """Sends whole elements of fan-outs to workers, a `pool.WholeElements`; None: the run has no
+        workers."""
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0
@@ -199,7 +219,9 @@ class Runner:
         elif scope.before in self.watched:
             self.watched[scope.before] = frame
 
-    async def run_step(self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1) -> StepResult:
+    async def run_step(
+        self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
+    ) -> StepResult:
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: ev.StepPath = (*scope.before, step.id, *index)
@@ -266,5 +288,6 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
 
 
 def is_rescuable(error: BaseException) -> bool:
-    """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits and open questions."""
+    """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits and
+    open questions."""
     return isinstance(error, StepError) and not isinstance(error, (LimitReached, ev.Unanswered))

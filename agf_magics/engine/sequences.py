@@ -1,13 +1,14 @@
-"""The elements of a fan-out or a fold: a list, or an opaque sequence that is read one element at a time.
+"""The elements of a fan-out or a fold: a list, or an opaque sequence that is read one element at a
+time.
 
-``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function without concurrency runs:
-on the thread that waits for the run, where ■ can interrupt them, else on a worker thread. A call there costs more than
-most elements, so it reads a few elements ahead: never for longer than `READ_SECONDS`, never more than `READ_AHEAD`
-elements or `READ_AHEAD_BYTES`. The elements of a range, a tuple and an array have no code and are read when they are
-needed.
+``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function
+without concurrency runs: on the thread that waits for the run, where ■ can interrupt them, else on
+a worker thread. A call there costs more than most elements, so it reads a few elements ahead: never
+for longer than `READ_SECONDS`, never more than `READ_AHEAD` elements or `READ_AHEAD_BYTES`. The
+elements of a range, a tuple and an array have no code and are read when they are needed.
 
-An element that was read is held until the fan-out needs it no longer. So the memory that a run takes depends on the
-number of concurrent elements, not on the number of all elements.
+An element that was read is held until the fan-out needs it no longer. So the memory that a run
+takes depends on the number of concurrent elements, not on the number of all elements.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from collections.abc import Callable
 from typing import Any, final
 
 from ..catalog.fingerprint import digest_value
-from ..flow.sequences import is_array, is_quick, is_sequence, sequence_name, source_of, why_no_sequence
+from ..flow.sequences import (
+    is_array,
+    is_quick,
+    is_sequence,
+    sequence_name,
+    source_of,
+    why_no_sequence,
+)
 from ..flow.steps import Each, Fold
 from ..flow.values import Value, settle, type_name
 from ..host.calls import Result, TimedOut
@@ -55,7 +63,9 @@ STATE = "an element must be the same each time it is read, because a resumed run
 class Elements:
     """The elements of one sequence, for one fan-out."""
 
-    def __init__(self, site: CallSite[Any], source: Value, length: int, most: int | None = None) -> None:
+    def __init__(
+        self, site: CallSite[Any], source: Value, length: int, most: int | None = None
+    ) -> None:
         """``length``: what ``len`` has returned. ``most``: use only so many elements; None: all."""
         self.site, self.source, self.length = site, source, length
         self.count = length if most is None else min(most, length)
@@ -70,7 +80,8 @@ class Elements:
         return self.count
 
     def __getitem__(self, number: int) -> Value:
-        """Element ``number``, which `load` has read before if its sequence is not quick. Raises StepError."""
+        """Element ``number``, which `load` has read before if its sequence is not quick. Raises
+        StepError."""
         ok, found = self.held.get(number) or _read_one(self.source, number)
         if not ok:
             raise self._unread(number, found)
@@ -103,23 +114,35 @@ class Elements:
 
     def shown(self, number: int) -> Value:
         """Element ``number`` for a message; None if it cannot be read."""
-        ok, found = self.held.get(number) or (_read_one(self.source, number) if self.is_quick else (False, None))
+        ok, found = self.held.get(number) or (
+            _read_one(self.source, number) if self.is_quick else (False, None)
+        )
         return found if ok else None
 
     async def check_length(self) -> None:
-        """Warn if the length has changed since it was read: the result does not cover the sequence as it is now."""
+        """Warn if the length has changed since it was read: the result does not cover the sequence
+        as it is now."""
         if self.is_quick:
             return
         ok, now = await _call(self.site, _length, {"source": self.source})
         if ok and now == self.length:
             return
         after = f"{now:,}" if ok else "unknown"
-        message = f"{sequence_name(self.source)} had {self.length:,} elements at the start of the step; now {after}"
+        message = (
+            f"{sequence_name(self.source)} had {self.length:,} elements at the start of the "
+            f"step; now {after}"
+        )
         hint = (
-            f"the step has used the first {self.count:,}; let no tool change a sequence while a step iterates over it"
+            f"the step has used the first {self.count:,}; let no tool change a sequence while "
+            f"a step iterates over it"
         )
         self.site.run.emit(
-            ev.Warned(clock(), Diagnostic("run.sequence-changed", message, self.site.step.over.span, hint, "warning"))
+            ev.Warned(
+                clock(),
+                Diagnostic(
+                    "run.sequence-changed", message, self.site.step.over.span, hint, "warning"
+                ),
+            )
         )
 
     async def _read(self, number: int) -> None:
@@ -128,11 +151,16 @@ class Elements:
         _, error = await _call(self.site, _read_some, given)
         if not found:
             found.append((False, error))
-        self.ahead = dict(enumerate(found.copy(), number))  # of a call that was left running: those that were read
+        self.ahead = dict(
+            enumerate(found.copy(), number)
+        )  # of a call that was left running: those that were read
 
     def _unread(self, number: int, error: BaseException) -> StepError:
         what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
-        hint = f"a sequence of {self.count:,} elements needs each of the numbers 0 to {self.count - 1:,}"
+        hint = (
+            f"a sequence of {self.count:,} elements needs each of the numbers 0 to "
+            f"{self.count - 1:,}"
+        )
         return _failure(self.site, "step.unread-element", what, error, hint)
 
 
@@ -146,14 +174,29 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
         hint = why_no_sequence(source) or (
             "over takes a list or a sequence; without over and items the incoming pipe data is used"
         )
-        raise StepError(Diagnostic("step.not-a-list", f"expected a list, got {type_name(source)}", span, hint))
-    ok, count = _length(source) if is_quick(source) else await _call(site, _length, {"source": source})
+        raise StepError(
+            Diagnostic("step.not-a-list", f"expected a list, got {type_name(source)}", span, hint)
+        )
+    ok, count = (
+        _length(source) if is_quick(source) else await _call(site, _length, {"source": source})
+    )
     if not ok:
         what = f"the length of {sequence_name(source)} cannot be read"
-        raise _failure(site, "step.sequence-length", what, count, "__len__ must return the number of its elements")
+        raise _failure(
+            site,
+            "step.sequence-length",
+            what,
+            count,
+            "__len__ must return the number of its elements",
+        )
     if count > MOST:
-        message = f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
-        hint = "let each element be a part: range(0, n, 10_000), and a tool that works on 10,000 of them"
+        message = (
+            f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
+        )
+        hint = (
+            "let each element be a part: range(0, n, 10_000), and a tool that works on 10,000 "
+            "of them"
+        )
         raise StepError(Diagnostic("step.sequence-length", message, span, hint))
     found = Elements(site, source, count)
     _compare(found)
@@ -162,12 +205,16 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
 
 def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements:
     """At most ``most`` of the elements, from the first one."""
-    return Elements(items.site, items.source, items.length, most) if isinstance(items, Elements) else items[:most]
+    return (
+        Elements(items.site, items.source, items.length, most)
+        if isinstance(items, Elements)
+        else items[:most]
+    )
 
 
 def _compare(found: Elements) -> None:
-    """Journal what identifies the sequence. A resumed run compares it: its recorded elements are those of a sequence
-    that was equal."""
+    """Journal what identifies the sequence. A resumed run compares it: its recorded elements are
+    those of a sequence that was equal."""
     site, source = found.site, found.source
     journal = site.run.journal
     if journal is None:
@@ -182,15 +229,17 @@ def _compare(found: Elements) -> None:
     if (name, found.count) == (earlier.name, earlier.length):
         message = f"the elements of {sequence_name(source)} have changed since the start of the run"
     else:
-        before, now = (f"{one} with {count:,} elements" for one, count in (earlier[:2], (name, found.count)))
+        before, now = (
+            f"{one} with {count:,} elements" for one, count in (earlier[:2], (name, found.count))
+        )
         message = f"expected {before}, as at the start of the run, got {now}"
     hint = f"start a new run; {STATE}"
     raise StepError(Diagnostic("step.sequence-changed", message, site.step.over.span, hint))
 
 
 def _digest(source: Value, most: int) -> str | None:
-    """A digest of a quick sequence. Of a large array it covers its form and `SAMPLES` parts of its data: to read one
-    gigabyte takes a second."""
+    """A digest of a quick sequence. Of a large array it covers its form and `SAMPLES` parts of its
+    data: to read one gigabyte takes a second."""
     if type(source) is range:
         return repr(source)
     found = digest_value(source, most)
@@ -206,10 +255,15 @@ def _digest(source: Value, most: int) -> str | None:
     return digest.hexdigest()
 
 
-def _failure(site: CallSite[Any], code: str, what: str, error: BaseException, hint: str) -> StepError:
+def _failure(
+    site: CallSite[Any], code: str, what: str, error: BaseException, hint: str
+) -> StepError:
     span, secrets = site.step.over.span, site.run.secrets
     if isinstance(error, TimedOut):
-        hint = "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, so that others continue"
+        hint = (
+            "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, "
+            "so that others continue"
+        )
         return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
     if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
         why = type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
@@ -246,7 +300,9 @@ def _long_length(source: Value) -> Result:
     """The length of a sequence with more than ``sys.maxsize`` elements."""
     source = source_of(source)
     if type(source) is range:
-        return True, (source.stop - source.start - (1 if source.step > 0 else -1)) // source.step + 1
+        return True, (
+            source.stop - source.start - (1 if source.step > 0 else -1)
+        ) // source.step + 1
     return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
 
 

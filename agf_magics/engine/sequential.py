@@ -22,7 +22,11 @@ async def choose(site: CallSite[Choose]) -> Value:
     chosen = next((step.cases[label] for label in labels if label in step.cases), step.default)
     if chosen is None:
         message = f"no case is labelled {labels[0]!r} and there is no default"
-        raise StepError(Diagnostic("step.no-case", message, step.pick.span, f"the cases are {', '.join(step.cases)}"))
+        raise StepError(
+            Diagnostic(
+                "step.no-case", message, step.pick.span, f"the cases are {', '.join(step.cases)}"
+            )
+        )
     for other in (*step.cases.values(), step.default):
         if other is not None and other is not chosen:
             run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))

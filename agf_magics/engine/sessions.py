@@ -36,7 +36,8 @@ class ModelBinding:
 
 
 def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
-    """The model that answers ``step``: the configured one, else the one that the step names (decision B2)."""
+    """The model that answers ``step``: the configured one, else the one that the step names
+    (decision B2)."""
     made, configured = (step.config or {}).get("made"), registry.model
     named = made if isinstance(made, Model) else registry.named(step.name.text)
     model = configured if configured is not None and made is None else named
@@ -51,17 +52,24 @@ def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> Model
     # Unknown tools are reported at the step that calls them.
     names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
     shelves = (registry.tools, registry.agents, registry.flows)
-    known = ((name, next((shelf[text] for shelf in shelves if text in shelf), None)) for name, text in names)
+    known = (
+        (name, next((shelf[text] for shelf in shelves if text in shelf), None))
+        for name, text in names
+    )
     return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    known = name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
+    known = (
+        name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
+    )
     return name if known else Name(step.registered.get(name.text, name.text), name.span)
 
 
-def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]) -> Flow:
+def session_flow(
+    agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]
+) -> Flow:
     """The flow that answers ``step``; its input is that of an agent function."""
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
@@ -74,10 +82,14 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
         files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
         system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
         instructions=agent.instructions,
-        tools=None if agent.tools is None else tuple(Offer(Name(tool, span)) for tool in agent.tools),
+        tools=None
+        if agent.tools is None
+        else tuple(Offer(Name(tool, span)) for tool in agent.tools),
         settings={**(agent.settings or {}), **asking.settings},
         # A model is asked with all fields required (decision P7).
-        schema=json_schema(wanted, schemas, all_required=True) if wanted is not None else asking.schema or agent.gives,
+        schema=json_schema(wanted, schemas, all_required=True)
+        if wanted is not None
+        else asking.schema or agent.gives,
         read=agent.read or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
@@ -87,7 +99,9 @@ def session_flow(agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping
 
 
 def _session(agent: str, session: Session, language: str, source: Source, span: Span) -> Flow:
-    steps = (react(session, id="session", word="session", span=span, label=agent, target=_Answer()),)
+    steps = (
+        react(session, id="session", word="session", span=span, label=agent, target=_Answer()),
+    )
     return Flow(
         name=session_name(agent),
         language=language,
@@ -110,7 +124,14 @@ def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
 
 def asked_model(flow: Flow) -> str:
     """The name of the model that a session asks; empty: the configured one."""
-    return next((step.name.text for step in every(flow.body) if isinstance(step, Invoke) and step.kind == "model"), "")
+    return next(
+        (
+            step.name.text
+            for step in every(flow.body)
+            if isinstance(step, Invoke) and step.kind == "model"
+        ),
+        "",
+    )
 
 
 def session_name(agent: str) -> str:
@@ -120,7 +141,11 @@ def session_name(agent: str) -> str:
 
 def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnostic:
     message = f"the model asked for tools in step {steps}, its last one, in which it must answer"
-    more = f"max_iterations: {2 * steps}" if by_step else f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …)"
+    more = (
+        f"max_iterations: {2 * steps}"
+        if by_step
+        else f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …)"
+    )
     hint = f"{more} allows more; or tell it in its instructions to stop"
     return Diagnostic("model.max-steps", message, span, hint)
 
@@ -139,7 +164,11 @@ def _reader(
     span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
 
     def conforming(answer: Value) -> Value:
-        return judge_answer(answer) if judge_answer is not None else check_reply(answer, wanted, schemas)
+        return (
+            judge_answer(answer)
+            if judge_answer is not None
+            else check_reply(answer, wanted, schemas)
+        )
 
     def read(answer: Value) -> Value:
         try:
@@ -172,11 +201,15 @@ def describe_tool(
     return name, descriptions.get(name) or callee.description, accepts or {"type": "object"}
 
 
-PROMPT: Mapping[str, Any] = {"type": "string", "description": "What the agent is asked, with all that it must know."}
+PROMPT: Mapping[str, Any] = {
+    "type": "string",
+    "description": "What the agent is asked, with all that it must know.",
+}
 
 
 def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
-    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt where it reads one."""
+    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
+    where it reads one."""
     fields = agent.accepts if isinstance(agent, Agent) else None
     if fields is None and isinstance(agent, Agent) and "input" in agent.handed:
         return None
@@ -184,11 +217,16 @@ def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
         return fields
     known = fields or {"type": "object", "additionalProperties": False}
     properties, required = known.get("properties", {}), known.get("required", ())
-    return {**known, "properties": {"prompt": PROMPT, **properties}, "required": ["prompt", *required]}
+    return {
+        **known,
+        "properties": {"prompt": PROMPT, **properties},
+        "required": ["prompt", *required],
+    }
 
 
 def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
-    """A function that returns the value of an answer, the JSON in a text. It raises StepError ``agent.reply-schema``.
+    """A function that returns the value of an answer, the JSON in a text. It raises StepError
+    ``agent.reply-schema``.
 
     ``owner``: the name of the agent, for the message.
     """
@@ -197,7 +235,9 @@ def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
     def conforming(answer: Value) -> Value:
         value = parse_json_reply(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
-            message = f"the reply does not conform to the schema of {owner!r}: {describe_all(wrong)}"
+            message = (
+                f"the reply does not conform to the schema of {owner!r}: {describe_all(wrong)}"
+            )
             hint = f"the reply was: {format_for_model(answer)[:300]}"
             raise StepError(Diagnostic("agent.reply-schema", message, hint=hint))
         return value

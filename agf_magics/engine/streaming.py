@@ -1,8 +1,8 @@
 """The replies of models and the prints of user code as events, while they arrive.
 
-Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event costs as
-much as a step. Secrets are masked before they leave the engine, also one that arrives in two pieces: the end of a text
-waits as long as it could be the beginning of a secret.
+Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
+costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
+two pieces: the end of a text waits as long as it could be the beginning of a secret.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ EVERY = 0.1
 
 
 class ReplyStream:
-    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's loop."""
+    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
+    loop."""
 
-    def __init__(self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
+    def __init__(
+        self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]
+    ) -> None:
         """``tools``: those that the model was offered, by their names."""
         self._run, self._at, self._attempt = run, at, attempt
         self._tools = tools
@@ -54,9 +57,12 @@ class ReplyStream:
                 self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
 
     def _may_be_secret(self, tool: str | None) -> bool:
-        """Whether the arguments of a call may have a secret, which is known only when they are complete."""
+        """Whether the arguments of a call may have a secret, which is known only when they are
+        complete."""
         found = self._tools.get(tool or "")
-        return bool(found.secret) if isinstance(found, Tool) else self._has_secrets and found is None
+        return (
+            bool(found.secret) if isinstance(found, Tool) else self._has_secrets and found is None
+        )
 
     def _flush(self) -> None:
         self._timer = None
@@ -81,7 +87,10 @@ class StepPrints:
     __slots__ = ("_before", "_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
 
     def __init__(
-        self, run: Runner, loop: asyncio.AbstractEventLoop, before: Callable[[], object] | None = None
+        self,
+        run: Runner,
+        loop: asyncio.AbstractEventLoop,
+        before: Callable[[], object] | None = None,
     ) -> None:
         """``before`` is called before each event."""
         self._run, self._loop, self._before = run, loop, before
@@ -130,7 +139,8 @@ class StepPrints:
 
 
 def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
-    """Let the code that this task calls from now on print for the step ``at``, until `StepPrints.close`."""
+    """Let the code that this task calls from now on print for the step ``at``, until
+    `StepPrints.close`."""
     prints = StepPrints(run, asyncio.get_running_loop())
     printing.set(prints)
     prints.at = at

@@ -1,4 +1,5 @@
-"""Calls of another flow: under its own limits and a narrower grant, with its steps below the path of the call."""
+"""Calls of another flow: under its own limits and a narrower grant, with its steps below the path
+of the call."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     if step.while_waiting is not None:
         run.watched[inner.before] = {}
     try:
-        ended = await _within_timeout(step, within_caps(linked.flow, run.run_flow(inner, flow_input)))
+        ended = await _within_timeout(
+            step, within_caps(linked.flow, run.run_flow(inner, flow_input))
+        )
     except ev.Unanswered:
         _show_waiting(site, inner)
         raise
@@ -80,7 +83,9 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
     grant = scope.grant.narrow(named_tools(step, scope.linked, scope.grant), linked.uses)
-    if linked.agent is not None:  # the agent's identity, which narrows the grant further (decision A12)
+    if (
+        linked.agent is not None
+    ):  # the agent's identity, which narrows the grant further (decision A12)
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     return scope._replace(
         linked=linked,
@@ -101,7 +106,11 @@ async def _within_timeout(step: Invoke, work: Awaitable[FlowResult]) -> FlowResu
         return await within(step.timeout, work)
     except OutOfTime:
         message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
-    raise StepError(Diagnostic("step.timeout", message, step.name.span or step.span, "the step sets this timeout"))
+    raise StepError(
+        Diagnostic(
+            "step.timeout", message, step.name.span or step.span, "the step sets this timeout"
+        )
+    )
 
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
@@ -121,9 +130,12 @@ async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
 
 
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
-    """A flow took longer than its definition allows. ``left_running``: the calls that could not be stopped."""
+    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
+    stopped."""
     assert flow.caps is not None, "only a flow with caps has a duration"
-    message = f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
+    message = (
+        f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
+    )
     return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))
 
 
@@ -133,8 +145,8 @@ def _is_session(flow: Flow) -> bool:
 
 
 async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> None:
-    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may end before them. The
-    tokens of its models are those of the call."""
+    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
+    end before them. The tokens of its models are those of the call."""
     error: StepError | None = None
     separate_prints(site.run)
     silent = copy.copy(site.run)
@@ -146,7 +158,9 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     silent.emit, silent.journal, silent.stream = emit_tokens, None, False
     silent.steps = StepEvents(silent.emit)
     try:
-        await _within_timeout(site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given)))
+        await _within_timeout(
+            site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given))
+        )
     except StepError as failure:
         error = failure
     except asyncio.CancelledError:
@@ -162,8 +176,8 @@ READ = "file__read"
 
 
 async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> dict[str, Value]:
-    """The arguments of a session with descriptions of the attachments; their bytes are in ``run.models.files``, so that
-    the journal stores no bytes.
+    """The arguments of a session with descriptions of the attachments; their bytes are in
+    ``run.models.files``, so that the journal stores no bytes.
 
     Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
     """
@@ -175,16 +189,25 @@ async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> di
     found, total = list[Attachment](), 0
     for value, span in each:
         if len(found) == MAX_FILES:
-            raise _placed(refused(f"more than {MAX_FILES} attachments", "divide them among several steps"), span)
+            raise _placed(
+                refused(f"more than {MAX_FILES} attachments", "divide them among several steps"),
+                span,
+            )
         if type(value) is str and not site.scope.grant.allows(READ):
-            message, hint = f"{site.scope.grant.identity!r} may not attach a file", f"allow the tool {READ}"
+            message, hint = (
+                f"{site.scope.grant.identity!r} may not attach a file",
+                f"allow the tool {READ}",
+            )
             raise StepError(Diagnostic("step.not-allowed", message, span, hint))
         ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
         if not ok:
             raise _placed(read, span) if isinstance(read, StepError) else read
         total += len(read.data)
         if total > MAX_TOTAL:
-            hint = f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them among several steps"
+            hint = (
+                f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them "
+                f"among several steps"
+            )
             raise _placed(refused("the attachments are too large together", hint), span)
         found.append(read)
     described = [one.describe() for one in found]

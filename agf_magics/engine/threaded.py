@@ -1,10 +1,13 @@
-"""A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all calls that have ended.
+"""A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all
+calls that have ended.
 
-Only the calls run on the threads (`host.thread_pool`), or on the workers of the run (`host.remote`). Everything else
-happens on the loop, as for any other step: the arguments, the events, the journal, limits, secrets, ``on_error``.
-Without a task and a hop for each call, an element costs a quarter of what it costs in a `Pool`, whose behaviour this
-has otherwise; `tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
-record: a slot is free when its record is. Workers want more calls than that, as many as keep them busy.
+Only the calls run on the threads (`host.thread_pool`), or on the workers of the run
+(`host.remote`). Everything else happens on the loop, as for any other step: the arguments, the
+events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an
+element costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise;
+`tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
+record: a slot is free when its record is. Workers want more calls than that, as many as keep them
+busy.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
 
 AHEAD = 128
-"""The number of quick calls that wait for a thread: with so many, waking the thread and the loop costs nothing."""
+"""The number of quick calls that wait for a thread: with so many, waking the thread and the loop
+costs nothing."""
 
 
 class _NotAhead(Exception):
@@ -59,9 +63,19 @@ class ThreadedPool(Parts):
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
         self.is_secret, self.is_bare = one.is_secret, one.is_bare
-        self.body, self.tool, self.inside, self.elements, self.each = body, tool, inside, items, site.step
+        self.body, self.tool, self.inside, self.elements, self.each = (
+            body,
+            tool,
+            inside,
+            items,
+            site.step,
+        )
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
-        limits = [one for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout) if one is not None]
+        limits = [
+            one
+            for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout)
+            if one is not None
+        ]
         self.timeout = min(limits, default=None)
         self.remote: Terms | None = None
         """How workers make the calls; None: threads make them."""
@@ -71,11 +85,13 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot until its record is durable; one with a limit starts in its turn.
+        # A journaled call needs a free slot until its record is durable; one with a limit starts in
+        # its turn.
         in_turn = self.timeout is not None or inside.meters or self.remote is not None
         self.ahead = 0 if in_turn or self.journal is not None else AHEAD
-        """The number of elements whose calls are built before a slot is free, while calls are quick. That has no effect
-        but time: arguments have no side effects, and frames do not change. The threads wait for the slots."""
+        """The number of elements whose calls are built before a slot is free, while calls are
+        quick. That has no effect but time: arguments have no side effects, and frames do not
+        change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.calls = OpenCalls(self.runner, self.timeout, self.loop, self.context)
@@ -84,7 +100,10 @@ class ThreadedPool(Parts):
         """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        most, halts = plan.width if self.ahead else None, self.each.on_error == "abort" or self.each.retries > 0
+        most, halts = (
+            plan.width if self.ahead else None,
+            self.each.on_error == "abort" or self.each.retries > 0,
+        )
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
             self.threads = self.wide = self.context.run(
@@ -123,7 +142,9 @@ class ThreadedPool(Parts):
         calls, most = list[Element](), width + self.ahead if self.threads.is_quick else width
         while self.failure is None and (len(self.open) < most or self._retries_wait):
             if clock() - self.host.turned > TURN:
-                self._hand(calls, resumes=False)  # an element that is tried again comes before those that wait
+                self._hand(
+                    calls, resumes=False
+                )  # an element that is tried again comes before those that wait
                 calls = []
                 await self.host.turn()
             number = self.again.popleft() if self.again else next(numbers, None)
@@ -145,23 +166,29 @@ class ThreadedPool(Parts):
 
     @property
     def _retries_wait(self) -> bool:
-        """Whether the next element is tried again: it precedes the calls that were built ahead, and has a slot."""
+        """Whether the next element is tried again: it precedes the calls that were built ahead, and
+        has a slot."""
         return bool(self.again) and self.again[0][1] > 1
 
     def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
-        """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a slot is free; raises
-        _NotAhead if it fails, because it must not fail before those that precede it."""
+        """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a
+        slot is free; raises _NotAhead if it fails, because it must not fail before those that
+        precede it."""
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
         frame, unread = site.frame, None
         try:
-            frame = self.each.element.store(frame, finished((self.elements[i], None, None, "finished")))
+            frame = self.each.element.store(
+                frame, finished((self.elements[i], None, None, "finished"))
+            )
         except StepError as error:
             unread = error
         at = (*self.path, i)
         row = None if ahead else self.runner.steps.start(at, clock(), attempt)
-        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at, row)
+        one: CallSite[Any] = CallSite(
+            self.runner, self.body, frame, scope, (*site.index, i), at, row
+        )
         call: StartedCall | tuple[Value] | None = None
         try:
             if unread is not None:
@@ -177,7 +204,9 @@ class ThreadedPool(Parts):
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(one, self.tool.function, given, self.loop, self.context.copy(), self.calls.announce)
+        element = Element(
+            one, self.tool.function, given, self.loop, self.context.copy(), self.calls.announce
+        )
         element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
         return element
 
@@ -188,7 +217,9 @@ class ThreadedPool(Parts):
         self.calls.limit_time(calls)
         try:
             again = [e for e in calls if e.attempt > 1]
-            self.threads.hand([e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended)
+            self.threads.hand(
+                [e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended
+            )
         except RuntimeError as error:  # no thread left
             for element in calls:
                 element.end((False, error))
@@ -202,7 +233,9 @@ class ThreadedPool(Parts):
     def _collect(self, calls: list[Element]) -> None:
         """The calls that have ended since the last turn."""
         for element in calls:
-            if element.task is not None or element not in self.open:  # it is stopped, or was left running
+            if (
+                element.task is not None or element not in self.open
+            ):  # it is stopped, or was left running
                 continue
             assert element.result is not None
             ok, value = element.result
@@ -226,7 +259,8 @@ class ThreadedPool(Parts):
             self.threads.hand([element for element in waiting if element.announced], resumes=False)
 
     async def _end_elements(self, batch: list[Element]) -> None:
-        """Journal the outcomes of the elements whose calls have ended; then their slots are free."""
+        """Journal the outcomes of the elements whose calls have ended; then their slots are
+        free."""
         outcomes = [self._outcome(element) for element in batch]
         if self.journal is not None:
             rows = [

@@ -1,7 +1,8 @@
 """The shape `Walk`: nodes run in rounds, along the edges of a graph.
 
-All nodes of a round see the frame of the round before, so none sees what another one writes. The language's `join`
-makes one frame of their outcomes, in the order of the nodes' names. Then the edges are followed.
+All nodes of a round see the frame of the round before, so none sees what another one writes. The
+language's `join` makes one frame of their outcomes, in the order of the nodes' names. Then the
+edges are followed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ Visits = dict[str, int]
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     """Walk from START until no node is ready; the result is that of the last round."""
     run, step, frame = site.run, site.step, site.frame
-    # The structure decides: a walk that never forks runs its plain functions on the thread that waits for the run.
+    # The structure decides: a walk that never forks runs its plain functions on the thread that
+    # waits for the run.
     inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
     visits: Visits = {}
     value: Value = None
@@ -39,7 +41,9 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
             visits[name] = visits.get(name, 0) + 1
         if len(ready) == 1:
             (name,) = ready
-            value, _ = await run.run_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
+            value, _ = await run.run_step(
+                step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
+            )
             frame = step.join(frame, ((name, finished((value, None, None, "finished"))),))
         else:
             outcomes = await _round(site, ready, visits, frame, inside)
@@ -57,12 +61,16 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
 async def _round(
     site: CallSite[Walk], ready: list[str], visits: Visits, frame: Frame, inside: Scope
 ) -> list[tuple[str, Outcome]]:
-    """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their names."""
+    """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
+    names."""
     run, step = site.run, site.step
     earlier = run.journal.earlier if run.journal is not None else None
     names = iter(sorted(ready))
     if earlier is not None:  # what failed is known before anything in the round starts
-        failed = {name: earlier.has_failed(site.path_of(step.nodes[name], visits[name] - 1)) for name in ready}
+        failed = {
+            name: earlier.has_failed(site.path_of(step.nodes[name], visits[name] - 1))
+            for name in ready
+        }
         names = iter(sorted(ready, key=lambda name: (not failed[name], name)))
     found: dict[str, Outcome] = {}
     failure: BaseException | None = None
@@ -74,7 +82,9 @@ async def _round(
             if failure is not None:  # no further node of the round starts
                 return
             try:
-                value, _ = await run.run_step(step.nodes[name], frame, inside, (*site.index, visits[name] - 1))
+                value, _ = await run.run_step(
+                    step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
+                )
             except Exception as error:
                 failure = failure or error
                 raise
@@ -95,8 +105,11 @@ async def _round(
     return sorted(found.items())
 
 
-def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits) -> list[str]:
-    """The nodes to run next, each once. A node over its limit is replaced by the target of its exit."""
+def _allowed(
+    run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits
+) -> list[str]:
+    """The nodes to run next, each once. A node over its limit is replaced by the target of its
+    exit."""
     if len(ready) == 1 and ready[0] not in step.limits:
         return ready if ready[0] != END else []
     found: dict[str, None] = {}
@@ -117,7 +130,8 @@ def _allowed(run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits:
 
 
 def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
-    """The targets of a node's edges: the unconditional ones, the first whose condition is true, else ``otherwise``."""
+    """The targets of a node's edges: the unconditional ones, the first whose condition is true,
+    else ``otherwise``."""
     edges = step.leaving.get(name, ())
     taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
     for edge in taken:

@@ -1,8 +1,9 @@
 """Whether a value conforms to a JSON Schema, without the library jsonschema.
 
-The library takes one to two seconds to import where JupyterLab is installed, and most values conform. `conforms` makes
-a check that is True only where the library finds nothing. For everything else (a value that does not conform, a keyword
-that is not in `KEYWORDS`, a schema that is not valid) the library decides, and has the place and the words.
+The library takes one to two seconds to import where JupyterLab is installed, and most values
+conform. `conforms` makes a check that is True only where the library finds nothing. For everything
+else (a value that does not conform, a keyword that is not in `KEYWORDS`, a schema that is not
+valid) the library decides, and has the place and the words.
 """
 
 from __future__ import annotations
@@ -50,17 +51,22 @@ class _Undecided(Exception):
 
 
 def conforms(schema: Any, root: Any) -> Check | None:
-    """A function that is True for the values that conform to ``schema``, or None if the library must decide.
+    """A function that is True for the values that conform to ``schema``, or None if the library
+    must decide.
 
-    The references of ``schema`` are resolved in ``root``. The function spends the current `budget`: it raises TooCostly
-    when that is used up, and may raise RecursionError.
+    The references of ``schema`` are resolved in ``root``. The function spends the current `budget`:
+    it raises TooCostly when that is used up, and may raise RecursionError.
     """
     compiler = _Compiler(root)
     try:
         check = compiler.check_of(schema)
         compiler.applied.prepare()
         return check
-    except (_Undecided, ValueError, RecursionError):  # ValueError: a pattern that RE2 refuses, or a circle
+    except (
+        _Undecided,
+        ValueError,
+        RecursionError,
+    ):  # ValueError: a pattern that RE2 refuses, or a circle
         return None
 
 
@@ -69,7 +75,8 @@ class _Compiler:
         self.root = root
         self.compiled: dict[int, list[Check]] = {}
         self.applied = TopologicalSorter[int]()
-        """Which schemas are applied to the same value as another one: in a circle that never ends."""
+        """Which schemas are applied to the same value as another one: in a circle that never
+        ends."""
 
     def check_of(self, schema: Any, outer: Any = None) -> Check:
         """The check of ``schema``; ``outer`` is the schema that applies it to the same value."""
@@ -83,7 +90,11 @@ class _Compiler:
             known = self.compiled[id(schema)]
             return lambda value: known[0](value)
         done = self.compiled[id(schema)] = []
-        checks = [KEYWORDS[word](self, wanted, schema) for word, wanted in schema.items() if _decides(word)]
+        checks = [
+            KEYWORDS[word](self, wanted, schema)
+            for word, wanted in schema.items()
+            if _decides(word)
+        ]
         done.append(lambda value: all(check(value) for check in checks))
         return done[0]
 
@@ -119,7 +130,9 @@ class _Compiler:
         if not all(type(name) is str and name in JSON_TYPES for name in names):
             raise _Undecided
         checks = [JSON_TYPES[name] for name in names]
-        return checks[0] if len(checks) == 1 else lambda value: any(check(value) for check in checks)
+        return (
+            checks[0] if len(checks) == 1 else lambda value: any(check(value) for check in checks)
+        )
 
     def enum(self, wanted: Any, schema: Any) -> Check:
         allowed = set(map(identity, _list(wanted)))
@@ -127,12 +140,19 @@ class _Compiler:
 
     def properties(self, wanted: Any, schema: Any) -> Check:
         known = self.named(wanted)
-        return _of_objects(lambda value: all(check(value[name]) for name, check in known.items() if name in value))
+        return _of_objects(
+            lambda value: all(check(value[name]) for name, check in known.items() if name in value)
+        )
 
     def pattern_properties(self, wanted: Any, schema: Any) -> Check:
         known = [(searcher(pattern), check) for pattern, check in self.named(wanted).items()]
         return _of_objects(
-            lambda value: all(check(part) for name, part in value.items() for search, check in known if search(name))
+            lambda value: all(
+                check(part)
+                for name, part in value.items()
+                for search, check in known
+                if search(name)
+            )
         )
 
     def additional(self, wanted: Any, schema: Mapping[str, Any]) -> Check:
@@ -152,7 +172,8 @@ class _Compiler:
     def prefix_items(self, wanted: Any, schema: Any) -> Check:
         checks = [self.check_of(one) for one in _list(wanted)]
         return lambda value: (
-            type(value) is not list or all(check(one) for check, one in zip(checks, value, strict=False))
+            type(value) is not list
+            or all(check(one) for check, one in zip(checks, value, strict=False))
         )
 
     def pattern(self, wanted: Any, schema: Any) -> Check:
@@ -243,7 +264,9 @@ KEYWORDS: Mapping[str, Callable[[_Compiler, Any, Any], Check]] = {
     "pattern": _Compiler.pattern,
     "allOf": lambda compiler, wanted, schema: compiler.combined(wanted, schema, all),
     "anyOf": lambda compiler, wanted, schema: compiler.combined(wanted, schema, any),
-    "oneOf": lambda compiler, wanted, schema: compiler.combined(wanted, schema, lambda found: sum(found) == 1),
+    "oneOf": lambda compiler, wanted, schema: compiler.combined(
+        wanted, schema, lambda found: sum(found) == 1
+    ),
     "not": _Compiler.negated,
     "if": _Compiler.conditional,
     "then": _Compiler.checked_by_if,
@@ -268,7 +291,9 @@ SUBSCHEMAS = frozenset({"additionalProperties", "items", "not", "if", "then", "e
 NAMED_SUBSCHEMAS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 LISTED_SUBSCHEMAS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 TEXTS = frozenset({"title", "description", "$comment", "format"})
-COUNTS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"})
+COUNTS = frozenset(
+    {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+)
 NUMBERS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 
 
@@ -288,7 +313,11 @@ def _is_surely_valid(word: str, wanted: Any, depth: int) -> bool:
         names = type(wanted) is dict and all(type(name) is str for name in wanted)
         return names and all(is_surely_a_schema(one, depth) for one in wanted.values())
     if word in LISTED_SUBSCHEMAS:
-        return type(wanted) is list and len(wanted) > 0 and all(is_surely_a_schema(one, depth) for one in wanted)
+        return (
+            type(wanted) is list
+            and len(wanted) > 0
+            and all(is_surely_a_schema(one, depth) for one in wanted)
+        )
     if word == "type":
         return (
             wanted in JSON_TYPES
@@ -307,4 +336,8 @@ def _is_surely_valid(word: str, wanted: Any, depth: int) -> bool:
 
 
 def _are_unique(wanted: Any) -> bool:
-    return type(wanted) is list and all(type(one) is str for one in wanted) and len(set(wanted)) == len(wanted)
+    return (
+        type(wanted) is list
+        and all(type(one) is str for one in wanted)
+        and len(set(wanted)) == len(wanted)
+    )

@@ -1,4 +1,5 @@
-"""What a definition declares besides its steps: limits, allowed tools, fields it reads of results, edges."""
+"""What a definition declares besides its steps: limits, allowed tools, fields it reads of results,
+edges."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .values import Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """The limits of one run of a definition, with all that it calls. They only narrow those of the outer run."""
+    """The limits of one run of a definition, with all that it calls. They only narrow those of the
+    outer run."""
 
     tool_calls: int | None = None
     model_calls: int | None = None
@@ -27,7 +29,8 @@ class Caps:
 
 
 class Uses(NamedTuple):
-    """A tool that a definition allows for itself and all that it calls (a local tool of an action space)."""
+    """A tool that a definition allows for itself and all that it calls (a local tool of an action
+    space)."""
 
     alias: str
     registered: str = ""
@@ -50,7 +53,8 @@ class DerivedTool(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The fields that a text reads of a call's result, to be checked against the schema of the result."""
+    """The fields that a text reads of a call's result, to be checked against the schema of the
+    result."""
 
     step: str
     """The id of the `Invoke`."""
@@ -66,9 +70,11 @@ class Asking(NamedTuple):
     """What a step asks of the agent that answers it, beyond the prompt."""
 
     model: str = ""
-    """``provider:model``, for an agent that has no model of its own; the configured model replaces it (decision B2)."""
+    """``provider:model``, for an agent that has no model of its own; the configured model replaces
+    it (decision B2)."""
     settings: Mapping[str, Value] = {}
-    """For the requests of a model: ``temperature``, ``max_output_tokens``. They replace those of the agent."""
+    """For the requests of a model: ``temperature``, ``max_output_tokens``. They replace those of
+    the agent."""
     steps: int | None = None
     """The largest number of requests of a session; None: the agent's."""
     schema: Mapping[str, Any] | None = None
@@ -78,7 +84,8 @@ class Asking(NamedTuple):
     span: Span | None = None
     """The place of the model's name."""
     attach: tuple[Span, ...] = ()
-    """The places of the expressions whose values are the argument ``attach``: images and documents."""
+    """The places of the expressions whose values are the argument ``attach``: images and
+    documents."""
     wins: bool = False
     """Whether the model replaces that of the agent; an agent that has none is then an error."""
 
@@ -101,7 +108,8 @@ class Instead(NamedTuple):
     result: str
     """The key of a result; all other keys are arguments."""
     take: Callable[[Frame, Mapping[str, Value]], None]
-    """Called with the answer, without secrets, before it is used; may refuse it with a StepError."""
+    """Called with the answer, without secrets, before it is used; may refuse it with a
+    StepError."""
 
 
 START, END = "START", "END"

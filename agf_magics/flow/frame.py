@@ -1,7 +1,8 @@
-"""The protocols by which languages differ: reading values, storing results. The engine knows nothing else of them.
+"""The protocols by which languages differ: reading values, storing results. The engine knows
+nothing else of them.
 
-A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So siblings are isolated by
-the data structure, without checks.
+A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So
+siblings are isolated by the data structure, without checks.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ class Ref(NamedTuple):
     path: tuple[str, ...]
     span: Span | None = None
     certain: bool = True
-    """Every evaluation reads it and fails without it; False after ``and``, in a lambda, in ``get``."""
+    """Every evaluation reads it and fails without it; False after ``and``, in a lambda, in
+    ``get``."""
     into: str = ""
     """The field of a mapping that it fills: the picture shows ``draft → topic``."""
 
 
 class Expr(Protocol):
-    """Reads a value. ``evaluate`` is a slot with the function itself: a method around it would take half of the time of
-    an R1 expression.
+    """Reads a value. ``evaluate`` is a slot with the function itself: a method around it would take
+    half of the time of an R1 expression.
     """
 
     span: Span
@@ -51,7 +53,8 @@ class Args(Protocol):
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...] | None:
-        """The names of the arguments with their places, for linking. None: the text does not have them."""
+        """The names of the arguments with their places, for linking. None: the text does not have
+        them."""
         ...
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
@@ -63,7 +66,8 @@ class Args(Protocol):
 
 @runtime_checkable
 class NamedArgs(Protocol):
-    """Arguments that know which references each of them reads; secrets are followed back through these."""
+    """Arguments that know which references each of them reads; secrets are followed back through
+    these."""
 
     def of(self, name: str) -> tuple[Ref, ...]:
         """The references of the argument ``name``."""
@@ -81,11 +85,14 @@ class Outcome(NamedTuple):
     given: Value = None
     """The arguments of a call, for a step with `keeps`."""
     error: StepError | None = None
-    """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is the reason."""
+    """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is
+    the reason."""
     status: Status = "finished"
 
 
-finished: Callable[[tuple[Value, Value, None, Status]], Outcome] = MethodType(tuple.__new__, Outcome)
+finished: Callable[[tuple[Value, Value, None, Status]], Outcome] = MethodType(
+    tuple.__new__, Outcome
+)
 """Creates an outcome in half the time of the class; there is one for each step and element."""
 
 
@@ -98,7 +105,8 @@ class Target(Protocol):
 
 
 class Binding(Target, Protocol):
-    """Binds an element of a fan-out in its frame. It needs no `Outcome`, which would take 4 % of an element."""
+    """Binds an element of a fan-out in its frame. It needs no `Outcome`, which would take 4 % of an
+    element."""
 
     def bind(self, frame: Frame, value: Value) -> Frame: ...
 
@@ -114,7 +122,8 @@ DROPPED = Dropped()
 
 
 class FanOutResult(NamedTuple):
-    """The values of elements or branches that ran in parallel. Without an outcome for each of them, to save memory."""
+    """The values of elements or branches that ran in parallel. Without an outcome for each of them,
+    to save memory."""
 
     values: Sequence[Value]
     """In declared order, with DROPPED for a missing one."""
@@ -155,8 +164,8 @@ Ready = Literal["go", "wait"] | Skip
 
 
 class Scheduler(Protocol):
-    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A node is known by its
-    position in `nodes`."""
+    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A
+    node is known by its position in `nodes`."""
 
     nodes: Sequence[Node]
     """In the order of the text."""

@@ -19,24 +19,27 @@ class Dag(Step):
     steps: tuple[Step, ...]
     open: Callable[[Frame], Scheduler]
     feeds: tuple[tuple[str, str, str], ...] = ()
-    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows it."""
+    """The data flow in the text: the id that writes, the id that reads, the name. The picture shows
+    it."""
     written: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     """The paths of each step's result, by the step's id."""
 
 
 @data
 class Walk(Step):
-    """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the next one.
+    """Run nodes along edges, in rounds: all nodes of a round see one frame, then `join` makes the
+    next one.
 
-    After a node follow its edges without a condition and the first one whose condition is true, else its ``otherwise``;
-    a node with several incoming edges runs once per round. A node that reached its limit is skipped, and the walk
-    continues at its exit.
+    After a node follow its edges without a condition and the first one whose condition is true,
+    else its ``otherwise``; a node with several incoming edges runs once per round. A node that
+    reached its limit is skipped, and the walk continues at its exit.
     """
 
     nodes: Mapping[str, Step]
     edges: tuple[Edge, ...]
     join: Callable[[Frame, Sequence[tuple[str, Outcome]]], Frame]
-    """The frame after a round, from the outcomes of its nodes in the order of their names. May raise StepError."""
+    """The frame after a round, from the outcomes of its nodes in the order of their names. May
+    raise StepError."""
     limits: Mapping[str, int] = field(default_factory=dict)
     exits: Mapping[str, str] = field(default_factory=dict)
     """The node after one that reached its limit; default END."""
@@ -51,7 +54,8 @@ class Walk(Step):
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()
-    """The data flow: the id of the node that writes (None: the input), of the node that reads, the key."""
+    """The data flow: the id of the node that writes (None: the input), of the node that reads, the
+    key."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""
     forks: bool = field(init=False)
@@ -62,7 +66,9 @@ class Walk(Step):
         for edge in self.edges:
             leaving.setdefault(edge.source, []).append(edge)
         object.__setattr__(self, "leaving", leaving)
-        object.__setattr__(self, "forks", any(_forks(edges) for edges in leaving.values() if len(edges) > 1))
+        object.__setattr__(
+            self, "forks", any(_forks(edges) for edges in leaving.values() if len(edges) > 1)
+        )
 
 
 def _forks(edges: Sequence[Edge]) -> bool:

@@ -1,7 +1,8 @@
-"""Whether a value conforms to the JSON Schema of a document or a function. `violations` describes the differences.
+"""Whether a value conforms to the JSON Schema of a document or a function. `violations` describes
+the differences.
 
-The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would run a supplied pattern
-with Python's `re`, or take quadratic time.
+The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would
+run a supplied pattern with Python's `re`, or take quadratic time.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class Violation(NamedTuple):
     path: tuple[str | int, ...]
     """The place in the value: ``("items", 0, "id")``."""
     keyword: str
-    """``type``, ``required``, …; ``false`` for the schema ``false``; ``$ref`` for a reference to nothing or an endless
-    one, ``unusable`` for a schema that cannot be applied."""
+    """``type``, ``required``, …; ``false`` for the schema ``false``; ``$ref`` for a reference to
+    nothing or an endless one, ``unusable`` for a schema that cannot be applied."""
     wanted: Any
     """The keyword's value."""
     found: Value
@@ -78,13 +79,18 @@ def judge(
 
         token = budget.set(Budget(value))
         try:
-            return sorted(map(_violation, validator().iter_errors(value)), key=lambda one: [*map(str, one.path)])
+            return sorted(
+                map(_violation, validator().iter_errors(value)),
+                key=lambda one: [*map(str, one.path)],
+            )
         except Unresolvable as error:
             reference = f"#{error.ref}" if error.ref.startswith("/") else error.ref
             return [Violation((), "$ref", reference, value, rule=rule)]
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
-        except Exception as error:  # a foreign schema may have an unknown type, a number that is text, …
+        except (
+            Exception
+        ) as error:  # a foreign schema may have an unknown type, a number that is text, …
             return [Violation((), "unusable", _reason(error), value, rule=rule)]
         finally:
             budget.reset(token)
@@ -112,7 +118,11 @@ def _validator() -> Any:
     from .json_schema_keywords import keywords
 
     types = TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
-    return extend(Draft202012Validator, validators=keywords(Draft202012Validator.VALIDATORS), type_checker=types)  # type: ignore[no-untyped-call]
+    return extend(
+        Draft202012Validator,
+        validators=keywords(Draft202012Validator.VALIDATORS),
+        type_checker=types,
+    )  # type: ignore[no-untyped-call]
 
 
 def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool:
@@ -123,11 +133,15 @@ def _violation(error: ValidationError) -> Violation:
     ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
         # The path begins with the number of the alternative; it is empty for a `$ref` to `false`.
-        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(_violation(inner))
+        ways.setdefault(inner.schema_path[0] if inner.schema_path else None, []).append(
+            _violation(inner)
+        )
     rule = error.schema if isinstance(error.schema, Mapping) else {}
     within = tuple(map(tuple, ways.values()))
     keyword = "false" if error.validator is None or rule == NEVER else str(error.validator)
-    return Violation(tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule)
+    return Violation(
+        tuple(error.absolute_path), keyword, error.validator_value, error.instance, within, rule
+    )
 
 
 NEVER: Mapping[str, Any] = {"not": {}}
@@ -142,7 +156,12 @@ def _placed(schema: Any) -> Any:
     for word, inner in schema.items():
         if word in ONE:
             # These keywords give a path for `false` themselves.
-            own = word in ("additionalProperties", "items", "unevaluatedItems", "unevaluatedProperties")
+            own = word in (
+                "additionalProperties",
+                "items",
+                "unevaluatedItems",
+                "unevaluatedProperties",
+            )
             made[word] = inner if own and inner is False else _placed(inner)
         elif word in MANY and isinstance(inner, list):
             made[word] = list(map(_placed, inner))

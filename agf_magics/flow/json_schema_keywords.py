@@ -1,9 +1,10 @@
 """Keywords of JSON Schema that replace those of the library.
 
-There are four reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing all elements takes
-linear time; the number of schemas applied to one value is bounded (a ``$ref`` to an ``allOf`` of two ``$ref``, thirty
-levels deep, is a billion); and an opaque value is equal only to itself (decision A1), while the library calls its
-``==``, for which a ``Decimal`` is a JSON number and a table has no answer.
+There are four reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing
+all elements takes linear time; the number of schemas applied to one value is bounded (a ``$ref`` to
+an ``allOf`` of two ``$ref``, thirty levels deep, is a billion); and an opaque value is equal only
+to itself (decision A1), while the library calls its ``==``, for which a ``Decimal`` is a JSON
+number and a table has no answer.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ MOST_PER_PART = 200
 
 
 DEEPEST_APPLIED = 100
-"""Schemas applied inside each other. Python's own limit is higher, and there the library's maps, which are in Rust, end
-with a panic."""
+"""Schemas applied inside each other. Python's own limit is higher, and there the library's maps,
+which are in Rust, end with a panic."""
 
 
 class TooCostly(Exception):
@@ -94,7 +95,9 @@ def _pattern(validator: Any, wanted: str, value: Value, schema: Mapping[str, Any
         yield _error("does not match")
 
 
-def _pattern_properties(validator: Any, wanted: Mapping[str, Any], value: Any, schema: Mapping[str, Any]) -> Errors:
+def _pattern_properties(
+    validator: Any, wanted: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
+) -> Errors:
     if not validator.is_type(value, "object"):
         return
     for pattern, inner in wanted.items():
@@ -104,13 +107,18 @@ def _pattern_properties(validator: Any, wanted: Mapping[str, Any], value: Any, s
 
 
 def unnamed(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
-    """The keys of ``value`` that neither ``properties`` nor ``patternProperties`` of ``schema`` name."""
+    """The keys of ``value`` that neither ``properties`` nor ``patternProperties`` of ``schema``
+    name."""
     named = schema.get("properties", {})
     searches = [searcher(pattern) for pattern in schema.get("patternProperties", {})]
-    return [key for key in value if key not in named and not any(search(key) for search in searches)]
+    return [
+        key for key in value if key not in named and not any(search(key) for search in searches)
+    ]
 
 
-def _additional_properties(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
+def _additional_properties(
+    validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]
+) -> Errors:
     if not validator.is_type(value, "object"):
         return
     extra = unnamed(value, schema)
@@ -126,7 +134,9 @@ def _unevaluated(kind: str, own: Own) -> Keyword:
     def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
         if not validator.is_type(value, kind):
             return
-        reached = _evaluated(validator, value, {k: v for k, v in schema.items() if not k.startswith("unev")}, own)
+        reached = _evaluated(
+            validator, value, {k: v for k, v in schema.items() if not k.startswith("unev")}, own
+        )
         for key in value if kind == "object" else range(len(value)):
             if key not in reached and not _fits(validator, value[key], wanted):
                 yield _error("has a part that no other keyword evaluates")
@@ -140,7 +150,8 @@ def _fits(validator: Any, value: Value, schema: Any) -> bool:
 
 
 def _evaluated(validator: Any, value: Any, schema: Any, own: Own) -> set[Any]:
-    """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the same value."""
+    """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the
+    same value."""
     if not isinstance(schema, Mapping):
         return set()
     budget.get().spend()
@@ -155,12 +166,21 @@ def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[
     for word in ("$ref", "$dynamicRef"):
         if word in schema:
             resolved = validator._resolver.lookup(schema[word])
-            yield validator.evolve(schema=resolved.contents, _resolver=resolved.resolver), resolved.contents
+            yield (
+                validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
+                resolved.contents,
+            )
     for word in ("allOf", "anyOf", "oneOf"):
-        yield from ((validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner))
+        yield from (
+            (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
+        )
     if "if" in schema:
         holds = _fits(validator, value, schema["if"])
-        yield from ((validator, schema[word]) for word in (("if", "then") if holds else ("else",)) if word in schema)
+        yield from (
+            (validator, schema[word])
+            for word in (("if", "then") if holds else ("else",))
+            if word in schema
+        )
     if type(value) is dict:
         for name, inner in schema.get("dependentSchemas", {}).items():
             if name in value:
@@ -178,7 +198,9 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
         return set(range(len(value)))
     reached = set(range(len(schema.get("prefixItems", ()))))
     if "contains" in schema:
-        reached |= {index for index, one in enumerate(value) if _fits(validator, one, schema["contains"])}
+        reached |= {
+            index for index, one in enumerate(value) if _fits(validator, one, schema["contains"])
+        }
     return reached
 
 
@@ -193,13 +215,17 @@ def _const(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any])
 
 
 def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
-    if wanted and validator.is_type(value, "array") and len({identity(one) for one in value}) < len(value):
+    if (
+        wanted
+        and validator.is_type(value, "array")
+        and len({identity(one) for one in value}) < len(value)
+    ):
         yield _error("has an element twice")
 
 
 def identity(value: Value) -> object:
-    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become texts, because an
-    attacker could choose numbers with the same hash."""
+    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
+    texts, because an attacker could choose numbers with the same hash."""
     if type(value) is str:
         return value
     if type(value) is int or (type(value) is float and value.is_integer()):

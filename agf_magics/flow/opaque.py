@@ -1,7 +1,8 @@
-"""Opaque values that have an obvious text or obvious fields (decision A1), for pages and for the previews of a journal.
+"""Opaque values that have an obvious text or obvious fields (decision A1), for pages and for the
+previews of a journal.
 
-A value is recognized by its exact class, and a record by its base class. No method of a class of the user is called:
-``repr`` and properties may run any code.
+A value is recognized by its exact class, and a record by its base class. No method of a class of
+the user is called: ``repr`` and properties may run any code.
 """
 
 from __future__ import annotations
@@ -20,10 +21,20 @@ LONGEST_BYTES = 60
 
 _PRINTABLE = frozenset(
     {
-        datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone, decimal.Decimal,
-        fractions.Fraction, complex, uuid.UUID, pathlib.PosixPath, pathlib.WindowsPath, range,
+        datetime.date,
+        datetime.datetime,
+        datetime.time,
+        datetime.timedelta,
+        datetime.timezone,
+        decimal.Decimal,
+        fractions.Fraction,
+        complex,
+        uuid.UUID,
+        pathlib.PosixPath,
+        pathlib.WindowsPath,
+        range,
     }
-)  # fmt: skip
+)
 """Classes whose ``str`` is the value as a person writes it."""
 
 
@@ -38,7 +49,11 @@ def describe_scalar(value: Any) -> str | None:
     if kind in _PRINTABLE:
         return str(value)
     if kind is bytes:
-        return repr(value) if len(value) <= LONGEST_BYTES else f"{value[:LONGEST_BYTES]!r}… {len(value):,} bytes"
+        return (
+            repr(value)
+            if len(value) <= LONGEST_BYTES
+            else f"{value[:LONGEST_BYTES]!r}… {len(value):,} bytes"
+        )
     timestamp = getattr(sys.modules.get("pandas"), "Timestamp", None)
     return str(value) if timestamp is not None and kind is timestamp else None
 
@@ -60,7 +75,8 @@ def describe_array(value: Any) -> str | None:
 
 
 def fields_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a dataclass or a pydantic model, without those that its ``repr`` omits; None for anything else."""
+    """The fields of a dataclass or a pydantic model, without those that its ``repr`` omits; None
+    for anything else."""
     kind = type(value)
     model = getattr(sys.modules.get("pydantic"), "BaseModel", None)
     if model is not None and model in kind.__mro__:

@@ -1,4 +1,5 @@
-"""The shape of every step's value before a run, from schemas, literals and expressions along the wires.
+"""The shape of every step's value before a run, from schemas, literals and expressions along the
+wires.
 
 Computed on demand, once per step.
 """
@@ -69,7 +70,11 @@ class Outcomes:
             return None, None
         if len(read.writes) == 1:
             (write,) = read.writes
-            return descend(self._written(write), rest[1:]) if write.part else descend(self._written(write), rest)
+            return (
+                descend(self._written(write), rest[1:])
+                if write.part
+                else descend(self._written(write), rest)
+            )
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._written(write) for write in read.writes}
             return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)

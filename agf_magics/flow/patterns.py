@@ -1,9 +1,9 @@
 """Regular expressions of a definition, a tool's schema or a server (decision D5).
 
-RE2 matches them in linear time for any pattern. Python's `re` backtracks, blocks the interpreter meanwhile, and never
-runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern with them is refused when its definition
-is loaded. In its syntax ``\\w``, ``\\d`` and ``\\b`` are ASCII, as in JSON Schema,
-``\\pL`` is any letter, and ``$`` is the end of the text.
+RE2 matches them in linear time for any pattern. Python's `re` backtracks, blocks the interpreter
+meanwhile, and never runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern
+with them is refused when its definition is loaded. In its syntax ``\\w``, ``\\d`` and ``\\b`` are
+ASCII, as in JSON Schema, ``\\pL`` is any letter, and ``$`` is the end of the text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ LONGEST_PATTERN = 1_000
 """Characters of a pattern."""
 
 MEMORY = 1 << 20
-"""Bytes that RE2 may use for a pattern. A repeat such as ``(\\pL{100}){100}`` needs more and is refused."""
+"""Bytes that RE2 may use for a pattern. A repeat such as ``(\\pL{100}){100}`` needs more and is
+refused."""
 
-SYNTAX = "patterns are regular expressions in the syntax of RE2, without lookaround and backreferences"
+SYNTAX = (
+    "patterns are regular expressions in the syntax of RE2, without lookaround and backreferences"
+)
 """The hint of every refusal."""
 
 
@@ -47,11 +50,15 @@ def searcher(pattern: str) -> Callable[[str], bool]:
     try:
         import re2  # type: ignore[import-untyped]
     except ImportError as error:
-        raise BadPattern(f"patterns need the package google-re2: {error}", 0, len(pattern)) from None
+        raise BadPattern(
+            f"patterns need the package google-re2: {error}", 0, len(pattern)
+        ) from None
     try:
         compiled = re2.compile(pattern, _options(re2))
     except UnicodeEncodeError as error:
-        raise BadPattern("the pattern has half of a surrogate pair", error.start, error.end) from None
+        raise BadPattern(
+            "the pattern has half of a surrogate pair", error.start, error.end
+        ) from None
     except re2.error as error:
         raise _refused(pattern, error) from None
     return lambda text: compiled.search(_encoded(text)) is not None
@@ -89,7 +96,8 @@ class PatternFault(NamedTuple):
     """A pattern of a JSON Schema that cannot be used."""
 
     path: tuple[str | int, ...]
-    """Where in the schema: ``("properties", "code", "pattern")``, ``("patternProperties", "^[a")``."""
+    """Where in the schema: ``("properties", "code", "pattern")``, ``("patternProperties",
+    "^[a")``."""
     pattern: str
     error: BadPattern
 
@@ -100,10 +108,21 @@ class PatternFault(NamedTuple):
 
 
 # The keywords of JSON Schema that hold a schema, a list of them, a mapping of them.
-ONE = frozenset({
-    "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
-    "unevaluatedItems", "unevaluatedProperties",
-})  # fmt: skip
+ONE = frozenset(
+    {
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
 MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 
@@ -118,11 +137,15 @@ def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str
         if isinstance(pattern := one.get("pattern"), str):
             yield (*path, "pattern"), pattern
         if isinstance(named := one.get("patternProperties"), Mapping):
-            yield from (((*path, "patternProperties", key), key) for key in named if isinstance(key, str))
+            yield from (
+                ((*path, "patternProperties", key), key) for key in named if isinstance(key, str)
+            )
         waiting += reversed([*_below(path, one)])
 
 
-def _below(path: tuple[str | int, ...], schema: Mapping[Any, Any]) -> Iterator[tuple[tuple[str | int, ...], object]]:
+def _below(
+    path: tuple[str | int, ...], schema: Mapping[Any, Any]
+) -> Iterator[tuple[tuple[str | int, ...], object]]:
     for word, inner in schema.items():
         if word in ONE:
             yield (*path, word), inner
@@ -160,7 +183,9 @@ def unusable(schema: object, owner: str) -> tuple[Diagnostic, ...]:
     """Errors ``schema.pattern`` for a schema from Python; ``owner`` is ``tool 'fetch'``."""
     return tuple(
         Diagnostic(
-            "schema.pattern", f"{owner}: the pattern {fault.pattern!r} cannot be used: {fault.error}", hint=SYNTAX
+            "schema.pattern",
+            f"{owner}: the pattern {fault.pattern!r} cannot be used: {fault.error}",
+            hint=SYNTAX,
         )
         for fault in pattern_faults(schema)
     )

@@ -1,7 +1,8 @@
-"""A model's session as steps: ask the model, run the tools it asks for, ask again, until it answers.
+"""A model's session as steps: ask the model, run the tools it asks for, ask again, until it
+answers.
 
-Every request and every tool call is a step of its own, so that it is drawn, counted, permitted, cancelled and journaled
-like any other. Differences between languages and providers are arguments.
+Every request and every tool call is a step of its own, so that it is drawn, counted, permitted,
+cancelled and journaled like any other. Differences between languages and providers are arguments.
 """
 
 from __future__ import annotations
@@ -21,8 +22,17 @@ AT_ONCE = 8
 """Tool calls of one reply that run at the same time."""
 
 
-def react(session: Session, *, id: str, word: str, span: Span, label: str = "", target: Target | None = None) -> Repeat:
-    """The steps of ``session``. Their value, which ``target`` stores, is the answer as `Session.read` returns it."""
+def react(
+    session: Session,
+    *,
+    id: str,
+    word: str,
+    span: Span,
+    label: str = "",
+    target: Target | None = None,
+) -> Repeat:
+    """The steps of ``session``. Their value, which ``target`` stores, is the answer as
+    `Session.read` returns it."""
     state = _State(f"({id})", session)
     steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
     return Repeat(
@@ -45,7 +55,9 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         "tool_choice": session.tool_choice,
         "settings": dict(session.settings or {}),
         "schema": session.schema,
-        "descriptions": {offer.name.text: offer.description for offer in session.tools or () if offer.description},
+        "descriptions": {
+            offer.name.text: offer.description for offer in session.tools or () if offer.description
+        },
         "made": session.made,
     }
     return Invoke(
@@ -75,8 +87,12 @@ def _then(state: _State, id: str, span: Span) -> Step:
         labels=lambda verdict: (verdict,),
         cases={
             "tools": _tools(state, f"{id}.tools", span),
-            "again": Compute(id=f"{id}.again", word="ask again", label="with the reason", span=span, value=again),
-            "answer": Compute(id=f"{id}.answer", word="answer", label="the final reply", span=span, value=answer),
+            "again": Compute(
+                id=f"{id}.again", word="ask again", label="with the reason", span=span, value=again
+            ),
+            "answer": Compute(
+                id=f"{id}.answer", word="answer", label="the final reply", span=span, value=answer
+            ),
         },
         conditions={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
         target=_Keep(state.went),
@@ -119,7 +135,8 @@ def _registered(session: Session) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The place of a session in a frame, under a name that no language can write, and its changes."""
+    """The place of a session in a frame, under a name that no language can write, and its
+    changes."""
 
     key: str
     session: Session
@@ -136,7 +153,11 @@ class _State:
         system = self.session.system.evaluate(frame) if self.session.system is not None else None
         first = ({"role": "system", "text": system},) if system else ()
         files = self.session.files.evaluate(frame) if self.session.files is not None else None
-        prompt = {"role": "user", "text": self.session.prompt.evaluate(frame), **({"files": files} if files else {})}
+        prompt = {
+            "role": "user",
+            "text": self.session.prompt.evaluate(frame),
+            **({"files": files} if files else {}),
+        }
         return Conversation((*first, prompt))
 
     def request(self, frame: Frame) -> Value:
@@ -150,7 +171,10 @@ class _State:
         if conversation.verdict == "answer":
             return frame
         uses_tools = conversation.verdict == "tools"
-        return {**frame, self.key: conversation.observed(value) if uses_tools else conversation.rejected()}
+        return {
+            **frame,
+            self.key: conversation.observed(value) if uses_tools else conversation.rejected(),
+        }
 
     def answer(self, frame: Frame) -> Value:
         conversation = self.of(frame)
@@ -166,10 +190,14 @@ class _State:
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]
         if "fault" in call:
-            raise StepError(Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}"))
+            raise StepError(
+                Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}")
+            )
         return call["arguments"]
 
-    def permit(self, frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+    def permit(
+        self, frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]
+    ) -> str | None:
         assert self.session.permit is not None
         return self.session.permit(frame[self.call]["tool"], given, shown)
 

@@ -1,6 +1,8 @@
-"""Checks of a whole flow by its text alone, independent of its language and the registry. `RULES` is their order.
+"""Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
+is their order.
 
-A certain failure is an error, a legal text that looks wrong a warning, other information a note (decision A5).
+A certain failure is an error, a legal text that looks wrong a warning, other information a note
+(decision A5).
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
-    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by rule."""
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by
+    rule."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
     found = [diagnostic for rule in RULES for diagnostic in rule(facts)]
@@ -41,7 +44,8 @@ def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
 def inputs(facts: Facts) -> tuple[Ref, ...]:
     """The stores that are read before a step writes them, in the order of the text.
 
-    A name is certain if every run without it fails: its step always runs, and its expression requires it.
+    A name is certain if every run without it fails: its step always runs, and its expression
+    requires it.
     """
     found: dict[Key, Ref] = {}
     for read in facts.trace.reads:
@@ -54,7 +58,8 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.unwritten: a name that no step writes and that is similar to one that an earlier step writes."""
+    """flow.unwritten: a name that no step writes and that is similar to one that an earlier step
+    writes."""
     written: dict[str, list[str]] = {}
     seen: set[str] = set()
     for move in facts.trace.order:
@@ -67,11 +72,14 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
             near = _misspelt(name, written.get(name[:1].lower(), []))
             if near is not None:
                 message, hint = f"no step writes {name!r}", f"did you mean {near}?"
-                yield Diagnostic("flow.unwritten", message, _word(move.ref.span, name), hint, "warning")
+                yield Diagnostic(
+                    "flow.unwritten", message, _word(move.ref.span, name), hint, "warning"
+                )
 
 
 def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.read-before-written: a name that only a later step writes, or only the previous item of the same fold."""
+    """flow.read-before-written: a name that only a later step writes, or only the previous item of
+    the same fold."""
     first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
     seen: set[str] = set()
     for read in facts.trace.reads:
@@ -79,20 +87,26 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
         if not name or not read.unwritten or name in seen:
             continue
         if read.writes and read.ref.certain:
-            message, hint = f"{name!r} does not exist for the first item", "write it in a step before, or in the input"
+            message, hint = (
+                f"{name!r} does not exist for the first item",
+                "write it in a step before, or in the input",
+            )
         elif later is not None and not _is_inside(read.step, later.step):
             message = f"{name!r} is read before it is written"
             hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
         else:
             continue
         seen.add(name)
-        related = _place("written here", (read.writes[0] if read.writes else later or read).ref.span)
+        related = _place(
+            "written here", (read.writes[0] if read.writes else later or read).ref.span
+        )
         span = _word(read.ref.span, name)
         yield Diagnostic("flow.read-before-written", message, span, hint, "warning", related)
 
 
 def overwritten(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after a step reads it."""
+    """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after
+    a step reads it."""
     last: dict[Key, Write] = {}
     read: set[Key] = set()
     for move in facts.trace.order:
@@ -101,18 +115,26 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
         elif move.lasting:
             before, name = last.get(move.key), move.store
             if before is not None and move.key in read:
-                message, related = f"{name!r} is written a second time", _place("first written here", before.ref.span)
-                yield Diagnostic("flow.written-twice", message, move.ref.span, None, "note", related)
+                message, related = (
+                    f"{name!r} is written a second time",
+                    _place("first written here", before.ref.span),
+                )
+                yield Diagnostic(
+                    "flow.written-twice", message, move.ref.span, None, "note", related
+                )
             elif before is not None:
                 message = f"{name!r} is overwritten before a step reads it"
                 related = _place("overwritten here", move.ref.span)
-                yield Diagnostic("flow.overwritten", message, before.ref.span, None, "note", related)
+                yield Diagnostic(
+                    "flow.overwritten", message, before.ref.span, None, "note", related
+                )
             last[move.key] = move
             read.discard(move.key)
 
 
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no step can read it."""
+    """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no
+    step can read it."""
     read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
     final = facts.flow.body.steps[-1].id
     latest = {write.key: write for write in facts.trace.writes}
@@ -122,7 +144,9 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if not write.lasting:
             if not isinstance(write.step, Fold):  # a fold must name a store
-                message = f"no step can read {name!r}: a store inside an item or a branch ends with it"
+                message = (
+                    f"no step can read {name!r}: a store inside an item or a branch ends with it"
+                )
                 hint = "only the result of the last step leaves the item or branch"
                 yield Diagnostic("flow.lost", message, write.ref.span, hint, "note")
         elif write.step.id != final and latest[write.key] is write:
@@ -131,7 +155,8 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def expressions(facts: Facts) -> Iterator[Diagnostic]:
-    """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the language."""
+    """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the
+    language."""
     outcomes = facts.outcomes
     for step in facts.steps:
         match step:
@@ -155,12 +180,18 @@ def lists(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(step, (Each, Fold)):
             shape = facts.outcomes.expression(step, step.over)
             if shape is not None and "list" not in shape.kinds:
-                hint = "over takes a list or a sequence; without over and items the incoming pipe is used"
-                yield Diagnostic("flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint)
+                hint = (
+                    "over takes a list or a sequence; without over and items the incoming pipe "
+                    "is used"
+                )
+                yield Diagnostic(
+                    "flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint
+                )
 
 
 def labels(facts: Facts) -> Iterator[Diagnostic]:
-    """flow.label: a case that no value selects. flow.no-case: a value without a case and without a default."""
+    """flow.label: a case that no value selects. flow.no-case: a value without a case and without a
+    default."""
     for step in facts.steps:
         shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
         if not isinstance(step, Choose) or shape is None or shape.values is None:
@@ -170,27 +201,48 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
         for label, case in step.cases.items():
             if label not in texts:
                 hint = suggest(label, texts, "its values")
-                yield Diagnostic("flow.label", f"no value has the label {label!r}", case.span, hint, "warning")
+                yield Diagnostic(
+                    "flow.label", f"no value has the label {label!r}", case.span, hint, "warning"
+                )
         missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
         if missing and step.default is None:
-            message = f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, and no default"
+            message = (
+                f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, "
+                f"and no default"
+            )
             yield Diagnostic(
-                "flow.no-case", message, step.pick.span, "add a case or a default, or the step fails", "warning"
+                "flow.no-case",
+                message,
+                step.pick.span,
+                "add a case or a default, or the step fails",
+                "warning",
             )
 
 
-# Expressions come before the rules that use their shapes: in the order of the text no shape needs a long recursion.
-RULES: tuple[Rule, ...] = (unwritten, read_before_written, overwritten, never_read, expressions, lists, labels)
+# Expressions come before the rules that use their shapes: in the order of the text no shape needs a
+# long recursion.
+RULES: tuple[Rule, ...] = (
+    unwritten,
+    read_before_written,
+    overwritten,
+    never_read,
+    expressions,
+    lists,
+    labels,
+)
 
 
 def _misspelt(name: str, written: list[str]) -> str | None:
-    """The written name of which ``name`` is probably a misspelling. Both have the same first letter.
+    """The written name of which ``name`` is probably a misspelling. Both have the same first
+    letter.
 
     Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """
     if not spend_comparisons(len(written)):
         return None
-    alike = [word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)]
+    alike = [
+        word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)
+    ]
     return nearest(name, alike, 0.75)
 
 

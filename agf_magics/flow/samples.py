@@ -50,7 +50,9 @@ class _Sampling:
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
         """The first alternative that is neither null nor one of ``within``."""
         useful = [
-            c for c in choices if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
+            c
+            for c in choices
+            if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
         ]
         return self.value(useful[0], within) if useful else None
 
@@ -59,7 +61,9 @@ class _Sampling:
         if isinstance(kind, list):
             kind = next((k for k in kind if k != "null"), "null")
         if kind is None:
-            kind = "object" if "properties" in schema else "array" if "items" in schema else "string"
+            kind = (
+                "object" if "properties" in schema else "array" if "items" in schema else "string"
+            )
         if kind == "object":
             return self.object(schema, within)
         if kind == "array":
@@ -84,7 +88,12 @@ class _Sampling:
         first = [self.value(item, within) for item in schema.get("prefixItems", ())]
         items = schema.get("items", {})
         least = schema.get("minItems", 0)
-        if not first and not least and schema.get("maxItems") != 0 and not self.again(items, within):
+        if (
+            not first
+            and not least
+            and schema.get("maxItems") != 0
+            and not self.again(items, within)
+        ):
             least = 1
         return first + [self.value(items, within) for _ in range(least - len(first))]
 
@@ -143,9 +152,15 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
         del bounds["multipleOf"]
     step, above, below = map(bounds.get, ("multipleOf", "exclusiveMinimum", "exclusiveMaximum"))
     near: list[int | float] = [1, *bounds.values(), 0]
-    near += [number for bound in bounds.values() for number in (math.floor(bound), math.floor(bound) + 1)]
+    near += [
+        number for bound in bounds.values() for number in (math.floor(bound), math.floor(bound) + 1)
+    ]
     near += [math.ceil(bound) - 1 for bound in bounds.values()]
     near += [(above + below) / 2] if above is not None and below is not None else []
     near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
-    fits = (n for n in near if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds))
+    fits = (
+        n
+        for n in near
+        if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds)
+    )
     return next(fits, 1)

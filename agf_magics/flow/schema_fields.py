@@ -11,8 +11,11 @@ EACH = "[]"
 _SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
 
 
-def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[int, tuple[str, ...]] | None:
-    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it has there.
+def lacking(
+    schema: Mapping[str, Any] | None, fields: Sequence[str]
+) -> tuple[int, tuple[str, ...]] | None:
+    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it
+    has there.
 
     Only ``properties`` decide; a schema with other keywords for fields may have any field.
 
@@ -39,10 +42,18 @@ def lacking(schema: Mapping[str, Any] | None, fields: Sequence[str]) -> tuple[in
 def _referred(root: Any, at: Any) -> Any:
     """The target of a reference within the schema, if ``at`` is only a reference."""
     for _ in range(20):
-        where = at.get("$ref") if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"} else None
+        where = (
+            at.get("$ref")
+            if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"}
+            else None
+        )
         if not isinstance(where, str) or not where.startswith("#/"):
             break
         at = root
         for part in where[2:].split("/"):
-            at = at.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(at, Mapping) else None
+            at = (
+                at.get(part.replace("~1", "/").replace("~0", "~"))
+                if isinstance(at, Mapping)
+                else None
+            )
     return at

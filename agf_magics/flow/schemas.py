@@ -1,7 +1,8 @@
 """Named schemas of fields: whether a value conforms to one, and its JSON Schema.
 
-Checking them does not use jsonschema: its import takes 0.8 s in a JupyterLab environment, and its messages do not use
-the author's words. A test checks that both agree. For the JSON Schema of a document or a function see `json_schema`.
+Checking them does not use jsonschema: its import takes 0.8 s in a JupyterLab environment, and its
+messages do not use the author's words. A test checks that both agree. For the JSON Schema of a
+document or a function see `json_schema`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,14 @@ class FieldViolation(NamedTuple):
 
     path: str
     """``t[0].id``; empty for the value itself."""
-    kind: Literal["type_mismatch", "missing_required", "enum_invalid", "out_of_range", "unresolved_ref", "too_deep"]
+    kind: Literal[
+        "type_mismatch",
+        "missing_required",
+        "enum_invalid",
+        "out_of_range",
+        "unresolved_ref",
+        "too_deep",
+    ]
     message: str
     """``passed: needs true or false, not text 'yes'``."""
 
@@ -64,7 +72,8 @@ class FieldViolation(NamedTuple):
 def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list[FieldViolation]:
     """All differences between ``value`` and ``schema``, in the order of its fields; never raises.
 
-    Only required fields must be present; unknown fields are ignored; null and opaque values conform to no type.
+    Only required fields must be present; unknown fields are ignored; null and opaque values conform
+    to no type.
 
     >>> review = Schema("Review", {"passed": Field(kind="bool")})
     >>> conform(review, {"passed": "yes"}, {})[0].message
@@ -90,7 +99,9 @@ def _check_object(
             yield FieldViolation(inner, "missing_required", f"{inner}: is required")
 
 
-def _check(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int) -> Violations:
+def _check(
+    wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int
+) -> Violations:
     kind = wanted.kind
     if room <= 0:
         yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
@@ -100,7 +111,9 @@ def _check(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema]
         if wanted.schema in schemas:
             yield from _check_object(schemas[wanted.schema].fields, value, path, schemas, room)
         else:
-            yield FieldViolation(path, "unresolved_ref", f"{path}: no schema is named {wanted.schema!r}")
+            yield FieldViolation(
+                path, "unresolved_ref", f"{path}: no schema is named {wanted.schema!r}"
+            )
     elif kind == "list":
         if type(value) is not list:
             yield _mismatch(path, "a list", value)
@@ -110,7 +123,9 @@ def _check(wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema]
     elif kind == "enum":
         if not any(same(value, choice) for choice in wanted.values):
             choices = ", ".join(map(shown_value, wanted.values))
-            yield FieldViolation(path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}")
+            yield FieldViolation(
+                path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}"
+            )
     elif kind == "number":
         yield from _check_number(wanted, value, path)
     elif kind == "bool" and type(value) is not bool:
@@ -123,9 +138,13 @@ def _check_number(wanted: Field, value: Value, path: str) -> Violations:
     if type(value) is not int and (type(value) is not float or value - value != 0):
         yield _mismatch(path, "a number", value)
     elif wanted.minimum is not None and value < wanted.minimum:
-        yield FieldViolation(path, "out_of_range", f"{path}: needs at least {wanted.minimum}, not {value}")
+        yield FieldViolation(
+            path, "out_of_range", f"{path}: needs at least {wanted.minimum}, not {value}"
+        )
     elif wanted.maximum is not None and value > wanted.maximum:
-        yield FieldViolation(path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}")
+        yield FieldViolation(
+            path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}"
+        )
 
 
 def same(value: Value, choice: Value) -> bool:
@@ -137,7 +156,9 @@ def same(value: Value, choice: Value) -> bool:
 
 def _mismatch(path: str, wanted: str, value: Value) -> FieldViolation:
     return FieldViolation(
-        path, "type_mismatch", f"{path}{': ' if path else ''}needs {wanted}, not {shown_value(value)}"
+        path,
+        "type_mismatch",
+        f"{path}{': ' if path else ''}needs {wanted}, not {shown_value(value)}",
     )
 
 
@@ -150,7 +171,9 @@ def _step(path: str, name: str) -> str:
 def shown_value(value: Value) -> str:
     """A value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a list``."""
     if type(value) is str:
-        return f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
+        return (
+            f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
+        )
     if type(value) is bool:
         return "true" if value else "false"
     if type(value) is int:
@@ -165,13 +188,22 @@ def shown_value(value: Value) -> str:
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def json_schema(schema: Schema, schemas: Mapping[str, Schema], *, all_required: bool = False) -> dict[str, Any]:
-    """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision P7)."""
+def json_schema(
+    schema: Schema, schemas: Mapping[str, Schema], *, all_required: bool = False
+) -> dict[str, Any]:
+    """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
+    P7)."""
     defs: dict[str, Any] = {}
     waiting = [schema.name]
     made = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
     for name in waiting:  # grows as schemas refer to others
-        fields = schema.fields if name == schema.name else schemas[name].fields if name in schemas else {}
+        fields = (
+            schema.fields
+            if name == schema.name
+            else schemas[name].fields
+            if name in schemas
+            else {}
+        )
         for ref in references(fields):
             if ref.schema not in defs:
                 known = schemas.get(ref.schema)
@@ -184,7 +216,11 @@ def json_schema(schema: Schema, schemas: Mapping[str, Schema], *, all_required: 
 def _object_schema(fields: Mapping[str, Field], all_required: bool) -> dict[str, Any]:
     properties = {name: _field_schema(wanted, all_required) for name, wanted in fields.items()}
     required = [name for name, wanted in fields.items() if all_required or wanted.required]
-    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+    }
 
 
 def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
@@ -204,7 +240,10 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
             return {"type": "string"}
         case "number":
             bounds = {"minimum": wanted.minimum, "maximum": wanted.maximum}
-            return {"type": "number", **{key: bound for key, bound in bounds.items() if bound is not None}}
+            return {
+                "type": "number",
+                **{key: bound for key, bound in bounds.items() if bound is not None},
+            }
 
 
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
@@ -218,7 +257,8 @@ def references(fields: Mapping[str, Field]) -> Iterator[Field]:
 
 
 def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema], list[Field]]:
-    """The schema of this name with all that it refers to, and the refs that no schema is declared for."""
+    """The schema of this name with all that it refers to, and the refs that no schema is declared
+    for."""
     found, missing, queue = {name: schemas[name]}, list[Field](), [name]
     for one in queue:  # grows as schemas refer to others
         for ref in references(schemas[one].fields):
@@ -231,7 +271,8 @@ def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema]
 
 
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
-    """The first cycle of schemas that refer to each other, with its first name also at the end: ``[A, B, A]``."""
+    """The first cycle of schemas that refer to each other, with its first name also at the end:
+    ``[A, B, A]``."""
     done: set[str] = set()
     for first in schemas:
         way: dict[str, Iterator[Field]] = {}  # the names from `first`, each with its remaining refs
@@ -257,8 +298,13 @@ def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
     if chain is None:
         return
     refs = [
-        next(ref for ref in references(schemas[name].fields) if ref.schema == other) for name, other in pairwise(chain)
+        next(ref for ref in references(schemas[name].fields) if ref.schema == other)
+        for name, other in pairwise(chain)
     ]
     others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
     message = f"schemas cannot refer to each other in a cycle: {' → '.join(chain)}"
-    problems.add(Diagnostic("schema.cycle", message, refs[0].span, "remove one of the references", related=others))
+    problems.add(
+        Diagnostic(
+            "schema.cycle", message, refs[0].span, "remove one of the references", related=others
+        )
+    )

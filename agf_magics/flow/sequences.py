@@ -1,9 +1,10 @@
 """Opaque values that a fan-out can iterate over: sequences that return an element for each number.
 
-A ``range``, a NumPy array, a memory-mapped file, the rows of a data set: they are read one element at a time and never
-copied as a whole. The element of a number must be the same each time it is read, because a resumed run reads it again.
-So a generator is none: it can be read once. Neither are texts, bytes and mappings. A table is none, because the number
-of its elements is that of its rows, and its ``[0]`` is a column.
+A ``range``, a NumPy array, a memory-mapped file, the rows of a data set: they are read one element
+at a time and never copied as a whole. The element of a number must be the same each time it is
+read, because a resumed run reads it again. So a generator is none: it can be read once. Neither are
+texts, bytes and mappings. A table is none, because the number of its elements is that of its rows,
+and its ``[0]`` is a column.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _QUICK = frozenset({range, tuple})
 
 @final
 class Numbered:
-    """A sequence as the elements of a graph's ``map``: ``{name: element, "_map_index": number}``."""
+    """A sequence as the elements of a graph's ``map``: ``{name: element, "_map_index":
+    number}``."""
 
     __slots__ = ("name", "source")
 
@@ -57,28 +59,39 @@ def is_mapping(kind: type) -> bool:
 
 
 def is_table(kind: type) -> bool:
-    """Whether objects of this class have columns, which ``[…]`` reads: a DataFrame, a table of pyarrow."""
-    return _has(kind, "columns") or (kind.__module__.startswith("pyarrow") and _has(kind, "num_columns"))
+    """Whether objects of this class have columns, which ``[…]`` reads: a DataFrame, a table of
+    pyarrow."""
+    return _has(kind, "columns") or (
+        kind.__module__.startswith("pyarrow") and _has(kind, "num_columns")
+    )
 
 
 def why_no_sequence(value: Value) -> str | None:
-    """A hint for a value that a fan-out cannot iterate over although Python can; None for any other."""
+    """A hint for a value that a fan-out cannot iterate over although Python can; None for any
+    other."""
     kind = type(value)
     if kind in (str, dict):
         return None
     if is_table(kind):
-        return "let a tool return its rows, frame.to_dict('records'), or the numbers or paths of its parts"
+        return (
+            "let a tool return its rows, frame.to_dict('records'), or the numbers or paths of "
+            "its parts"
+        )
     if is_mapping(kind):
         return "let a tool return the list of its keys or values"
     if _has(kind, "__next__"):
-        return "it can be read only once: let a tool return a list, or an object with __len__ and __getitem__"
+        return (
+            "it can be read only once: let a tool return a list, or an object with __len__ and "
+            "__getitem__"
+        )
     if _has(kind, "__iter__") and not _has(kind, "__getitem__"):
         return "its elements have no numbers: let a tool return a list of them"
     return None
 
 
 def is_quick(value: Value) -> bool:
-    """Whether an element takes no time and no code of a user to read: of a range, a tuple or an array."""
+    """Whether an element takes no time and no code of a user to read: of a range, a tuple or an
+    array."""
     kind = type(value)
     return kind in _QUICK or is_array(value) or (kind is Numbered and is_quick(value.source))
 

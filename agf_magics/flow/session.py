@@ -1,12 +1,13 @@
 """A session with a model, from the prompt to the answer.
 
-All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user", "text"}``, with
-``"files"`` for images and documents, which are described by name, type, size and digest; the same
-with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and ``{"role": "tool", "id", "tool", "text",
-"failed"}``. A reply is ``{"text", "calls", "usage"}``, with ``"answer"`` for a structured answer, ``"cut"`` for a reply
-that reached the limit of tokens, and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool",
-"arguments"}``, with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the structured
-answer.
+All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user",
+"text"}``, with ``"files"`` for images and documents, which are described by name, type, size and
+digest; the same with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and
+``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text", "calls", "usage"}``,
+with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached the limit of tokens,
+and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool", "arguments"}``,
+with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the
+structured answer.
 """
 
 from __future__ import annotations
@@ -82,19 +83,23 @@ class Session:
     """The tools it is offered, if the invoker may use them; None: all that the invoker may use."""
     tool_choice: Literal["auto", "required", "none"] = "auto"
     settings: Mapping[str, Value] | None = None
-    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that are set."""
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that
+    are set."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer; None: text."""
     read: Callable[[Value], Value] = lambda answer: answer
-    """The session's value from the text or the JSON of the answer; a StepError says why the answer is not valid."""
+    """The session's value from the text or the JSON of the answer; a StepError says why the answer
+    is not valid."""
     steps: int = STEPS
     """The maximum number of requests; in the last one the model must answer, without tools."""
     over: Callable[[int], Diagnostic]
     """The error, given `steps`, if the last reply still calls tools; it names the setting."""
     with_calls: bool = False
-    """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before it."""
+    """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
+    it."""
     permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
-    """Given a tool's name and its arguments: the question to a person before the call; None: no question."""
+    """Given a tool's name and its arguments: the question to a person before the call; None: no
+    question."""
 
 
 class Failed(str):
@@ -128,9 +133,18 @@ class Conversation:
 
     def replied(self, session: Session, reply: Value) -> Conversation:
         """The conversation with the model's reply and its verdict."""
-        message = {"role": "model", **{name: reply[name] for name in ("text", "calls", "kept") if name in reply}}
-        last, messages, calls = self.steps + 1 >= session.steps, (*self.messages, message), reply["calls"]
-        conversation = replace(self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None)
+        message = {
+            "role": "model",
+            **{name: reply[name] for name in ("text", "calls", "kept") if name in reply},
+        }
+        last, messages, calls = (
+            self.steps + 1 >= session.steps,
+            (*self.messages, message),
+            reply["calls"],
+        )
+        conversation = replace(
+            self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None
+        )
         given = next((call for call in calls if call["tool"] == ""), None)
         if calls and given is None and last:
             return replace(conversation, fault=StepError(session.over(session.steps)))
@@ -138,8 +152,13 @@ class Conversation:
             return replace(conversation, verdict="tools")
         try:
             if given is not None and "fault" in given:
-                raise StepError(Diagnostic("model.arguments", f"the arguments of the answer {given['fault']}"))
-            return replace(conversation, answer=session.read(reply["text"] if given is None else reply["answer"]))
+                raise StepError(
+                    Diagnostic("model.arguments", f"the arguments of the answer {given['fault']}")
+                )
+            return replace(
+                conversation,
+                answer=session.read(reply["text"] if given is None else reply["answer"]),
+            )
         except StepError as error:
             again = not last and self.asked < ASKED_AGAIN
             return replace(conversation, verdict="again" if again else "answer", fault=error)
@@ -147,20 +166,31 @@ class Conversation:
     def observed(self, values: Sequence[Value]) -> Conversation:
         """The conversation with the results of the tools."""
         both = zip(self.calls, values, strict=True)
-        results = [_result(call, format_for_model(value), isinstance(value, Failed)) for call, value in both]
+        results = [
+            _result(call, format_for_model(value), isinstance(value, Failed))
+            for call, value in both
+        ]
         return replace(self, messages=(*self.messages, *results))
 
     def rejected(self) -> Conversation:
         """The conversation with the reason why the answer is not valid."""
         # Providers require a result for every call, also for the call that is the answer.
         text = self.objection
-        results = [_result(call, text, True) for call in self.calls] or [{"role": "user", "text": text}]
+        results = [_result(call, text, True) for call in self.calls] or [
+            {"role": "user", "text": text}
+        ]
         return replace(self, messages=(*self.messages, *results), asked=self.asked + 1)
 
     @property
     def used_tools(self) -> list[Value]:
-        """The tool calls so far, each with its result: ``{"tool", "args", "output", "success"}``."""
-        asked = {call["id"]: call for one in self.messages if one["role"] == "model" for call in one["calls"]}
+        """The tool calls so far, each with its result: ``{"tool", "args", "output",
+        "success"}``."""
+        asked = {
+            call["id"]: call
+            for one in self.messages
+            if one["role"] == "model"
+            for call in one["calls"]
+        }
         results = [one for one in self.messages if one["role"] == "tool" and one["tool"]]
         return [
             {
@@ -179,7 +209,8 @@ class Conversation:
 
 
 def format_for_model(value: Value) -> str:
-    """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST characters."""
+    """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST
+    characters."""
     if isinstance(value, str):
         text = str(value)
     elif is_json(value):
@@ -189,7 +220,11 @@ def format_for_model(value: Value) -> str:
             text = str(value)
         except Exception as error:  # a foreign class
             text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
+    return (
+        text
+        if len(text) <= LONGEST
+        else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
+    )
 
 
 def format_prompt(given: Value) -> str:
@@ -212,7 +247,9 @@ def observation(error: StepError) -> Failed:
 
 def reason(error: StepError) -> str:
     """The messages of an error with their hints, for the model."""
-    return "; ".join(f"{one.message} ({one.hint})" if one.hint else one.message for one in error.diagnostics)
+    return "; ".join(
+        f"{one.message} ({one.hint})" if one.hint else one.message for one in error.diagnostics
+    )
 
 
 def _result(call: Value, text: str, failed: bool) -> Value:

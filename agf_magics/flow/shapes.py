@@ -1,7 +1,8 @@
 """The shape of a value as far as the text determines it: of a schema, a literal, an expression.
 
-None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the few possible values
-(true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and comparisons.
+None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the
+few possible values (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and
+comparisons.
 """
 
 from __future__ import annotations
@@ -21,10 +22,22 @@ FEW = 50
 """The maximum number of values in a shape; for more it has only their kind."""
 
 _KINDS: Mapping[type, str] = {
-    str: "text", int: "number", float: "number", bool: "bool", type(None): "null", list: "list", dict: "object",
-}  # fmt: skip
-_WORDS = {"text": "text", "number": "a number", "bool": NAMES[bool], "null": "null", "list": "a list",
-         "object": "an object"}  # fmt: skip
+    str: "text",
+    int: "number",
+    float: "number",
+    bool: "bool",
+    type(None): "null",
+    list: "list",
+    dict: "object",
+}
+_WORDS = {
+    "text": "text",
+    "number": "a number",
+    "bool": NAMES[bool],
+    "null": "null",
+    "list": "a list",
+    "object": "an object",
+}
 _WORD = re.compile(r"[^\s.'\"]+")
 _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
 
@@ -49,7 +62,9 @@ class Shape(NamedTuple):
 
 
 _PLAIN = {name: Shape(frozenset({name})) for name in _WORDS}
-BOOL, _TRUE, _FALSE = (Shape(frozenset({"bool"}), values) for values in ((False, True), (True,), (False,)))
+BOOL, _TRUE, _FALSE = (
+    Shape(frozenset({"bool"}), values) for values in ((False, True), (True,), (False,))
+)
 TEXT, NUMBER = _PLAIN["text"], _PLAIN["number"]
 
 
@@ -63,7 +78,11 @@ def literal(value: Value) -> Shape | None:
     if word == "list":
         return list_of(either(map(literal, value)) if 0 < len(value) <= FEW else None)
     if word == "object":
-        return Shape(frozenset({"object"}), fields={key: literal(inner) for key, inner in value.items()}, closed=True)
+        return Shape(
+            frozenset({"object"}),
+            fields={key: literal(inner) for key, inner in value.items()},
+            closed=True,
+        )
     return Shape(frozenset({word}), (value,)) if word else None
 
 
@@ -83,7 +102,9 @@ def _of_field(wanted: Field, schemas: Mapping[str, Schema]) -> Shape | None:
     if wanted.kind == "enum":
         return either(map(literal, wanted.values))
     if wanted.kind == "ref":
-        return _of_fields(schemas[wanted.schema].fields, schemas) if wanted.schema in schemas else None
+        return (
+            _of_fields(schemas[wanted.schema].fields, schemas) if wanted.schema in schemas else None
+        )
     if wanted.kind == "object":
         return _of_fields(wanted.fields, schemas)
     if wanted.kind == "list":
@@ -92,7 +113,8 @@ def _of_field(wanted: Field, schemas: Mapping[str, Schema]) -> Shape | None:
 
 
 def either(shapes: Iterable[Shape | None]) -> Shape | None:
-    """The shape of a value with one of ``shapes``; None if one of them is unknown or there are none."""
+    """The shape of a value with one of ``shapes``; None if one of them is unknown or there are
+    none."""
     found = list(shapes)
     if not found or None in found:
         return None
@@ -122,7 +144,11 @@ def falsy(shape: Shape) -> Shape | None:
 def _keep(shape: Shape, wanted: bool) -> Shape | None:
     if shape.values is None:
         kinds = shape.kinds - {"null"} if wanted else shape.kinds
-        return Shape(kinds, None, shape.of, shape.fields, shape.closed, shape.optional) if kinds else None
+        return (
+            Shape(kinds, None, shape.of, shape.fields, shape.closed, shape.optional)
+            if kinds
+            else None
+        )
     values = tuple(value for value in shape.values if is_true(value) is wanted)
     return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None
 
@@ -148,10 +174,15 @@ class PathFault(NamedTuple):
             message = f"{self.name!r} may be absent"
             hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
-        message, near = f"unknown field {self.name!r}", suggest(self.name, self.within.fields, "its fields")
+        message, near = (
+            f"unknown field {self.name!r}",
+            suggest(self.name, self.within.fields, "its fields"),
+        )
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"
-        return Diagnostic("flow.schema-field", message, span, near, "error" if certain else "warning")
+        return Diagnostic(
+            "flow.schema-field", message, span, near, "error" if certain else "warning"
+        )
 
 
 Found = tuple[Shape | None, PathFault | None]

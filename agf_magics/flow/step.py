@@ -28,12 +28,13 @@ class Step:
 
     id: str
     word: str
-    """The language's noun for it: ``for_each``, ``transform``; shown in the picture and the progress tree."""
+    """The language's noun for it: ``for_each``, ``transform``; shown in the picture and the
+    progress tree."""
     label: str = ""
     """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None
     rescue: Callable[[StepError], Value] | None = None
-    """Makes the value of a failed step from its error, and the run continues. None: the parent fails. Never used for a
-    breached limit."""
+    """Makes the value of a failed step from its error, and the run continues. None: the parent
+    fails. Never used for a breached limit."""

@@ -1,8 +1,9 @@
 """The step kinds: every definition is lowered to them.
 
-Checks, picture, progress and engine read one tree with one id per step. The id is the path in the text:
-``steps[1].branches.security``; names that are not identifiers are quoted, so that ids are unique. A new kind needs a
-section in docs/design.md and a sentence of a seed that no field of an existing kind can express.
+Checks, picture, progress and engine read one tree with one id per step. The id is the path in the
+text: ``steps[1].branches.security``; names that are not identifiers are quoted, so that ids are
+unique. A new kind needs a section in docs/design.md and a sentence of a seed that no field of an
+existing kind can express.
 """
 
 from __future__ import annotations
@@ -28,41 +29,48 @@ from .step import Step as Step
 from .values import Value
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
-"""The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A ``question`` is
-for a person."""
+"""The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
+``question`` is for a person."""
 
 OnError = Literal["abort", "continue", "finish"]
-"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``: it is dropped.
-``finish``: the others finish, then the step fails with all failures and the successful values."""
+"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``:
+it is dropped. ``finish``: the others finish, then the step fails with all failures and the
+successful values."""
 
 
 @data
 class Invoke(Step):
-    """Call a tool, an agent, a flow, a model, a transform or a vendor's policy by name, or ask a person."""
+    """Call a tool, an agent, a flow, a model, a transform or a vendor's policy by name, or ask a
+    person."""
 
     kind: CalleeKind
     name: Name
-    """For an agent: the identity; empty text means the invoker's own, answered by the default agent."""
+    """For an agent: the identity; empty text means the invoker's own, answered by the default
+    agent."""
     args: Args
-    """For an agent: the arguments of `Agent.arguments` (``prompt``, ``input``, ``alone``), of which a flow gets only
-    the input; for a transform: its value; for a question: ``{"text": …, "choices": […]}``."""
+    """For an agent: the arguments of `Agent.arguments` (``prompt``, ``input``, ``alone``), of which
+    a flow gets only the input; for a transform: its value; for a question: ``{"text": …, "choices":
+    […]}``."""
     among: tuple[Name, ...] | None = None
     """The names from which `pick` chooses during the run; then ``name`` is only a title."""
     pick: Expr | None = None
     registered: Mapping[str, str] = field(default_factory=dict)
-    """The registered names of ``among`` and ``tools``, for those that are not registered themselves (B5)."""
+    """The registered names of ``among`` and ``tools``, for those that are not registered themselves
+    (B5)."""
     file: Name | None = None
-    """Defines it if nothing is registered under its name: the file of a definition, or a function of a Python file
-    (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder (decision A16)."""
+    """Defines it if nothing is registered under its name: the file of a definition, or a function
+    of a Python file (``tools.py:add``). A path is relative to the file that names it, else to the
+    notebook's folder (decision A16)."""
     files: Mapping[str, Name] = field(default_factory=dict)
     """The same for names of `among`, and for names of `tools`."""
     derived: tuple[DerivedTool, ...] = ()
-    """Tools that the definition itself makes: what names of `tools` mean where nothing is registered under them."""
+    """Tools that the definition itself makes: what names of `tools` mean where nothing is
+    registered under them."""
     config: Mapping[str, Value] | None = None
     """The configuration of a vendor's policy or a model."""
     permit: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
-    """Given the frame, the arguments, and these without secrets: the question to a person before the call; None: no
-    question."""
+    """Given the frame, the arguments, and these without secrets: the question to a person before
+    the call; None: no question."""
     instead: Instead | None = None
     """How that person's answer can replace the call; None: only yes or no."""
     keeps: bool = False
@@ -72,7 +80,8 @@ class Invoke(Step):
     offers: tuple[str, ...] = ()
     """Additional arguments of `args`, for a tool that has parameters with these names."""
     spawns: bool = True
-    """Whether an agent that answers it counts as a session of the run (decision A15: a pipeline's do)."""
+    """Whether an agent that answers it counts as a session of the run (decision A15: a pipeline's
+    do)."""
     awaited: bool = True
     """False: fire and forget. The step does not wait for its end, which is an event of its own."""
     timeout: float | None = None
@@ -86,10 +95,11 @@ class Invoke(Step):
     asking: Asking = Asking()
     """Of an agent: its model, settings and schema, where the definition has them."""
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
-    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a run shows while that
-    flow waits for an answer; None: the frame of the step."""
+    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
+    run shows while that flow waits for an answer; None: the frame of the step."""
     tools: tuple[Name, ...] | None = None
-    """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it is offered."""
+    """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it
+    is offered."""
 
 
 @data
@@ -101,7 +111,8 @@ class Compute(Step):
 
 @data
 class Sequence(Step):
-    """Run steps in order; each sees the stores of the previous ones. Its value is that of the last step."""
+    """Run steps in order; each sees the stores of the previous ones. Its value is that of the last
+    step."""
 
     steps: tuple[Step, ...]
 
@@ -115,7 +126,8 @@ class Branches(Step):
     collect: Step | None = None
     """None: `gather` makes its value."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError: too few succeeded. None as well: its value maps the branches' names to their values."""
+    """May raise StepError: too few succeeded. None as well: its value maps the branches' names to
+    their values."""
     on_error: OnError = "abort"
     retries: int = 0
     leaves: bool = False
@@ -123,12 +135,14 @@ class Branches(Step):
 
 
 WIDTH = 8
-"""The elements of a fan-out without a limit that run at the same time, without workers (decision P14, AMB-33)."""
+"""The elements of a fan-out without a limit that run at the same time, without workers (decision
+P14, AMB-33)."""
 
 
 @data
 class Each(Step):
-    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the result of `join`."""
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the result
+    of `join`."""
 
     over: Expr
     element: Binding
@@ -137,7 +151,8 @@ class Each(Step):
     collect: Step | None = None
     """None: `gather` makes its value."""
     gather: Callable[[FanOutResult], Value] | None = None
-    """May raise StepError. None as well: its value is the list of the values, without dropped ones."""
+    """May raise StepError. None as well: its value is the list of the values, without dropped
+    ones."""
     limit: int | None = None
     """None: `WIDTH`, or as many as the workers of the run make at the same time."""
     on_error: OnError = "abort"
@@ -149,12 +164,14 @@ class Each(Step):
     scope: bool = True
     """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
     ahead: bool = False
-    """Whether the arguments of all elements are built before the first call (``body`` is an Invoke)."""
+    """Whether the arguments of all elements are built before the first call (``body`` is an
+    Invoke)."""
 
 
 @data
 class Fold(Step):
-    """Run ``body`` once per element, in order; the next one sees its stores and value. Its value is the last one."""
+    """Run ``body`` once per element, in order; the next one sees its stores and value. Its value is
+    the last one."""
 
     over: Expr
     init: Expr
@@ -166,7 +183,8 @@ class Fold(Step):
 
 @data
 class Repeat(Step):
-    """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees the writes of the previous one.
+    """Run ``body`` until ``until`` is true, at most ``limit`` times; an iteration sees the writes
+    of the previous one.
 
     Its value and its frame are those of the last iteration.
     """
@@ -176,7 +194,8 @@ class Repeat(Step):
     """Evaluated after each iteration; None: ``limit`` times."""
     limit: int
     over: Callable[[int, Frame], Diagnostic] | None = None
-    """The finding, given the limit and the last frame, if the limit ended it; an error fails the step."""
+    """The finding, given the limit and the last frame, if the limit ended it; an error fails the
+    step."""
     session: bool = False
     """Whether it is a session of a model, which counts as a spawn (decision A15)."""
 
@@ -191,7 +210,8 @@ class Choose(Step):
     cases: Mapping[str, Step]
     default: Step | None = None
     conditions: Mapping[str, str] = field(default_factory=dict)
-    """The condition of a case by its label, for the picture; default: that the value equals the label."""
+    """The condition of a case by its label, for the picture; default: that the value equals the
+    label."""
 
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
@@ -203,7 +223,8 @@ class Extension(Protocol):
 
     @property
     def context(self) -> str | None:
-        """The named context that a run reads and adds to; empty: the one of the flow's name; None: no context."""
+        """The named context that a run reads and adds to; empty: the one of the flow's name; None:
+        no context."""
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -211,15 +232,19 @@ class Extension(Protocol):
 
     @property
     def latent(self) -> tuple[str, ...]:
-        """Tools that were declared latent when the flow was defined. The text does not contain them."""
+        """Tools that were declared latent when the flow was defined. The text does not contain
+        them."""
 
     def with_context(self, name: str | None) -> Extension: ...
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         """``flow`` with an option in effect; None: there is no such option."""
 
-    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Any:
-        """The log of a context without the values at ``paths`` and the messages that hold a secret."""
+    def without_secrets(
+        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+    ) -> Any:
+        """The log of a context without the values at ``paths`` and the messages that hold a
+        secret."""
 
 
 @data
@@ -237,7 +262,8 @@ class Flow:
     """The stores in a frame, also of a failed run; None: those of `end`."""
     description: str = ""
     stores: tuple[str, ...] = ()
-    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step writes."""
+    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
+    writes."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """The schemas of its own document set."""
     infer: Infer | None = None  # None: the shapes of its expressions are unknown
@@ -255,9 +281,11 @@ class Flow:
     """The fields that it reads of its calls' results."""
     caps: Caps | None = None
     uses: tuple[Uses, ...] | None = None
-    """The tools that it allows itself and all that it calls; None: those of its invoker (decision B1′)."""
+    """The tools that it allows itself and all that it calls; None: those of its invoker (decision
+    B1′)."""
     refuses: tuple[Diagnostic, ...] = ()
-    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision A5)."""
+    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
+    A5)."""
     exports: tuple[Export, ...] = ()
     """The files that `export` writes."""
     file: str | None = None
@@ -267,10 +295,11 @@ class Flow:
     is_built: bool = False
     """Whether the linker made it of another definition: it has no text of its own."""
     reads_are_complete: bool = False
-    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that a frame without the
-    rest means the same to them."""
+    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
+    a frame without the rest means the same to them."""
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
-    """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last one."""
+    """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
+    one."""
 
 
 class Definition(NamedTuple):
@@ -302,7 +331,8 @@ def children(step: Step) -> tuple[Step, ...]:
 
 
 def outermost(flow: Flow) -> tuple[Step, ...]:
-    """The outermost steps for a reader: the calls or nodes of a flow that is one plan or one graph."""
+    """The outermost steps for a reader: the calls or nodes of a flow that is one plan or one
+    graph."""
     match flow.body.steps:
         case (Dag() | Walk() as whole,):
             return children(whole)
@@ -321,4 +351,8 @@ def every(step: Step) -> Iterator[Step]:
 
 def part(name: str) -> str:
     """A name as the last part of an id: ``.name``, or ``["x.y"]`` if it is not an identifier."""
-    return f".{name}" if name.isidentifier() else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+    return (
+        f".{name}"
+        if name.isidentifier()
+        else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+    )

@@ -1,8 +1,8 @@
 """Values (decision A1).
 
-Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All others (a DataFrame, an array, a date, a
-model, a connection) are opaque: they are passed by reference from step to step; expressions may pass them on and
-compare them by identity, but not look inside.
+Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All others (a DataFrame,
+an array, a date, a model, a connection) are opaque: they are passed by reference from step to step;
+expressions may pass them on and compare them by identity, but not look inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ TEXT = frozenset({str})
 DEEPEST = 200
 """The deepest nesting of a value."""
 LARGEST = 5_000_000
-"""The most parts of a copied value: a small value with shared parts may be huge when it is copied."""
+"""The most parts of a copied value: a small value with shared parts may be huge when it is
+copied."""
 
 
 class TooDeep(ValueError):
@@ -58,7 +59,9 @@ def _copied(value: Value, room: int, left: list[int]) -> Value:
     if left[0] < 0 or not room:
         raise _too_deep(room)
     if kind is dict:
-        return {k: (v if type(v) in ATOMS else _copied(v, room - 1, left)) for k, v in value.items()}
+        return {
+            k: (v if type(v) in ATOMS else _copied(v, room - 1, left)) for k, v in value.items()
+        }
     return [v if type(v) in ATOMS else _copied(v, room - 1, left) for v in value]
 
 
@@ -71,8 +74,8 @@ def _too_deep(room: int) -> TooDeep:
 def settle(value: Value) -> Value:
     """The result of a tool or an agent as a value: a copy, with similar types converted to JSON.
 
-    A tuple becomes a list, a numpy scalar a Python number, a subclass of dict or str (Counter, a text enum) the base
-    type. A dict with a key that is not a text remains opaque. Raises TooDeep.
+    A tuple becomes a list, a numpy scalar a Python number, a subclass of dict or str (Counter, a
+    text enum) the base type. A dict with a key that is not a text remains opaque. Raises TooDeep.
 
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
@@ -97,17 +100,28 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
         if isinstance(value, dict):
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {str.__str__(k): (v if type(v) in ATOMS else _settled(v, room - 1, left)) for k, v in value.items()}
+            return {
+                str.__str__(k): (v if type(v) in ATOMS else _settled(v, room - 1, left))
+                for k, v in value.items()
+            }
         parts = [v if type(v) in ATOMS else _settled(v, room - 1, left) for v in value]
         names = getattr(kind, "_fields", None)  # a named tuple's
-        return dict(zip(names, parts, strict=True)) if names is not None and isinstance(value, tuple) else parts
+        return (
+            dict(zip(names, parts, strict=True))
+            if names is not None and isinstance(value, tuple)
+            else parts
+        )
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
         return value if kind is bool else int(value)
     if isinstance(value, float):
         return float(value)
-    if kind.__module__ == "numpy" and getattr(value, "shape", None) == () and hasattr(value, "item"):
+    if (
+        kind.__module__ == "numpy"
+        and getattr(value, "shape", None) == ()
+        and hasattr(value, "item")
+    ):
         plain = value.item()  # a numpy scalar; numpy may not be installed
         return plain if type(plain) in ATOMS else value
     return value
@@ -123,12 +137,20 @@ def is_json(value: Value) -> bool:
     return kind is dict and all(type(k) is str and is_json(v) for k, v in value.items())
 
 
-NAMES = {str: "text", int: "a number", float: "a number", bool: "true or false", type(None): "null", list: "a list",
-         dict: "an object"}  # fmt: skip
+NAMES = {
+    str: "text",
+    int: "a number",
+    float: "a number",
+    bool: "true or false",
+    type(None): "null",
+    list: "a list",
+    dict: "an object",
+}
 
 
 def type_name(value: Value) -> str:
-    """The type of a value in an error: the language's word for a JSON type, the class of an opaque value.
+    """The type of a value in an error: the language's word for a JSON type, the class of an opaque
+    value.
 
     >>> type_name([1]), type_name(None), type_name(object())
     ('a list', 'null', 'an opaque object')
@@ -143,7 +165,8 @@ def is_true(value: Value) -> bool:
 
 
 def equal(a: Value, b: Value) -> bool:
-    """Python's equality for JSON (``true == 1``, decision P17), identity for opaque values, also nested ones."""
+    """Python's equality for JSON (``true == 1``, decision P17), identity for opaque values, also
+    nested ones."""
     if a is b:
         return True
     kind, other = type(a), type(b)

@@ -1,6 +1,7 @@
 """The violations of a JSON Schema, which `json_schema.judge` finds, in words.
 
-Of alternatives (``anyOf``, ``oneOf``) the most likely one is described: the one that matches deepest into the value.
+Of alternatives (``anyOf``, ``oneOf``) the most likely one is described: the one that matches
+deepest into the value.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from .schemas import shown_value
 from .values import Value
 
 TYPE_NAMES: Mapping[str, str] = {
-    "string": "text", "boolean": "true or false", "null": "null", "integer": "a whole number", "number": "a number",
-    "array": "a list", "object": "an object",
-}  # fmt: skip
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+}
 
 
 def describe(violation: Violation) -> str:
@@ -41,20 +47,29 @@ def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
     found = [leaf for violation in violations for leaf in leaves(violation)]
-    lines = list(dict.fromkeys(f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in found))
-    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
+    lines = list(
+        dict.fromkeys(f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in found)
+    )
+    return "; ".join(lines[:most]) + (
+        f"; and {len(lines) - most} more" if len(lines) > most else ""
+    )
 
 
 def place(path: Iterable[str | int]) -> str:
     """``items[0].id``"""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    ).removeprefix(".")
 
 
 def leaves(violation: Violation) -> Iterator[Violation]:
-    """The violations to describe: those of the most likely alternative, else the violation itself."""
+    """The violations to describe: those of the most likely alternative, else the violation
+    itself."""
     if violation.keyword in ("anyOf", "oneOf"):
         ways = [
-            way for way in violation.within if not any(m.keyword == "type" and m.path == violation.path for m in way)
+            way
+            for way in violation.within
+            if not any(m.keyword == "type" and m.path == violation.path for m in way)
         ]
         if ways:  # else it has none of the types
             for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
@@ -69,14 +84,19 @@ def missing(violation: Violation) -> list[str]:
 
 
 def kinds(wanted: Any) -> str:
-    names = [TYPE_NAMES.get(name, str(name)) for name in ([wanted] if isinstance(wanted, str) else wanted)]
+    names = [
+        TYPE_NAMES.get(name, str(name))
+        for name in ([wanted] if isinstance(wanted, str) else wanted)
+    ]
     return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
 
 
 def shown_choice(value: Value) -> str:
     """A value of a schema."""
     if isinstance(value, list):
-        return ", ".join(map(shown_choice, value[:20])) + (f" and {len(value) - 20} more" if len(value) > 20 else "")
+        return ", ".join(map(shown_choice, value[:20])) + (
+            f" and {len(value) - 20} more" if len(value) > 20 else ""
+        )
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
 
 
@@ -90,11 +110,21 @@ def _required(violation: Violation) -> str:
 
 
 def _either(violation: Violation) -> str:
-    types = [m.wanted for way in violation.within for m in way if m.keyword == "type" and m.path == violation.path]
+    types = [
+        m.wanted
+        for way in violation.within
+        for m in way
+        if m.keyword == "type" and m.path == violation.path
+    ]
     if types and len(types) == len(violation.within):
-        names = [name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)]
+        names = [
+            name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)
+        ]
         return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(violation.found)}"
-    return f"matches {'none' if violation.within else 'more than one'} of the {len(violation.wanted)} alternatives"
+    return (
+        f"matches {'none' if violation.within else 'more than one'} of the "
+        f"{len(violation.wanted)} alternatives"
+    )
 
 
 def _not(violation: Violation, what: str) -> str:
@@ -116,7 +146,9 @@ _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
     "maximum": lambda m: _not(m, f"at most {m.wanted}"),
     "exclusiveMinimum": lambda m: _not(m, f"more than {m.wanted}"),
     "exclusiveMaximum": lambda m: _not(m, f"less than {m.wanted}"),
-    "minLength": lambda m: _not(m, f"text of at least {_count(m.wanted, 'letter')}" if m.wanted > 1 else "text"),
+    "minLength": lambda m: _not(
+        m, f"text of at least {_count(m.wanted, 'letter')}" if m.wanted > 1 else "text"
+    ),
     "maxLength": lambda m: _not(m, f"text of at most {_count(m.wanted, 'letter')}"),
     "pattern": lambda m: _not(m, f"text that matches {m.wanted}"),
     "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
@@ -124,10 +156,13 @@ _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
     "uniqueItems": lambda m: "has an element twice",
     "additionalProperties": lambda m: f"has unknown fields: {', '.join(map(repr, extra(m)))}",
     "false": lambda m: "is not allowed",
-    "items": lambda m: f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed",
+    "items": lambda m: (
+        f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed"
+    ),
     "unusable": lambda m: f"cannot be checked: its schema is not valid: {m.wanted}",
     "$ref": lambda m: (
-        f"cannot be checked: its schema refers to {f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
+        f"cannot be checked: its schema refers to "
+        f"{f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
     ),
 }
 

@@ -1,8 +1,9 @@
 """Which step reads a value that another step wrote.
 
-One walk in the order of the text follows every name from the step that writes it to the steps that read it. The data
-edges of the picture and the checks of names use its result. It is independent of the languages: expressions return the
-paths that they read, targets those that they write, and `Flow.stores` is the place of the named stores in a frame.
+One walk in the order of the text follows every name from the step that writes it to the steps that
+read it. The data edges of the picture and the checks of names use its result. It is independent of
+the languages: expressions return the paths that they read, targets those that they write, and
+`Flow.stores` is the place of the named stores in a frame.
 """
 
 from __future__ import annotations
@@ -11,13 +12,28 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from .frame import Join, Ref, Target
-from .steps import Branches, Choose, Compute, Dag, Each, Flow, Fold, Invoke, Repeat, Sequence, Step, Walk, every
+from .steps import (
+    Branches,
+    Choose,
+    Compute,
+    Dag,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    Step,
+    Walk,
+    every,
+)
 
 Key = tuple[str, ...]
 """A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
 
 Role = Literal["outcome", "element", "acc", "results"]
-"""The kind of the value: the step's own, its element, its accumulator, or the results of the steps inside."""
+"""The kind of the value: the step's own, its element, its accumulator, or the results of the steps
+inside."""
 
 
 class Wire(NamedTuple):
@@ -44,7 +60,8 @@ class Write(NamedTuple):
     again: bool = False
     """Whether it exists only from the second iteration on."""
     lasting: bool = True
-    """Whether later steps of the flow can read it; a store inside an element, a branch or a fold ends with that."""
+    """Whether later steps of the flow can read it; a store inside an element, a branch or a fold
+    ends with that."""
 
 
 class Read(NamedTuple):
@@ -80,12 +97,16 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in (trace or follow(flow)).reads:
-        if read.step.id in fed:  # the nodes of a Walk have no fixed order: `feeds` has their data flow
+        if (
+            read.step.id in fed
+        ):  # the nodes of a Walk have no fixed order: `feeds` has their data flow
             continue
         if read.unwritten:
             found[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
         for write in read.writes:
-            found[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = None
+            found[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = (
+                None
+            )
     for step in steps:
         if isinstance(step, Dag | Walk):
             found.update(dict.fromkeys(Wire(*feed) for feed in step.feeds))
@@ -127,7 +148,12 @@ class _View:
         views = [self]
         while views[-1].outer is not None:
             views.append(views[-1].outer)
-        seen = {at: writes for view in reversed(views) for at, writes in view.written.items() if at[: len(key)] == key}
+        seen = {
+            at: writes
+            for view in reversed(views)
+            for at, writes in view.written.items()
+            if at[: len(key)] == key
+        }
         return tuple(write for writes in seen.values() for write in writes)
 
 
@@ -174,7 +200,10 @@ class _Walk:
             return
         inside = _View(view)
         for ref in step.join.writes():
-            parts = [Write(ref.path, "", branch, ref, part=name) for name, branch in step.branches.items()]
+            parts = [
+                Write(ref.path, "", branch, ref, part=name)
+                for name, branch in step.branches.items()
+            ]
             inside.written[ref.path] = tuple(parts)
         self.step(step.collect, inside, sure)
 

@@ -1,7 +1,7 @@
 """The only place that calls user code and awaits what it returns.
 
-Exceptions of user code become values: a StopIteration set on a future would hang it, and a SystemExit that passes a
-TaskGroup or a loop would end the engine's thread.
+Exceptions of user code become values: a StopIteration set on a future would hang it, and a
+SystemExit that passes a TaskGroup or a loop would end the engine's thread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class TimedOut(TimeoutError):
     """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
 
     def __init__(self, seconds: float, left_running: str | None = None) -> None:
-        super().__init__(f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}")
+        super().__init__(
+            f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}"
+        )
         self.seconds = seconds
 
 
@@ -37,11 +39,13 @@ class StillRunning(asyncio.CancelledError):
         super().__init__(left_running)
         self.left_running = left_running
         self.reported = False
-        """Whether the step of the call has reported this; the steps around it are only cancelled."""
+        """Whether the step of the call has reported this; the steps around it are only
+        cancelled."""
 
 
 def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
-    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its parent continues."""
+    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its
+    parent continues."""
     before = Forks.count
     result: Result
     try:
@@ -57,7 +61,10 @@ def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
 def _explain(error: BaseException) -> None:
     """Add a note to the error of a function that starts an event loop of its own where one runs."""
     if type(error) is RuntimeError and _raised_by_asyncio(error):
-        error.add_note("an event loop runs on this thread: make it `async def` and await, or use where='thread'")
+        error.add_note(
+            "an event loop runs on this thread: make it `async def` and await, or use "
+            "where='thread'"
+        )
 
 
 def _raised_by_asyncio(error: BaseException) -> bool:
@@ -82,8 +89,9 @@ def is_awaitable(value: Any) -> bool:
 async def awaited(result: Result, grace: float) -> Result:
     """The result of a call; an awaitable is awaited in the present task.
 
-    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the tool's failure
-    unless this task was cancelled meanwhile. A tool that swallows the cancellation is closed ``grace`` seconds later.
+    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the
+    tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
+    is closed ``grace`` seconds later.
     """
     ok, coroutine = result
     if type(coroutine) is not COROUTINE:
@@ -125,7 +133,8 @@ async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float)
 def _driven(
     coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
 ) -> Generator[Any, Any, Any]:
-    """The rest of ``await coroutine``, which can close a coroutine that swallows its cancellation."""
+    """The rest of ``await coroutine``, which can close a coroutine that swallows its
+    cancellation."""
     before, forks = task.cancelling(), Forks.count
     cut = False
     timer: asyncio.TimerHandle | None = None

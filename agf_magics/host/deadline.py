@@ -1,4 +1,5 @@
-"""Time limits of a run and of the flows in it. They pause while a person thinks about a question (`Host.ask`)."""
+"""Time limits of a run and of the flows in it. They pause while a person thinks about a question
+(`Host.ask`)."""
 
 from __future__ import annotations
 
@@ -61,11 +62,12 @@ class _Clock:
 
 
 class Deadline:
-    """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises OutOfTime.
+    """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises
+    OutOfTime.
 
-    Unlike `asyncio.timeout`, a tool cannot get around it: if a tool catches the cancellation and calls
-    ``Task.uncancel``, the task is cancelled again, no further step starts, and the block fails even if nothing is
-    raised in it.
+    Unlike `asyncio.timeout`, a tool cannot get around it: if a tool catches the cancellation and
+    calls ``Task.uncancel``, the task is cancelled again, no further step starts, and the block
+    fails even if nothing is raised in it.
     """
 
     def __init__(self, seconds: float | None, host: Host) -> None:
@@ -89,7 +91,10 @@ class Deadline:
         self._outer = time_limits.set(around)
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         time_limits.reset(self._outer)
         if self._clock is None:
@@ -99,7 +104,9 @@ class Deadline:
         self._set_timer(None)
         for _ in range(self._sent):
             self._task.uncancel()
-        ours = kind is None or (issubclass(kind, asyncio.CancelledError) and self._task.cancelling() <= self._before)
+        ours = kind is None or (
+            issubclass(kind, asyncio.CancelledError) and self._task.cancelling() <= self._before
+        )
         if expired and ours:
             raise OutOfTime
 
@@ -117,10 +124,13 @@ class Deadline:
 
 
 async def within(seconds: float, work: Awaitable[D]) -> D:
-    """Await ``work``. Raises OutOfTime if it takes longer than ``seconds``, also if it blocks the loop meanwhile."""
+    """Await ``work``. Raises OutOfTime if it takes longer than ``seconds``, also if it blocks the
+    loop meanwhile."""
     try:
         async with asyncio.timeout(None) as scope:
-            clock = _Clock(seconds, lambda when: None if scope.expired() else scope.reschedule(when))
+            clock = _Clock(
+                seconds, lambda when: None if scope.expired() else scope.reschedule(when)
+            )
             outer = time_limits.set((*time_limits.get(), clock))
             try:
                 done = await work

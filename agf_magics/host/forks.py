@@ -1,8 +1,9 @@
 """Ends a process that a tool forks at the end of the tool's code.
 
-A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the parent's event loop,
-write into the parent's journal and wait for threads that do not exist. So each call of user code compares `Forks.count`
-before and after, which is faster than getting the process id.
+A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the
+parent's event loop, write into the parent's journal and wait for threads that do not exist. So each
+call of user code compares `Forks.count` before and after, which is faster than getting the process
+id.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ class Forks:
 
 
 def end_child(result: tuple[bool, Any]) -> NoReturn:
-    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with 0. Exit handlers do
-    not run, because they belong to the parent. ``result``: that of the tool."""
+    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with
+    0. Exit handlers do not run, because they belong to the parent. ``result``: that of the tool."""
     ok, value = result
     code = 0 if ok else 1
     with contextlib.suppress(BaseException):

@@ -1,7 +1,8 @@
-"""Interrupts of a cell that starts a run: before its thread waits for the run, and after the run has ended.
+"""Interrupts of a cell that starts a run: before its thread waits for the run, and after the run
+has ended.
 
-While the thread waits, `interrupts` handles them. Before and after that, an interrupt would lose a run that has started
-or a page that is not shown.
+While the thread waits, `interrupts` handles them. Before and after that, an interrupt would lose a
+run that has started or a page that is not shown.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from .interrupts import OnSigint, on_main_thread, sigint_handler, waiters
 
 
 class Held:
-    """The handler of SIGINT before a thread waits for a run, and after that until the end of the run is shown.
+    """The handler of SIGINT before a thread waits for a run, and after that until the end of the
+    run is shown.
 
-    Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is not lost: the first
-    one cancels the run. After the run has `ended`, the first one raises KeyboardInterrupt when everything is shown, and
-    the second one at once.
+    Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is
+    not lost: the first one cancels the run. After the run has `ended`, the first one raises
+    KeyboardInterrupt when everything is shown, and the second one at once.
     """
 
     def __init__(self, before: Any) -> None:
@@ -62,12 +64,17 @@ def hold_for(cancel: Callable[[str], None]) -> None:
 
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[Held]:
-    """For a block that starts a run and waits for it: an interrupt in between cancels the run instead of raising.
+    """For a block that starts a run and waits for it: an interrupt in between cancels the run
+    instead of raising.
 
     Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
     held = Held(sigint_handler())
-    if not on_main_thread() or not callable(held.before) or isinstance(held.before, OnSigint | Held):
+    if (
+        not on_main_thread()
+        or not callable(held.before)
+        or isinstance(held.before, OnSigint | Held)
+    ):
         yield held  # no interrupt arrives here, or an outer handler handles it
         return
     around = thread.held

@@ -1,8 +1,8 @@
 """The places where the code of users runs, and how it is stopped there.
 
-There are four: the engine's loop; the thread that waits for the run, where a blocking function can be interrupted and
-sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which are other processes. `Host.make_call`
-never raises what user code raised.
+There are four: the engine's loop; the thread that waits for the run, where a blocking function can
+be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
+are other processes. `Host.make_call` never raises what user code raised.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ Place = Literal["loop", "kernel", "thread", "worker"]
 R = TypeVar("R")
 
 TURN = 0.01
-"""Seconds after which steps that never wait give the loop a turn, for its timers and cancellations."""
+"""Seconds after which steps that never wait give the loop a turn, for its timers and
+cancellations."""
 
 NEVER = float("-inf")
-"""The last turn of the loop, for a run that must check for its cancellation before the next step."""
+"""The last turn of the loop, for a run that must check for its cancellation before the next
+step."""
 
 REPEAT = 0.1
 """Seconds after which a call that was asked to stop is asked again."""
 
 FORCE = 1.0
-"""Seconds in which a call on the waiting thread that did not stop in time is interrupted by force."""
+"""Seconds in which a call on the waiting thread that did not stop in time is interrupted by
+force."""
 
 
 class NoUser(Exception):
@@ -47,8 +50,8 @@ class NoUser(Exception):
 
 
 Asker = Callable[[Question], Any]
-"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called as
-``asker(question)``, with any name of its parameter; may be async."""
+"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called
+as ``asker(question)``, with any name of its parameter; may be async."""
 
 
 class Pausable(Protocol):
@@ -57,7 +60,8 @@ class Pausable(Protocol):
 
 
 time_limits: ContextVar[tuple[Pausable, ...]] = ContextVar("time_limits", default=())
-"""The time limits around the task that runs. They pause while a person thinks about a question of this task."""
+"""The time limits around the task that runs. They pause while a person thinks about a question of
+this task."""
 
 
 class Host:
@@ -89,11 +93,16 @@ class Host:
 
     @property
     def waited(self) -> bool:
-        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two turns."""
+        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
+        turns."""
         return self._calls is not None
 
     async def call(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None = None,
     ) -> Result:
         """`make_call`, after a turn of the loop if one is due."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
@@ -101,17 +110,23 @@ class Host:
         return await self.make_call(place, function, given, timeout)
 
     async def make_call(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None,
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None = None,
         terms: Terms | None = None,
-    ) -> Result:  # fmt: skip
-        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop. ``terms``: of a call on
-        a worker.
+    ) -> Result:
+        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop.
+        ``terms``: of a call on a worker.
 
-        After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is cancelled, and
-        `StillRunning` if the call could not be stopped.
+        After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
+        cancelled, and `StillRunning` if the call could not be stopped.
         """
         if place == "worker":
-            return await self._on_worker(Call(function, given, asyncio.get_running_loop()), terms or Terms(timeout))
+            return await self._on_worker(
+                Call(function, given, asyncio.get_running_loop()), terms or Terms(timeout)
+            )
         if place == "thread" or (place == "kernel" and self._calls is not None):
             return await self._elsewhere(place, function, given, timeout)
         if place == "kernel":  # between two turns
@@ -122,9 +137,11 @@ class Host:
         return await self._awaited_in_time(cross(function, given), timeout, deadline)
 
     async def ask(self, question: Question) -> Result:
-        """Put a question to a person, one at a time: on the thread that waits for the run, where `input` works.
+        """Put a question to a person, one at a time: on the thread that waits for the run, where
+        `input` works.
 
-        Without a user the result is a failure, a `NoUser`. The time limits around the question pause until its answer.
+        Without a user the result is a failure, a `NoUser`. The time limits around the question
+        pause until its answer.
         """
         if self.asker is None:
             return False, NoUser("there is no user to answer")
@@ -134,7 +151,13 @@ class Host:
         try:
             async with self._asking:
                 asker = self.asker
-                place: Place = "loop" if asyncio.iscoroutinefunction(asker) else "kernel" if self.waited else "thread"
+                place: Place = (
+                    "loop"
+                    if asyncio.iscoroutinefunction(asker)
+                    else "kernel"
+                    if self.waited
+                    else "thread"
+                )
                 ok, answer = await self.call(place, partial(asker, question), {})
         finally:
             for limit in limits:
@@ -160,13 +183,15 @@ class Host:
     def seconds_asking(self) -> float:
         """How long questions were open, by the monotonic clock."""
         with self._lock:
-            return self._answered_in + (time.monotonic() - self._asked_at if self._questions else 0.0)
+            return self._answered_in + (
+                time.monotonic() - self._asked_at if self._questions else 0.0
+            )
 
     def stop(self, late: bool = False) -> None:
         """No further step starts, even if a tool undoes the cancellation of its task.
 
-        ``late``: the time of the run is over, so a call that does not stop is forced to. After the cancellation of a
-        person it may clean up, and the person may interrupt again.
+        ``late``: the time of the run is over, so a call that does not stop is forced to. After the
+        cancellation of a person it may clean up, and the person may interrupt again.
         """
         self._stopped, self._late = True, late or self._late
         self.turned = NEVER
@@ -194,7 +219,11 @@ class Host:
         return (False, TimedOut(timeout)) if expired else result
 
     async def _elsewhere(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None,
     ) -> Result:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or 0)
@@ -235,23 +264,26 @@ class Host:
         return call.result
 
     def admit(self) -> None:
-        """Asked before a fan-out builds a call for its threads. Raises if this host makes no calls."""
+        """Asked before a fan-out builds a call for its threads. Raises if this host makes no
+        calls."""
 
     async def cancel_call(self, call: Call) -> asyncio.CancelledError:
-        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if it did not stop."""
+        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
+        it did not stop."""
         left, _ = await self._stop(call, force=self._late)
         return StillRunning(left) if left else asyncio.CancelledError()
 
     async def end_late_call(self, call: Call, timeout: float) -> Result:
-        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is cancelled."""
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
+        cancelled."""
         left, again = await self._stop(call, force=True)
         if again:
             raise StillRunning(left) if left else asyncio.CancelledError
         return False, TimedOut(timeout, left)
 
     async def finish_call(self, call: Call, timeout: float | None, deadline: float) -> Result:
-        """The result of a call that has ended, after what it returned was awaited. ``deadline``: the loop's time at
-        which ``timeout`` is over."""
+        """The result of a call that has ended, after what it returned was awaited. ``deadline``:
+        the loop's time at which ``timeout`` is over."""
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
@@ -270,8 +302,8 @@ class Host:
             self._calls.put(call)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
-        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left running, and
-        whether this task was cancelled meanwhile."""
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
+        running, and whether this task was cancelled meanwhile."""
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()

@@ -1,9 +1,10 @@
 """The thread that waits for a run: it makes the calls that belong on it, and handles interrupts.
 
-Python runs signal handlers only on the main thread, so only there can a call be stopped from outside, by a real SIGINT,
-which also ends a ``time.sleep(30)``. While the main thread waits, SIGINT has our handler. It knows who sent the signal:
-a signal of the person cancels the run; a signal of ours is for one call, and is dropped if that call has ended. It
-raises KeyboardInterrupt only inside a call, so no code of the engine is interrupted.
+Python runs signal handlers only on the main thread, so only there can a call be stopped from
+outside, by a real SIGINT, which also ends a ``time.sleep(30)``. While the main thread waits, SIGINT
+has our handler. It knows who sent the signal: a signal of the person cancels the run; a signal of
+ours is for one call, and is dropped if that call has ended. It raises KeyboardInterrupt only inside
+a call, so no code of the engine is interrupted.
 """
 
 from __future__ import annotations
@@ -25,13 +26,15 @@ from .calls import cross
 from .threads import NEVER_BEGAN, Call
 
 POLL = 0.1
-"""Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be noticed."""
+"""Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be
+noticed."""
 
 TWICE = 0.2
 """Seconds in which a signal that was sent twice may arrive twice."""
 
 IN_FLIGHT = 1.0
-"""Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own handler."""
+"""Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own
+handler."""
 
 
 class Ended(Protocol):
@@ -56,16 +59,18 @@ class Waiter:
         self.forced = False
         """Whether that signal must end a call that catches interrupts."""
         self.repeated: float | None = None
-        """When that signal was sent again; it may arrive twice, and the second one has no meaning."""
+        """When that signal was sent again; it may arrive twice, and the second one has no
+        meaning."""
         self._calls = calls
         self._lock = threading.Lock()
         self._reachable = False
 
     def interrupt(self, call: Call, force: bool = False) -> None:
-        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal can reach it.
+        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal
+        can reach it.
 
-        Must be repeated until the call ends: a signal just before the call goes to sleep does not wake it. ``force``:
-        also if the call has caught one before: see `_get_out`.
+        Must be repeated until the call ends: a signal just before the call goes to sleep does not
+        wake it. ``force``: also if the call has caught one before: see `_get_out`.
         """
         with self._lock:
             runs = self.inside is call and call.inner is None and (force or not call.struck)
@@ -76,7 +81,8 @@ class Waiter:
                 _signal_main_thread()
 
     def serve(self, ended: Ended, watch: Callable[[], None]) -> None:
-        """Make the calls of the run until its end. Raises KeyboardInterrupt at the second interrupt.
+        """Make the calls of the run until its end. Raises KeyboardInterrupt at the second
+        interrupt.
 
         ``watch`` is called regularly and may raise, too.
         """
@@ -132,7 +138,8 @@ class Waiter:
             waiters.stack.pop()
 
     def _close(self) -> None:
-        """Wait for a signal that is on its way, because it would end the next cell; no signal is sent after this."""
+        """Wait for a signal that is on its way, because it would end the next cell; no signal is
+        sent after this."""
         with self._lock:
             self._reachable = False
         until = time.monotonic() + IN_FLIGHT
@@ -145,7 +152,8 @@ class Waiter:
 class _Waiters(threading.local):
     def __init__(self) -> None:
         self.stack: list[Waiter] = []
-        """The waiters of this thread, the outermost first: a tool may start a run and wait for it."""
+        """The waiters of this thread, the outermost first: a tool may start a run and wait for
+        it."""
 
 
 waiters = _Waiters()
@@ -157,13 +165,15 @@ class OnSigint:
     def __init__(self, before: Any) -> None:
         self.before = before
         self._cancels = False
-        """Whether it cancels the runs: a signal of ours that arrives meanwhile must not interrupt that. It is sent
-        again if its call continues."""
+        """Whether it cancels the runs: a signal of ours that arrives meanwhile must not interrupt
+        that. It is sent again if its call continues."""
         self._pid = os.getpid()
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         stack = waiters.stack
-        if not stack or os.getpid() != self._pid:  # a tool has restored this handler later; or a fork
+        if (
+            not stack or os.getpid() != self._pid
+        ):  # a tool has restored this handler later; or a fork
             if callable(self.before):
                 self.before(number, frame)
             return
@@ -199,7 +209,8 @@ class OnSigint:
 
 
 def _strike(call: Call, deaf: FrameType | None) -> None:
-    """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one before."""
+    """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one
+    before."""
     if deaf is not None:
         _get_out(deaf)
     call.struck = True
@@ -207,17 +218,20 @@ def _strike(call: Call, deaf: FrameType | None) -> None:
 
 
 def _get_out(frame: FrameType) -> None:
-    """Make the KeyboardInterrupt that will be raised in ``frame`` end the call, even if the call catches it.
+    """Make the KeyboardInterrupt that will be raised in ``frame`` end the call, even if the call
+    catches it.
 
-    It is raised again at the next line of each frame of the call: that line is in the clause that has caught it or
-    after the clause, which cannot catch it again. `Waiter._perform` ends the tracing. Code in C that does not return to
-    Python cannot be ended in this way.
+    It is raised again at the next line of each frame of the call: that line is in the clause that
+    has caught it or after the clause, which cannot catch it again. `Waiter._perform` ends the
+    tracing. Code in C that does not return to Python cannot be ended in this way.
     """
 
     def trace(inner: FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             raise KeyboardInterrupt
-        return None if event == "call" else trace  # functions that are called from now on run untraced
+        return (
+            None if event == "call" else trace
+        )  # functions that are called from now on run untraced
 
     def again(inner: FrameType, event: str, arg: Any) -> None:
         sys.settrace(trace)  # a trace function that raises is removed, and there are outer frames
@@ -250,7 +264,8 @@ def _handling_sigint() -> Iterator[None]:
 def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     """Let signals wake ``loop``, which runs on this thread.
 
-    A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its next timer.
+    A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its
+    next timer.
     """
     if not on_main_thread():
         yield
@@ -292,7 +307,8 @@ def _signal_main_thread() -> None:
 
 
 def _hide_loop() -> asyncio.AbstractEventLoop | None:
-    """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call `asyncio.run`."""
+    """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call
+    `asyncio.run`."""
     running = asyncio._get_running_loop()
     if running is not None:
         asyncio._set_running_loop(None)

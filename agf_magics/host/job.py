@@ -25,19 +25,20 @@ UNANSWERED = 2.0
 """Seconds after a cancellation before the loop is checked."""
 
 LATE = 4.0
-"""Seconds after its time limit at which a run is ended from outside: more than its calls have to stop (`Host.grace` and
-`FORCE`)."""
+"""Seconds after its time limit at which a run is ended from outside: more than its calls have to
+stop (`Host.grace` and `FORCE`)."""
 
 
 class Limit(NamedTuple):
     seconds: float
     exceeded: Callable[[str], BaseException]
-    """Makes the error of a job that took longer, from a text about the calls that are left running."""
+    """Makes the error of a job that took longer, from a text about the calls that are left
+    running."""
 
 
 class End:
-    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked, and ``set`` would
-    then wait for ever; this ``set`` never waits."""
+    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked,
+    and ``set`` would then wait for ever; this ``set`` never waits."""
 
     def __init__(self) -> None:
         self._set = False
@@ -71,9 +72,10 @@ class Job(Generic[T]):
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
-        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a thread
-        will call `Job.wait` and run the calls that belong on it. ``over`` is called with the result, on any thread,
-        before the threads that wait continue. ``limit``: when the job is ended from outside; None: never."""
+        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a
+        thread will call `Job.wait` and run the calls that belong on it. ``over`` is called with the
+        result, on any thread, before the threads that wait continue. ``limit``: when the job is
+        ended from outside; None: never."""
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
@@ -106,7 +108,8 @@ class Job(Generic[T]):
         return self._ended.is_set()
 
     def cancel(self, reason: str) -> None:
-        """Cancel it, from any thread. Only the first time counts: another one would interrupt its clean-up."""
+        """Cancel it, from any thread. Only the first time counts: another one would interrupt its
+        clean-up."""
         if self.asked is None and not self.done and self.started:
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
@@ -114,10 +117,11 @@ class Job(Generic[T]):
             Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
 
     def wait(self) -> T:
-        """Wait for the end and run the calls that belong on this thread; return the value or raise the error.
+        """Wait for the end and run the calls that belong on this thread; return the value or raise
+        the error.
 
-        The first interrupt cancels the run and all runs around it; the second raises KeyboardInterrupt. Raises
-        StillRunning if a blocked loop cannot end the run.
+        The first interrupt cancels the run and all runs around it; the second raises
+        KeyboardInterrupt. Raises StillRunning if a blocked loop cannot end the run.
         """
         _refuse_on_a_loop()
         around = on_this_thread.call
@@ -142,13 +146,16 @@ class Job(Generic[T]):
         return self._outcome[0]
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end of a background job; whether it has ended. An interrupt only ends the waiting."""
+        """Wait for the end of a background job; whether it has ended. An interrupt only ends the
+        waiting."""
         if self.done:
             return True
         _refuse_on_a_loop()
         around = on_this_thread.call
         until = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))):
+        while not self._ended.wait(
+            POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))
+        ):
             if until is not None and time.monotonic() >= until:
                 return False
             self.look()
@@ -174,8 +181,8 @@ class Job(Generic[T]):
             self._listeners.remove(notify)
 
     def look(self) -> None:
-        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is long over its time
-        limit. Called regularly by the threads that wait."""
+        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
+        long over its time limit. Called regularly by the threads that wait."""
         now = time.monotonic()
         late = now >= self._late + self._host.seconds_asking
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
@@ -206,7 +213,9 @@ class Job(Generic[T]):
         self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
         self._task.add_done_callback(self._end)
 
-    async def _run(self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None) -> None:
+    async def _run(
+        self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None
+    ) -> None:
         try:
             if enter is not None:
                 enter()
@@ -251,5 +260,7 @@ def _wake(future: asyncio.Future[None]) -> None:
 
 def _refuse_on_a_loop() -> None:
     if on_an_engine_loop():
-        message = "a run cannot be waited for on the loop that drives runs: use `await agf.arun(...)`"
+        message = (
+            "a run cannot be waited for on the loop that drives runs: use `await agf.arun(...)`"
+        )
         raise RuntimeError(message)

@@ -1,4 +1,5 @@
-"""Limits and grants, which apply to everything below a run. A person sets them; a definition cannot widen them."""
+"""Limits and grants, which apply to everything below a run. A person sets them; a definition cannot
+widen them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .calls import is_awaitable
 
-LAUNCHES = frozenset({"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"})
+LAUNCHES = frozenset(
+    {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
+)
 """Never tools of a step: a run nests with `call` (decision A13)."""
 
 RESULT = "run_result"
@@ -29,7 +32,8 @@ class Limits:
     """The limits of one run; 0 means no limit."""
 
     fan_out_depth: int = 5
-    """The depth of nested fan-outs (for_each, agf.batch, map, instances), through calls of any language."""
+    """The depth of nested fan-outs (for_each, agf.batch, map, instances), through calls of any
+    language."""
     spawns: int = 100
     """The number of agent steps of pipelines and sessions of models; retries count again."""
     timeout: float | None = None
@@ -37,7 +41,8 @@ class Limits:
     model_timeout: float | None = 300.0
     """Seconds for one reply of a model; None: no limit."""
     step_timeout: float | None = None
-    """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None: no limit."""
+    """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None:
+    no limit."""
 
     max_tokens: int = 0
     """Tokens of all models, input and output together."""
@@ -74,31 +79,44 @@ class Budget:
         self.cost = Decimal(0)
 
     def use(self, tokens: int, cost: Decimal | None = None) -> None:
-        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not known."""
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
+        known."""
         self.tokens += tokens
         self.cost += cost or 0
         most, dollars = self.limits.max_tokens, self.limits.max_cost
         if most and self.tokens > most:
             message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
-            raise LimitReached(Diagnostic("limit.tokens", message, hint=_SET_BY.format("max_tokens", "max-tokens")))
+            raise LimitReached(
+                Diagnostic("limit.tokens", message, hint=_SET_BY.format("max_tokens", "max-tokens"))
+            )
         if dollars and self.cost > _decimal(dollars):
             message = f"this run has cost ${self.cost:f} of the ${dollars:g} it may"
-            raise LimitReached(Diagnostic("limit.cost", message, hint=_SET_BY.format("max_cost", "max-cost")))
+            raise LimitReached(
+                Diagnostic("limit.cost", message, hint=_SET_BY.format("max_cost", "max-cost"))
+            )
 
     def spawn(self, span: Span | None) -> None:
         """Count an agent session before its prompt is built; retries count, too."""
         most = self.limits.spawns
         if most and self.spawned >= most:
             raise LimitReached(
-                Diagnostic("limit.spawns", f"this run has used its {most} agent sessions", span, _raise_it("spawns"))
+                Diagnostic(
+                    "limit.spawns",
+                    f"this run has used its {most} agent sessions",
+                    span,
+                    _raise_it("spawns"),
+                )
             )
         self.spawned += 1
 
     def foresee(self, sessions: int, span: Span | None) -> None:
-        """Refuse a fan-out that needs more sessions than are left, before its first element (decision A15)."""
+        """Refuse a fan-out that needs more sessions than are left, before its first element
+        (decision A15)."""
         left = self.limits.spawns - self.spawned
         if self.limits.spawns and sessions > left:
-            message = f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
+            message = (
+                f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
+            )
             raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
 
     def deepen(self, depth: int, span: Span | None) -> None:
@@ -106,7 +124,9 @@ class Budget:
         most = self.limits.fan_out_depth
         if most and depth > most:
             message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
-            raise LimitReached(Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth")))
+            raise LimitReached(
+                Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth"))
+            )
 
 
 class Meter:
@@ -129,20 +149,25 @@ class Meter:
         self._count("model_calls", "limit.model-calls", "request{s} to a model")
 
     def use(self, tokens: int, cost: Decimal | None = None) -> None:
-        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not known."""
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
+        known."""
         self.tokens += tokens
         self.cost += cost or 0
         most, dollars = self.caps.tokens, self.caps.cost
         if dollars is not None and self.cost > _decimal(dollars):
             raise self._reached("limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may")
         if most is not None and self.tokens > most:
-            raise self._reached("limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may")
+            raise self._reached(
+                "limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may"
+            )
 
     def open(self, calls: int) -> None:
         """Refuse a flow or agent at nesting level ``calls``."""
         most = self.caps.depth
         if most is not None and calls - self.below > most:
-            raise self._reached("limit.delegation-depth", f"may delegate {most} deep, and this would be one more")
+            raise self._reached(
+                "limit.delegation-depth", f"may delegate {most} deep, and this would be one more"
+            )
 
     def _count(self, what: str, code: str, words: str) -> None:
         most = getattr(self.caps, what)
@@ -152,7 +177,11 @@ class Meter:
         setattr(self, what, getattr(self, what) + 1)
 
     def _reached(self, code: str, what: str) -> LimitReached:
-        return LimitReached(Diagnostic(code, f"{self.name!r} {what}", self.caps.span, "the definition sets this limit"))
+        return LimitReached(
+            Diagnostic(
+                code, f"{self.name!r} {what}", self.caps.span, "the definition sets this limit"
+            )
+        )
 
 
 class Grant(NamedTuple):
@@ -180,7 +209,8 @@ ANYTHING = Grant()
 """The grant of the person: every tool."""
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
-"""The grant of the user code that runs; a run that it starts gets no more. Read it with `rights.rights`."""
+"""The grant of the user code that runs; a run that it starts gets no more. Read it with
+`rights.rights`."""
 
 
 def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
@@ -204,7 +234,9 @@ async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
 inside: ContextVar[bool] = ContextVar("inside", default=False)
 
 
-_SET_BY = "%config AgfMagics.{0}, --{1} and, in Python, limits=Limits({0}=…) set the limit; 0 means none"
+_SET_BY = (
+    "%config AgfMagics.{0}, --{1} and, in Python, limits=Limits({0}=…) set the limit; 0 means none"
+)
 
 
 def _decimal(dollars: float) -> Decimal:
@@ -213,4 +245,7 @@ def _decimal(dollars: float) -> Decimal:
 
 
 def _raise_it(what: str) -> str:
-    return f"%config AgfMagics.max_pipeline_{what} sets the cap (in Python: limits=Limits({what}=…)); 0 means none"
+    return (
+        f"%config AgfMagics.max_pipeline_{what} sets the cap (in Python: "
+        f"limits=Limits({what}=…)); 0 means none"
+    )

@@ -1,7 +1,8 @@
 """The engine's own event loop, in one daemon thread per process.
 
-Not the notebook's loop, which a waiting cell blocks. The loop beats, so that other threads see whether it is blocked.
-If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
+Not the notebook's loop, which a waiting cell blocks. The loop beats, so that other threads see
+whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
+new loop and a new thread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ BEAT = 0.25
 STUCK = 2.0
 """Seconds without a beat after which the loop is asked for an answer."""
 ANSWER = 0.5
-"""Seconds for that answer: the process may have been stopped, or a thread may have held the interpreter's lock."""
+"""Seconds for that answer: the process may have been stopped, or a thread may have held the
+interpreter's lock."""
 _CALLERS = (calls.__file__, prints.__file__)
 """The modules that call user code."""
 
@@ -44,12 +46,15 @@ class EngineLoop:
         self._beaten = time.monotonic()
         self._abandoned = False
         self._pid = os.getpid()
-        self.thread = threading.Thread(target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True)
+        self.thread = threading.Thread(
+            target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True
+        )
         self.thread.start()
 
     @classmethod
     def current(cls) -> EngineLoop:
-        """The loop of this process; a new one on first use, after a fork, and if the last one is blocked."""
+        """The loop of this process; a new one on first use, after a fork, and if the last one is
+        blocked."""
         with cls._lock:
             found = cls._current
             if found is None or not found.thread.is_alive() or found.stuck():
@@ -61,7 +66,9 @@ class EngineLoop:
     def stuck(self) -> bool:
         if time.monotonic() - self._beaten < STUCK or self.runs_here():
             return False
-        answers: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave an Event locked, for the loop too
+        answers: SimpleQueue[None] = (
+            SimpleQueue()
+        )  # an interrupt can leave an Event locked, for the loop too
         self.loop.call_soon_threadsafe(answers.put, None)
         try:
             answers.get(timeout=ANSWER)
@@ -102,7 +109,9 @@ class EngineLoop:
             except BaseException as error:  # a SystemExit of a task that a tool created
                 if os.getpid() != self._pid:
                     end_child((False, error))
-        self.loop.run_until_complete(self.loop.shutdown_asyncgens())  # closes the connections of models
+        self.loop.run_until_complete(
+            self.loop.shutdown_asyncgens()
+        )  # closes the connections of models
         self.loop.close()
 
     def _beat(self) -> None:
@@ -114,8 +123,8 @@ class EngineLoop:
 
 
 def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
-    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context, and return what it
-    raised. It must not call user code: nothing interrupts it."""
+    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
+    and return what it raised. It must not call user code: nothing interrupts it."""
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -124,7 +133,9 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
         except BaseException as error:
             raised.append(error)
 
-    thread = threading.Thread(target=contextvars.Context().run, args=(work,), name="agf-apart", daemon=True)
+    thread = threading.Thread(
+        target=contextvars.Context().run, args=(work,), name="agf-apart", daemon=True
+    )
     thread.start()
     thread.join()
     return raised[0] if raised else None
@@ -144,7 +155,8 @@ def count_background_calls(run: object = None) -> int:
 
 
 def cancel_background_calls(run: object = None) -> int:
-    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns their number."""
+    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
+    their number."""
     found = _of(run)
     for task, loop in found:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
@@ -153,7 +165,9 @@ def cancel_background_calls(run: object = None) -> int:
 
 
 def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
-    return [(task, loop) for task, (loop, by) in list(_outliving.items()) if run is None or by is run]
+    return [
+        (task, loop) for task, (loop, by) in list(_outliving.items()) if run is None or by is run
+    ]
 
 
 _outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}

@@ -1,8 +1,8 @@
 """What user code prints, given to the call that prints it.
 
-`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call gets a copy. A
-context variable has the call, so that a call pays for its copy only if it prints. A thread that a tool starts prints
-for itself.
+`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call
+gets a copy. A context variable has the call, so that a call pays for its copy only if it prints. A
+thread that a tool starts prints for itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class _Watched:
             yield
         finally:
             self._runs -= 1
-            # Other code may have replaced it meanwhile, or holds it and will put it back: then it stays a plain copy.
+            # Other code may have replaced it meanwhile, or holds it and will put it back: then it
+            # stays a plain copy.
             if not self._runs and self._copied is not None and sys.stdout is self._copied:
                 sys.stdout = self._copied._stream
                 self._copied = None

@@ -1,4 +1,5 @@
-"""Calls that leave this process, as the engine sees them: `workers.queue` implements both protocols."""
+"""Calls that leave this process, as the engine sees them: `workers.queue` implements both
+protocols."""
 
 from __future__ import annotations
 
@@ -65,15 +66,21 @@ class RemoteCalls(Protocol):
         """As `WidePool.wanted`, for the calls of all functions."""
 
     def hand(self, call: Call, terms: Terms) -> None:
-        """Make ``call`` on a worker, under the rights of the present context. Its result is set on the present loop."""
+        """Make ``call`` on a worker, under the rights of the present context. Its result is set on
+        the present loop."""
 
     def pool(
-        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[Placement], None]
+        self,
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
+        place: Callable[[Placement], None],
     ) -> WidePool[C]:
         """The calls of a fan-out.
 
-        ``report`` receives the calls that have ended. ``halts``: after a failure, no further call is sent before the
-        next `hand`. ``place`` receives each change of the number of calls that are with workers."""
+        ``report`` receives the calls that have ended. ``halts``: after a failure, no further call
+        is sent before the next `hand`. ``place`` receives each change of the number of calls that
+        are with workers."""
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each chunk, until the function that this returns is called."""

@@ -1,8 +1,9 @@
 """The rights of code: what it may use, and whether it runs inside a run.
 
-Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not (before Python 3.14):
-so after the first run, `threading.Thread.start` and `ThreadPoolExecutor.submit` pass on the rights of the caller
-(decision D2). Code outside of a run is not affected.
+Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not
+(before Python 3.14): so after the first run, `threading.Thread.start` and
+`ThreadPoolExecutor.submit` pass on the rights of the caller (decision D2). Code outside of a run is
+not affected.
 """
 
 from __future__ import annotations
@@ -44,21 +45,28 @@ _thread = _Thread()
 def rights() -> Rights:
     """The rights of the caller.
 
-    Code can leave its context (``contextvars.Context().run``): then those of the call on this thread count, or of the
-    code that started the thread.
+    Code can leave its context (``contextvars.Context().run``): then those of the call on this
+    thread count, or of the code that started the thread.
     """
     grant, within = granted.get(None), inside.get(None)
     if grant is None or within is None:
         around = running.call.context if running.call is not None else None
-        other = Rights(around[granted], around[inside]) if around and granted in around and inside in around else None
+        other = (
+            Rights(around[granted], around[inside])
+            if around and granted in around and inside in around
+            else None
+        )
         other = other or _thread.rights or PERSON
-        return Rights(other.grant if grant is None else grant, other.inside if within is None else within)
+        return Rights(
+            other.grant if grant is None else grant, other.inside if within is None else within
+        )
     return Rights(grant, within)
 
 
 @contextmanager
 def held() -> Iterator[Rights]:
-    """Set the rights of the caller in its context, so that a loop of another thread inherits them."""
+    """Set the rights of the caller in its context, so that a loop of another thread inherits
+    them."""
     found = rights()
     grant, within = granted.set(found.grant), inside.set(found.inside)
     try:
@@ -72,7 +80,11 @@ def refuse_inside(launch: str) -> None:
     """Raise StepError for a launch inside a run (decision A13)."""
     if rights().inside:
         hint = "nest with a call step; Python code in a tool may use agf_magics.run"
-        raise StepError(Diagnostic("flow.launch", f"a pipeline cannot be launched inside a run: {launch}", hint=hint))
+        raise StepError(
+            Diagnostic(
+                "flow.launch", f"a pipeline cannot be launched inside a run: {launch}", hint=hint
+            )
+        )
 
 
 def watch_threads() -> None:
@@ -100,7 +112,9 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
     return started
 
 
-def _run_with_rights(thread: threading.Thread, own: Callable[[], None] | None, mine: Rights) -> None:
+def _run_with_rights(
+    thread: threading.Thread, own: Callable[[], None] | None, mine: Rights
+) -> None:
     """Call the ``run`` of a thread with the rights of the tool that started it."""
     _restore_run(thread, own)
     under(mine, thread.run)
@@ -115,7 +129,9 @@ def _restore_run(thread: threading.Thread, own: Callable[[], None] | None) -> No
 
 def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
     @functools.wraps(submit)
-    def submitted(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any) -> Future[Any]:
+    def submitted(
+        self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
+    ) -> Future[Any]:
         mine = rights()
         # A pool of interpreters pickles its arguments, and other interpreters have no runs.
         if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":

@@ -1,11 +1,12 @@
 """The threads of one fan-out: they pull calls from a queue and report many ends at once.
 
-A hop to a thread and back for each call costs 20 to 60 µs, more than most functions. A thread that pulls call after
-call, and wakes the loop when the queue is empty, costs 2 µs a call.
+A hop to a thread and back for each call costs 20 to 60 µs, more than most functions. A thread that
+pulls call after call, and wakes the loop when the queue is empty, costs 2 µs a call.
 
-The number of threads follows demand. One thread pulls while calls are short: with more of them, Python's lock would
-only change hands. All get threads as soon as the mean call takes longer than `SLOW`. A lookout adds a thread if calls
-wait for a long one; it is a thread too, because a call of an async tool may block the loop.
+The number of threads follows demand. One thread pulls while calls are short: with more of them,
+Python's lock would only change hands. All get threads as soon as the mean call takes longer than
+`SLOW`. A lookout adds a thread if calls wait for a long one; it is a thread too, because a call of
+an async tool may block the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from .threads import Call, Workers
 C = TypeVar("C", bound=Call)
 
 SLOW = 0.0001
-"""Mean seconds of a call from which on each call gets a thread: several times the price of waking one."""
+"""Mean seconds of a call from which on each call gets a thread: several times the price of waking
+one."""
 
 SAMPLE = 16
 """The number of calls over which their mean time is taken."""
@@ -43,7 +45,8 @@ clock = time.monotonic
 
 
 class ThreadPool(Generic[C]):
-    """The threads of one fan-out, which bounds the number of calls that it hands over at the same time."""
+    """The threads of one fan-out, which bounds the number of calls that it hands over at the same
+    time."""
 
     def __init__(
         self,
@@ -51,9 +54,10 @@ class ThreadPool(Generic[C]):
         most: int | None = None,
         halts: bool = False,
     ) -> None:
-        """``report`` receives the calls that have ended, on the present loop; or none, if a call takes long. ``most``:
-        the number of calls at the same time; None: as many as are handed over. ``halts``: after a failure, no further
-        call starts before the next `hand`; with ``most``, also after a result that must be awaited."""
+        """``report`` receives the calls that have ended, on the present loop; or none, if a call
+        takes long. ``most``: the number of calls at the same time; None: as many as are handed
+        over. ``halts``: after a failure, no further call starts before the next `hand`; with
+        ``most``, also after a result that must be awaited."""
         self._loop = asyncio.get_running_loop()
         self._report = report
         self._most = most
@@ -95,8 +99,8 @@ class ThreadPool(Generic[C]):
         return list(self._busy.values())
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
-        """Make ``calls``, after ``first`` and the calls that wait. ``resumes``: the failures that were reported have
-        been handled. Raises RuntimeError if there is no thread."""
+        """Make ``calls``, after ``first`` and the calls that wait. ``resumes``: the failures that
+        were reported have been handled. Raises RuntimeError if there is no thread."""
         Workers.shared().away.update(calls, first)
         self._queue.extendleft(reversed(first))
         self._queue.extend(calls)
@@ -130,11 +134,16 @@ class ThreadPool(Generic[C]):
     # --- on any thread ---
 
     def _wake(self, stuck: int = 0) -> None:
-        """Let as many threads pull as the waiting calls need. ``stuck``: threads that are in a long call."""
+        """Let as many threads pull as the waiting calls need. ``stuck``: threads that are in a long
+        call."""
         with self._waking:
             waiting, is_slow = len(self._queue), self._mean > SLOW
             awake = len(self._threads) - len(self._parked)
-            count = (waiting if is_slow else min(waiting, 1)) - awake + (len(self._busy) if is_slow else stuck)
+            count = (
+                (waiting if is_slow else min(waiting, 1))
+                - awake
+                + (len(self._busy) if is_slow else stuck)
+            )
             if self._most is not None:
                 count = min(count, self._most - awake)
             for _ in range(count):
@@ -188,7 +197,9 @@ class ThreadPool(Generic[C]):
 
     def _stops_at(self, result: Result) -> bool:
         """Whether no further call starts after this result."""
-        return (self._halts and not result[0]) or (self._most is not None and is_awaitable(result[1]))
+        return (self._halts and not result[0]) or (
+            self._most is not None and is_awaitable(result[1])
+        )
 
     def _take(self, thread: threading.Lock) -> C | None:
         """The next call; waits for one. None: the pool is closed."""

@@ -1,7 +1,8 @@
 """Calls of user code on other threads, and the worker threads.
 
-There is a daemon thread for each running call; idle threads are reused and end after a while. Only the fan-outs limit
-their number: in a pool of a fixed size, a tool that starts a run of its own could wait for ever.
+There is a daemon thread for each running call; idle threads are reused and end after a while. Only
+the fan-outs limit their number: in a pool of a fixed size, a tool that starts a run of its own
+could wait for ever.
 """
 
 from __future__ import annotations
@@ -24,8 +25,21 @@ WORKER_IDLE = 10.0
 class Call:
     """A call of user code on another thread, for which a loop waits."""
 
-    __slots__ = ("_context", "_taken", "began", "ended", "function", "given", "inner", "interrupted", "loop",
-                 "result", "stopped", "struck", "waiter")  # fmt: skip
+    __slots__ = (
+        "_context",
+        "_taken",
+        "began",
+        "ended",
+        "function",
+        "given",
+        "inner",
+        "interrupted",
+        "loop",
+        "result",
+        "stopped",
+        "struck",
+        "waiter",
+    )
 
     def __init__(
         self,
@@ -48,7 +62,8 @@ class Call:
         """Cancels the run that this call waits for."""
         self.stopped = False
         self.struck = False
-        """Whether a KeyboardInterrupt was raised in it; another one would interrupt its clean-up."""
+        """Whether a KeyboardInterrupt was raised in it; another one would interrupt its
+        clean-up."""
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
@@ -64,7 +79,8 @@ class Call:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 
     def take(self) -> bool:
-        """Whether the caller is first: the thread that runs it, or the task that cancels it before."""
+        """Whether the caller is first: the thread that runs it, or the task that cancels it
+        before."""
         try:
             self._taken.pop()  # atomic, and cheaper to create than a lock
         except IndexError:
@@ -152,12 +168,15 @@ class Workers:
             raise
 
     def start(self, work: Work) -> None:
-        """Do ``work`` on a thread of its own at once. Raises RuntimeError if there are no more threads."""
+        """Do ``work`` on a thread of its own at once. Raises RuntimeError if there are no more
+        threads."""
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = SimpleQueue()
-            threading.Thread(target=self._serve, args=(queue,), name="agf-worker", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(queue,), name="agf-worker", daemon=True
+            ).start()
         queue.put(work)
 
     def _make(self, call: Call) -> Callable[[], None]:
@@ -180,7 +199,9 @@ class Workers:
                         return
                 continue  # work arrived at the last moment
             report = work()
-            with self._lock:  # idle before the end is reported, so that the next call finds this thread
+            with (
+                self._lock
+            ):  # idle before the end is reported, so that the next call finds this thread
                 self._idle.append(queue)
             report()
             del work, report  # an idle thread has no references

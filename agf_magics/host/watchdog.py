@@ -1,10 +1,13 @@
-"""The thread that checks runs that may be stuck: a tool that blocks the engine's loop also blocks the loop's timers.
+"""The thread that checks runs that may be stuck: a tool that blocks the engine's loop also blocks
+the loop's timers.
 
-A run is watched from its start if it has a time limit, otherwise from its cancellation. The thread that waits for a run
-checks it too; the watchdog is for background runs, and for a tool that blocks that thread.
+A run is watched from its start if it has a time limit, otherwise from its cancellation. The thread
+that waits for a run checks it too; the watchdog is for background runs, and for a tool that blocks
+that thread.
 
-A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not use what an interrupt
-leaves locked, such as a `Condition` or the start of a `Thread` of `threading`.
+A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
+use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
+`threading`.
 """
 
 from __future__ import annotations
@@ -44,9 +47,12 @@ class Watchdog:
         return found
 
     def watch(self, look: Look, when: float) -> None:
-        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it says True."""
+        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
+        says True."""
         self._requests.put((look, when))
-        if not self._started:  # without a lock: a second thread that starts at the same moment does no harm
+        if (
+            not self._started
+        ):  # without a lock: a second thread that starts at the same moment does no harm
             _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
             self._started = True
 

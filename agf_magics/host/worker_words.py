@@ -12,7 +12,8 @@ WORDS = ("here", "processes", "dask")
 """``here``: in this process; the others: in processes that this one starts."""
 
 FOR_PROJECTS = ("processes", "dask")
-"""What the file of a project may say: it comes with a folder, so it names no address (decision D4)."""
+"""What the file of a project may say: it comes with a folder, so it names no address (decision
+D4)."""
 
 TAKES = "processes, processes:4, dask, dask:4, here, tcp://HOST:PORT or tls://HOST:PORT"
 
@@ -20,7 +21,9 @@ MOST_WORKERS = 1_024
 """Processes that one word may start on this machine."""
 
 _COUNTED = re.compile(r"(processes|dask):([0-9]{1,4})")
-_ADDRESS = re.compile(r"(?:tcp|tls)://(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})")
+_ADDRESS = re.compile(
+    r"(?:tcp|tls)://(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})"
+)
 
 
 class Word(NamedTuple):
@@ -55,18 +58,27 @@ def read_word(text: str) -> Word | None:
             return None
         return Word("processes" if counted[1] == "processes" else "dask", count)
     address = _ADDRESS.fullmatch(text)
-    return Word("address", address=text) if address is not None and 0 < int(address[1]) < 65_536 else None
+    return (
+        Word("address", address=text)
+        if address is not None and 0 < int(address[1]) < 65_536
+        else None
+    )
 
 
 def is_private(address: str) -> bool:
-    """Whether nothing between here and this address can read the data: it stays on this machine, or is encrypted.
+    """Whether nothing between here and this address can read the data: it stays on this machine, or
+    is encrypted.
 
     >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
     (True, True, False)
     """
     scheme, _, rest = address.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    return scheme in ("tls", "inproc") or host in ("localhost", "::1") or _LOOPBACK.fullmatch(host) is not None
+    return (
+        scheme in ("tls", "inproc")
+        or host in ("localhost", "::1")
+        or _LOOPBACK.fullmatch(host) is not None
+    )
 
 
 _LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")

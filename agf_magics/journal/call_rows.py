@@ -1,7 +1,8 @@
 """The rows of calls: a call that starts, and the record of its outcome.
 
-Nearly all calls are of tools without secrets, with arguments and results that are JSON. Their rows are made without the
-detours that the others need, and what all calls of a step have in common is computed once: see docs/benchmarks.md.
+Nearly all calls are of tools without secrets, with arguments and results that are JSON. Their rows
+are made without the detours that the others need, and what all calls of a step have in common is
+computed once: see docs/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ Insert = tuple[str, Cells]
 NO_VALUE = EncodedValue("json", None)
 
 MOST_STEPS = 1_000
-"""The number of steps whose calls' common parts are known. A model's session makes a step for each call."""
+"""The number of steps whose calls' common parts are known. A model's session makes a step for each
+call."""
 
 CHANGED = "the call changed its arguments, which later steps share"
 
@@ -51,11 +53,13 @@ class StartedCall(NamedTuple):
     digest: bytes | None = None
     received: Received = NOTHING
     digest_again: Callable[[], bytes | None] | None = None
-    """The digest with the arguments of now, if some are opaque: the callee may change these for all later steps."""
+    """The digest with the arguments of now, if some are opaque: the callee may change these for all
+    later steps."""
 
     @property
     def changed_arguments(self) -> bool:
-        """Whether the callee changed an opaque argument: a step after it that gets a stored result needs this call."""
+        """Whether the callee changed an opaque argument: a step after it that gets a stored result
+        needs this call."""
         return self.digest_again is not None and self.digest_again() != self.digest
 
 
@@ -77,7 +81,8 @@ class CallRows:
         next_line: Callable[[], int],
         not_stored: Callable[[StartedCall, str | None], None],
     ) -> None:
-        """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not stored, and why."""
+        """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not
+        stored, and why."""
         self.run_id, self.most = run_id, most
         self.secret = Secrets()
         self.digests = CallDigest(most)
@@ -87,10 +92,21 @@ class CallRows:
         """By the identity of the step."""
 
     def start(
-        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None, grant: Grant
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None,
+        grant: Grant,
     ) -> StartedCall:
         """A call that is about to be made: see `Journal.start_call`."""
-        if tools is not None and type(callee) is Tool and not callee.secret and not self.secret.active:
+        if (
+            tools is not None
+            and type(callee) is Tool
+            and not callee.secret
+            and not self.secret.active
+        ):
             started = time.time()
             text, whole = to_show(given, self.most)
             again = None
@@ -108,8 +124,8 @@ class CallRows:
     def _digests(
         self, step: Invoke, tool: Tool, given: Any, tools: Mapping[str, Tool], grant: Grant
     ) -> tuple[bytes | None, Callable[[], bytes | None] | None]:
-        """The digest of a call with opaque arguments, and what computes it again. Lists and dicts are copies here: the
-        tool may change its own."""
+        """The digest of a call with opaque arguments, and what computes it again. Lists and dicts
+        are copies here: the tool may change its own."""
         digest = self.digests.of(step, tool, given, None, tools, grant)
         if digest is None:
             return None, None
@@ -122,7 +138,13 @@ class CallRows:
         return known
 
     def _start(
-        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None, grant: Grant
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None,
+        grant: Grant,
     ) -> StartedCall:
         shown, received = given, NOTHING
         if isinstance(callee, Tool) and callee.secret:
@@ -138,12 +160,15 @@ class CallRows:
             complete, keyed = text if whole else None, received.any
             digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=keyed)
             if digest is not None and is_opaque:
-                again = partial(self.digests.of, step, callee, isolate(given), None, tools, grant, keyed)
+                again = partial(
+                    self.digests.of, step, callee, isolate(given), None, tools, grant, keyed
+                )
         name = getattr(callee, "name", step.name.text)
         return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
 
     def plain(self, call: StartedCall, value: Value) -> Cells | None:
-        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else None."""
+        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else
+        None."""
         if self.secret.active or call.digest_again is not None:
             return None
         text = json_text(value, self.most)
@@ -153,26 +178,63 @@ class CallRows:
         return self.json(encode(at), tries, kind, name, begun, given, whole, text, digest)
 
     def json(
-        self, place: str, tries: str, kind: str, name: str, started: float | None, given: str | None, whole: bool,
-        text: str, digest: bytes | None, ended: float | None = None,
-    ) -> Cells:  # fmt: skip
-        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and its value as JSON.
-        ``started``: None: at its end. ``ended``: as in `outcome`."""
-        line, ended, full = self._next_line(), time.time() if ended is None else ended, 1 if whole else 0
+        self,
+        place: str,
+        tries: str,
+        kind: str,
+        name: str,
+        started: float | None,
+        given: str | None,
+        whole: bool,
+        text: str,
+        digest: bytes | None,
+        ended: float | None = None,
+    ) -> Cells:
+        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and
+        its value as JSON. ``started``: None: at its end. ``ended``: as in `outcome`."""
+        line, ended, full = (
+            self._next_line(),
+            time.time() if ended is None else ended,
+            1 if whole else 0,
+        )
         started = ended if started is None else started
-        crc = crc32(dumps((line, "finished", place, tries, kind, name, started, ended, given, full, "json", text,
-                           None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
+        crc = crc32(
+            dumps(
+                (
+                    line,
+                    "finished",
+                    place,
+                    tries,
+                    kind,
+                    name,
+                    started,
+                    ended,
+                    given,
+                    full,
+                    "json",
+                    text,
+                    None,
+                    None,
+                    None,
+                    digest,
+                ),
+                2,
+            )
+        )  # `row_crc`, without a call
         return line, place, tries, kind, name, started, ended, given, full, text, digest, crc
 
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
-        """The row of a call whose result in another run is reused. ``text``: that result as JSON, if it is JSON."""
+        """The row of a call whose result in another run is reused. ``text``: that result as JSON,
+        if it is JSON."""
         if text is None or len(text) > self.most:
             packed = self.secret.pack(value, self.most, call.received)
         elif self.secret.active:
             packed = self.secret.packed(EncodedValue("json", text), value, call.received)
         else:
             (at, tries), kind, name, started, given, whole, digest, *_ = call
-            return ADD_JSON, self.json(encode(at), tries, kind, name, started, given, whole, text, digest)
+            return ADD_JSON, self.json(
+                encode(at), tries, kind, name, started, given, whole, text, digest
+            )
         if packed.form == "again":
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)
@@ -196,11 +258,15 @@ class CallRows:
         return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
 
     def outcome(
-        self, what: str, call: StartedCall, packed: EncodedValue = NO_VALUE, error: str | None = None,
+        self,
+        what: str,
+        call: StartedCall,
+        packed: EncodedValue = NO_VALUE,
+        error: str | None = None,
         ended: float | None = None,
-    ) -> Insert:  # fmt: skip
-        """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its failure as JSON.
-        ``ended``: when it ended, in seconds since 1970; None: now."""
+    ) -> Insert:
+        """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
+        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form == "pickle":
@@ -210,14 +276,41 @@ class CallRows:
                 self._not_stored(call, NO_KEY)
             else:
                 signature = sign(key, self.run_id, place, tries, packed.data or b"")
-        row = (self._next_line(), what, place, tries, call.kind, call.name, call.started, ended, call.given,
-               int(call.whole), packed.form, packed.data, packed.shown, error, signature, call.digest)  # fmt: skip
+        row = (
+            self._next_line(),
+            what,
+            place,
+            tries,
+            call.kind,
+            call.name,
+            call.started,
+            ended,
+            call.given,
+            int(call.whole),
+            packed.form,
+            packed.data,
+            packed.shown,
+            error,
+            signature,
+            call.digest,
+        )
         return ADD, (*row, row_crc(row))
 
     def mark(self, what: str, key: CallKey, sequence: SequenceRow | None = None) -> Insert:
         name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
-        row = (self._next_line(), what, encode(key.at), key.tries, "", name, *[None] * 3, 0, *[None] * 2, shown,
-               *[None] * 3)  # fmt: skip
+        row = (
+            self._next_line(),
+            what,
+            encode(key.at),
+            key.tries,
+            "",
+            name,
+            *[None] * 3,
+            0,
+            *[None] * 2,
+            shown,
+            *[None] * 3,
+        )
         return ADD, (*row, row_crc(row))
 
     def signing_key(self) -> bytes | None:

@@ -1,7 +1,7 @@
 """Queries: the calls of one step of a run, counted, paged and grouped. Nothing is unpickled here.
 
-A step is named by the key of its row (a path without numbers). Calls of steps inside it, also of flows that it calls,
-count as its own, so that a fan-out has the calls of all its elements.
+A step is named by the key of its row (a path without numbers). Calls of steps inside it, also of
+flows that it calls, count as its own, so that a fan-out has the calls of all its elements.
 """
 
 from __future__ import annotations
@@ -54,22 +54,34 @@ class Element(NamedTuple):
 
 
 def count_calls(store: Store, num: int, key: Sequence[str], index: Sequence[int] = ()) -> CallCount:
-    """How many calls a step made, and how many of them failed. ``index``: only of this element. Raises JournalError."""
+    """How many calls a step made, and how many of them failed. ``index``: only of this element.
+    Raises JournalError."""
     with _calls(store, num, key, index) as (connection, where, given):
         sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
         return CallCount(*connection.execute(sql, given).fetchone())
 
 
 def read_calls(
-    store: Store, num: int, key: Sequence[str], *, limit: int, offset: int = 0, failed: bool = False,
-    failed_first: bool = False, index: Sequence[int] = (),
-) -> list[Record]:  # fmt: skip
-    """At most ``limit`` calls of a step after the first ``offset``, in the order of their ends. ``failed``: only failed
-    calls; ``failed_first``: these before all others; ``index``: only of this element. Raises JournalError."""
+    store: Store,
+    num: int,
+    key: Sequence[str],
+    *,
+    limit: int,
+    offset: int = 0,
+    failed: bool = False,
+    failed_first: bool = False,
+    index: Sequence[int] = (),
+) -> list[Record]:
+    """At most ``limit`` calls of a step after the first ``offset``, in the order of their ends.
+    ``failed``: only failed calls; ``failed_first``: these before all others; ``index``: only of
+    this element. Raises JournalError."""
     only = " AND what='failed'" if failed else ""
     order = "what='failed' DESC, line" if failed_first else "line"
     with _calls(store, num, key, index) as (connection, where, given):
-        sql = f"SELECT {COLUMNS}, crc FROM records WHERE {where}{only} ORDER BY {order} LIMIT ? OFFSET ?"
+        sql = (
+            f"SELECT {COLUMNS}, crc FROM records WHERE {where}{only} ORDER BY {order} LIMIT ? "
+            f"OFFSET ?"
+        )
         return list(read_records(connection.execute(sql, (*given, limit, offset))))
 
 
@@ -82,45 +94,62 @@ def read_call(store: Store, num: int, line: int) -> Record | None:
 
 
 def read_own_calls(store: Store, num: int, key: Sequence[str], limit: int) -> list[Record]:
-    """The last ``limit`` calls that a step itself made outside of fan-outs and loops: its attempts. Raises
-    JournalError."""
+    """The last ``limit`` calls that a step itself made outside of fan-outs and loops: its attempts.
+    Raises JournalError."""
     store.flush()
     with store.reading() as connection:
-        sql = f"SELECT {COLUMNS}, crc FROM records WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
+        sql = (
+            f"SELECT {COLUMNS}, crc FROM records WHERE {CALLS_OF_RUN} AND at=? ORDER BY line "
+            f"DESC LIMIT ?"
+        )
         rows = connection.execute(sql, (num, num + ROOM, encode(list(key)), limit))
         return list(read_records(rows))[::-1]
 
 
 def number_attempts(store: Store, num: int, calls: Sequence[Record]) -> list[int]:
-    """Which attempt of its path each of these calls is. A resumed run continues to count. Raises JournalError."""
+    """Which attempt of its path each of these calls is. A resumed run continues to count. Raises
+    JournalError."""
     paths = [encode(list(one.at)) for one in calls]
     lines: dict[str, list[int]] = {path: [] for path in paths}
     store.flush()
     with store.reading() as connection:
         wanted = ",".join("?" * len(lines))
-        sql = f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
+        sql = (
+            f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
+        )
         for at, line in connection.execute(sql, (num, num + ROOM, *lines)):
             lines[at].append(line)
-    return [max(1, bisect_right(lines[path], one.line)) for path, one in zip(paths, calls, strict=True)]
+    return [
+        max(1, bisect_right(lines[path], one.line)) for path, one in zip(paths, calls, strict=True)
+    ]
 
 
 def read_spans(store: Store, num: int, key: Sequence[str], limit: int) -> list[CallSpan]:
-    """When the first ``limit`` calls of a step ran, in the order of their starts. Raises JournalError."""
+    """When the first ``limit`` calls of a step ran, in the order of their starts. Raises
+    JournalError."""
     with _calls(store, num, key) as (connection, where, given):
         sql = (
             f"SELECT started, ended, what='failed' FROM records WHERE {where} "
             "AND started IS NOT NULL AND ended IS NOT NULL ORDER BY started LIMIT ?"
         )
         found = connection.execute(sql, (*given, limit)).fetchall()
-    return [CallSpan(float(start), float(end), bool(failed)) for start, end, failed in found if _are_times(start, end)]
+    return [
+        CallSpan(float(start), float(end), bool(failed))
+        for start, end, failed in found
+        if _are_times(start, end)
+    ]
 
 
 def group_calls(store: Store, num: int, key: Sequence[str], depth: int) -> list[Element]:
-    """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an element has, that is the
-    loops around the step in its flow and the step itself. Raises JournalError."""
+    """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an
+    element has, that is the loops around the step in its flow and the step itself. Raises
+    JournalError."""
     found: dict[tuple[int, ...], Element] = {}
     with _calls(store, num, key) as (connection, where, given):
-        sql = f"SELECT at, started, ended, what='failed' FROM records WHERE {where} ORDER BY line LIMIT {MOST_GROUPED}"
+        sql = (
+            f"SELECT at, started, ended, what='failed' FROM records WHERE {where} ORDER BY line "
+            f"LIMIT {MOST_GROUPED}"
+        )
         for at, start, end, failed in connection.execute(sql, given):
             index = numbers_in(_path(at), key, depth)
             if index is not None and _are_times(start, end):
@@ -128,7 +157,9 @@ def group_calls(store: Store, num: int, key: Sequence[str], depth: int) -> list[
     return sorted(found.values())
 
 
-def _add(one: Element | None, index: tuple[int, ...], start: float, end: float, failed: bool) -> Element:
+def _add(
+    one: Element | None, index: tuple[int, ...], start: float, end: float, failed: bool
+) -> Element:
     if one is None:
         return Element(index, 1, int(failed), failed, start, end)
     first, last = min(one.started, start), max(one.ended, end)
@@ -136,7 +167,8 @@ def _add(one: Element | None, index: tuple[int, ...], start: float, end: float, 
 
 
 def is_of(at: StepPath, key: Sequence[str], index: Sequence[int] = ()) -> bool:
-    """Whether the call at ``at`` is of the step ``key`` or inside it, in any element or in the one with ``index``.
+    """Whether the call at ``at`` is of the step ``key`` or inside it, in any element or in the one
+    with ``index``.
 
     >>> is_of(("steps[0].do", 3), ["steps[0]"]), is_of(("steps[0].do", 3), ["steps[0]"], [4])
     (True, False)
@@ -146,8 +178,8 @@ def is_of(at: StepPath, key: Sequence[str], index: Sequence[int] = ()) -> bool:
 
 
 def numbers_in(at: StepPath, key: Sequence[str], depth: int) -> tuple[int, ...] | None:
-    """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that flow; None if the call
-    is not of the step or has fewer.
+    """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that
+    flow; None if the call is not of the step or has fewer.
 
     >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ["steps[1]", "steps[0].do"], 1)
     (2, 7)
@@ -157,13 +189,20 @@ def numbers_in(at: StepPath, key: Sequence[str], depth: int) -> tuple[int, ...] 
 
 
 def _split(at: StepPath, key: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """The numbers before the last part of ``key``, and those after it; None if the call is not of the step."""
+    """The numbers before the last part of ``key``, and those after it; None if the call is not of
+    the step."""
     places = [place for place, bit in enumerate(at) if isinstance(bit, str)]
-    if len(places) < len(key) or any(at[place] != bit for place, bit in zip(places, key[:-1], strict=False)):
+    if len(places) < len(key) or any(
+        at[place] != bit for place, bit in zip(places, key[:-1], strict=False)
+    ):
         return None
     place, last = places[len(key) - 1], key[-1]
     inner = at[place]
-    if not isinstance(inner, str) or not inner.startswith(last) or inner[len(last) :][:1] not in ("", ".", "["):
+    if (
+        not isinstance(inner, str)
+        or not inner.startswith(last)
+        or inner[len(last) :][:1] not in ("", ".", "[")
+    ):
         return None
     later = takewhile(lambda bit: isinstance(bit, int), at[place + 1 :])
     return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
@@ -183,7 +222,9 @@ def _calls(
     with store.reading() as connection:
         if len(key) > 1 or index:
             wanted, numbers = tuple(key), tuple(index)
-            connection.create_function("agf_is_of", 1, lambda at: is_of(_path(at), wanted, numbers), deterministic=True)
+            connection.create_function(
+                "agf_is_of", 1, lambda at: is_of(_path(at), wanted, numbers), deterministic=True
+            )
             where += " AND agf_is_of(at)"
         yield connection, where, given
 

@@ -1,9 +1,9 @@
 """The records of whole elements: collected on a worker, checked and written by the kernel.
 
-A worker has no file. Its journal is a list of plain tuples, which travel with the values of the elements. The kernel
-checks each of them, because a damaged answer must not damage the journal, and adds what only the kernel knows: the
-number, the checksum, the signature of a pickle, and the digest of the call, because a worker may identify a module
-differently.
+A worker has no file. Its journal is a list of plain tuples, which travel with the values of the
+elements. The kernel checks each of them, because a damaged answer must not damage the journal, and
+adds what only the kernel knows: the number, the checksum, the signature of a pickle, and the digest
+of the call, because a worker may identify a module differently.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ from ..serialization.codec import EncodedValue, decode, encode, encode_value, to
 from ..text.diagnostics import StepError
 from .call_rows import Insert, StartedCall
 from .recorder import Journal
-from .records import FORMS, UNREADABLE, CallKey, SequenceRow, check_tries, error_from, error_json, is_at, is_moment
+from .records import (
+    FORMS,
+    UNREADABLE,
+    CallKey,
+    SequenceRow,
+    check_tries,
+    error_from,
+    error_json,
+    is_at,
+    is_moment,
+)
 from .store import ADD_JSON
 
 T = TypeVar("T")
@@ -31,10 +41,11 @@ CALLS = frozenset({"finished", "failed"})
 MARKS = frozenset({"dropped", "rescued", "retried", "ended", "stored"})
 
 Collected = tuple[Any, ...]
-"""A mark: ``(what, place, tries)``. A call with JSON arguments that returned JSON: ``(place, started, ended, given,
-value)``. Any other call: ``(what, place, tries, started, ended, given, whole, form, value, shown, why, error,
-arguments)``, as in `Record`; ``why``: why the value is not stored; ``arguments``: a pickle of them, if they are not
-JSON. ``place``: the path, less the part that all records of an element share."""
+"""A mark: ``(what, place, tries)``. A call with JSON arguments that returned JSON: ``(place,
+started, ended, given, value)``. Any other call: ``(what, place, tries, started, ended, given,
+whole, form, value, shown, why, error, arguments)``, as in `Record`; ``why``: why the value is not
+stored; ``arguments``: a pickle of them, if they are not JSON. ``place``: the path, less the part
+that all records of an element share."""
 
 MOST_PLACES = 1_000
 """Places whose paths are known. An inner fan-out has one for each of its elements."""
@@ -46,8 +57,8 @@ class CollectingJournal(Journal):
     waits = False
 
     def __init__(self, most: int, dump: Callable[[Any], bytes], before: int, index: int) -> None:
-        """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON; ``before``: the length of the
-        path around the fan-out; ``index``: how many numbers an element has."""
+        """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON; ``before``:
+        the length of the path around the fan-out; ``index``: how many numbers an element has."""
         super().__init__(None, 0, "", most)  # type: ignore[arg-type]  # it has no file
         self.found: list[Collected] = []
         self._dump = dump
@@ -55,9 +66,14 @@ class CollectingJournal(Journal):
         self._arguments: dict[CallKey, bytes] = {}
 
     def start_call(
-        self, step: Invoke, callee: object, key: CallKey, given: Any,
-        tools: Mapping[str, Tool] | None = None, grant: Grant = ANYTHING,
-    ) -> StartedCall:  # fmt: skip
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
+        grant: Grant = ANYTHING,
+    ) -> StartedCall:
         text, whole = to_show(given, self.most)  # a run with a secret has no elements on workers
         if not whole:
             try:
@@ -72,10 +88,14 @@ class CollectingJournal(Journal):
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         return None  # an element with a record of an earlier session runs in the kernel
 
-    def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
+    def returned(
+        self, call: StartedCall, value: Value, secret: bool = False
+    ) -> asyncio.Future[None] | None:
         packed = encode_value(value, self.most)
         if packed.form == "json" and call.whole and not call.key.tries:
-            self.found.append((self._place(call.key.at), call.started, time.time(), call.given, packed.data))
+            self.found.append(
+                (self._place(call.key.at), call.started, time.time(), call.given, packed.data)
+            )
         else:
             self._add("finished", call, packed, None)
         return None
@@ -91,9 +111,27 @@ class CollectingJournal(Journal):
         return at[self._id] + at[self._inside]
 
     def _add(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
-        (at, tries), arguments = call.key, None if call.whole else self._arguments.pop(call.key, None)
-        self.found.append((what, self._place(at), tries, call.started, time.time(), call.given, call.whole, packed.form,
-                           packed.data, packed.shown, packed.why, error, arguments))  # fmt: skip
+        (at, tries), arguments = (
+            call.key,
+            None if call.whole else self._arguments.pop(call.key, None),
+        )
+        self.found.append(
+            (
+                what,
+                self._place(at),
+                tries,
+                call.started,
+                time.time(),
+                call.given,
+                call.whole,
+                packed.form,
+                packed.data,
+                packed.shown,
+                packed.why,
+                error,
+                arguments,
+            )
+        )
 
 
 class KnownCall(NamedTuple):
@@ -122,11 +160,17 @@ class CollectedRecords:
     """Checks and writes the records of the elements of one fan-out."""
 
     def __init__(
-        self, journal: Journal, calls: Mapping[tuple[str, ...], KnownCall], grant: Grant,
-        load: Callable[[bytes], Any], before: ev.StepPath, index: tuple[int, ...],
-    ) -> None:  # fmt: skip
-        """``calls``: by the ids in their paths; ``load``: reads arguments that are not JSON; ``before``: the path of
-        the call around the fan-out; ``index``: the numbers around its elements."""
+        self,
+        journal: Journal,
+        calls: Mapping[tuple[str, ...], KnownCall],
+        grant: Grant,
+        load: Callable[[bytes], Any],
+        before: ev.StepPath,
+        index: tuple[int, ...],
+    ) -> None:
+        """``calls``: by the ids in their paths; ``load``: reads arguments that are not JSON;
+        ``before``: the path of the call around the fan-out; ``index``: the numbers around its
+        elements."""
         self._journal, self._calls, self._grant, self._load = journal, calls, grant, load
         self._before, self._index = before, index
         self._ids = tuple([bit for bit in before if type(bit) is str])
@@ -167,13 +211,20 @@ class CollectedRecords:
         if len(record) == 3:
             return
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        if place.call is None or not is_moment(started) or not is_moment(ended) or type(whole) is not bool:
+        if (
+            place.call is None
+            or not is_moment(started)
+            or not is_moment(ended)
+            or type(whole) is not bool
+        ):
             raise ValueError("a record of an unknown call")
         if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
             raise ValueError("a record without an outcome")
         if value is not None and len(value) > self._journal.most:
             raise ValueError("a record with a value that is too large")
-        if not (why is None or type(why) is str) or not (arguments is None or type(arguments) is bytes):
+        if not (why is None or type(why) is str) or not (
+            arguments is None or type(arguments) is bytes
+        ):
             raise ValueError("a record with a field of another type")
         for text in (given, shown, value if form == "json" else None):
             if text is not None and (type(text) is not str or not _is_json(text)):
@@ -196,13 +247,15 @@ class CollectedRecords:
         return found
 
     async def write(self, records: Iterable[tuple[int, Sequence[Collected]]]) -> None:
-        """Write checked records, each with the numbers of its element; done when they are durable. One commit for
-        all."""
+        """Write checked records, each with the numbers of its element; done when they are durable.
+        One commit for all."""
         journal = self._journal
         rows, count = list[Insert](), 0
         for i, some in records:
             for record in some:
-                rows.append(self._plain_row(i, *record) if len(record) == 5 else self._row(i, record))
+                rows.append(
+                    self._plain_row(i, *record) if len(record) == 5 else self._row(i, record)
+                )
                 count += len(record) > 3
         if not rows:
             return
@@ -210,12 +263,16 @@ class CollectedRecords:
         await journal.durable(done, lost=count)
         journal.warn_broken()
 
-    def _plain_row(self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str) -> Insert:
+    def _plain_row(
+        self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str
+    ) -> Insert:
         known, _, _, head, tail = self._place(at)
         assert known is not None
         digest = known.digest(given) if known.digest is not None else None
         rows, kind, name = self._journal.rows, known.step.kind, known.name
-        return ADD_JSON, rows.json(f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended)
+        return ADD_JSON, rows.json(
+            f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended
+        )
 
     def _row(self, i: int, record: Collected) -> Insert:
         what, at, tries = record[:3]
@@ -239,12 +296,19 @@ class CollectedRecords:
             return known.digest(text)
         if arguments is None:
             return None
-        return self._journal.rows.digests.of(known.step, known.callee, self._load(arguments), None, {}, self._grant)
+        return self._journal.rows.digests.of(
+            known.step, known.callee, self._load(arguments), None, {}, self._grant
+        )
 
 
 def known_call(journal: Journal, step: Invoke, callee: Any) -> KnownCall:
     """A call with its digest, which the kernel computes."""
-    return KnownCall(step, callee, getattr(callee, "name", step.name.text), journal.rows.digests.of_json(step, callee))
+    return KnownCall(
+        step,
+        callee,
+        getattr(callee, "name", step.name.text),
+        journal.rows.digests.of_json(step, callee),
+    )
 
 
 def _is_json(text: str) -> bool:

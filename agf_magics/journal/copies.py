@@ -1,8 +1,10 @@
-"""Copies of reused results: the row of a fan-out's element has the value text of the earlier row, under a new key.
+"""Copies of reused results: the row of a fan-out's element has the value text of the earlier row,
+under a new key.
 
-The rows wait until the fan-out does something else. Then the writer gets them together, before any row that follows.
-Nothing waits for them, because no call was made that a crash could forget. Many rows are one statement, in which the
-cells that they share are written once: 1.4 µs a row instead of 1.9.
+The rows wait until the fan-out does something else. Then the writer gets them together, before any
+row that follows. Nothing waits for them, because no call was made that a crash could forget. Many
+rows are one statement, in which the cells that they share are written once: 1.4 µs a row instead of
+1.9.
 """
 
 from __future__ import annotations
@@ -33,9 +35,15 @@ SHARED, OWN = 4, 6
 
 def _add(count: int) -> str:
     """The statement that adds ``count`` records of a step: the cells that they share are first."""
-    row = "(?{}, 'finished', ?{}, ?1, ?2, ?3, ?4, ?4, ?{}, 1, 'json', ?{}, NULL, NULL, NULL, ?{}, ?{})"
+    row = (
+        "(?{}, 'finished', ?{}, ?1, ?2, ?3, ?4, ?4, ?{}, 1, 'json', ?{}, NULL, NULL, NULL, ?{}, "
+        "?{})"
+    )
     starts = range(SHARED + 1, SHARED + 1 + OWN * count, OWN)
-    return f"INSERT INTO records VALUES {', '.join(row.format(*range(start, start + OWN)) for start in starts)}"
+    return (
+        f"INSERT INTO records VALUES "
+        f"{', '.join(row.format(*range(start, start + OWN)) for start in starts)}"
+    )
 
 
 ADD_ALONE, ADD_MANY = _add(1), _add(ROWS)
@@ -44,7 +52,9 @@ ADD_ALONE, ADD_MANY = _add(1), _add(ROWS)
 class Copies:
     """The reused results of the elements of one fan-out."""
 
-    def __init__(self, journal: Journal, reuse: Reuse, step: Invoke, tool: Tool, path: StepPath, tries: str) -> None:
+    def __init__(
+        self, journal: Journal, reuse: Reuse, step: Invoke, tool: Tool, path: StepPath, tries: str
+    ) -> None:
         """``path``: that of the elements, without their numbers."""
         self.journal, self.tries = journal, tries
         self._take, self._most = reuse.take_json, journal.most
@@ -52,16 +62,21 @@ class Copies:
         self._kind, self._name = step.kind, tool.name
         self._digest = journal.digests.of_json(step, tool)
         self._taken: list[tuple[int, str, str, bytes]] = []
-        """Of each copy the element, its arguments and its result as JSON, and the digest of the call."""
+        """Of each copy the element, its arguments and its result as JSON, and the digest of the
+        call."""
 
     @property
     def is_possible(self) -> bool:
         """Whether results can be copied now."""
-        return self._digest is not None and not self.journal.rows.secret.active and self.journal.is_open
+        return (
+            self._digest is not None
+            and not self.journal.rows.secret.active
+            and self.journal.is_open
+        )
 
     def take(self, i: int, given: Mapping[str, Value]) -> Value:
-        """The next result of the same call, whose row is then copied; `NO_RESULT`: there is none that can be copied.
-        Only while `is_possible`."""
+        """The next result of the same call, whose row is then copied; `NO_RESULT`: there is none
+        that can be copied. Only while `is_possible`."""
         most = self._most
         if not 0 <= weigh(given) <= most:
             return NO_RESULT
@@ -86,8 +101,29 @@ class Copies:
         cells: list[Any] = []
         for i, text, stored, digest in self._taken:
             line, place = next_line(), f"{before}{i}]"
-            crc = crc32(dumps((line, "finished", place, tries, kind, name, when, when, text, 1, "json", stored,
-                               None, None, None, digest), 2))  # fmt: skip  # `row_crc`, without a call
+            crc = crc32(
+                dumps(
+                    (
+                        line,
+                        "finished",
+                        place,
+                        tries,
+                        kind,
+                        name,
+                        when,
+                        when,
+                        text,
+                        1,
+                        "json",
+                        stored,
+                        None,
+                        None,
+                        None,
+                        digest,
+                    ),
+                    2,
+                )
+            )  # `row_crc`, without a call
             cells += (line, place, text, stored, digest, crc)
         count, self._taken = len(self._taken), []
         width, rest = OWN * ROWS, count // ROWS * ROWS * OWN

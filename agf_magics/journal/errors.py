@@ -23,7 +23,14 @@ def journal_errors(path: Path) -> Iterator[None]:
     """Raise any problem with the file as a JournalError."""
     try:
         yield
-    except (sqlite3.Error, OSError, ValueError, OverflowError, RecursionError, MemoryError) as error:
+    except (
+        sqlite3.Error,
+        OSError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise journal_error_of(path, error) from None
 
 
@@ -36,7 +43,9 @@ def journal_error_of(path: Path, error: Exception) -> JournalError:
         case OSError():
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
             return JournalError(code, f"{path}: {error.strerror or error}")
-        case ValueError() | OverflowError() | RecursionError():  # not UTF-8, not JSON, a number beyond 64 bits
+        case (
+            ValueError() | OverflowError() | RecursionError()
+        ):  # not UTF-8, not JSON, a number beyond 64 bits
             return JournalError("journal.damaged", f"{path}: {error}")
         case MemoryError():
             return JournalError("journal.full", f"{path}: out of memory")
@@ -46,22 +55,29 @@ def journal_error_of(path: Path, error: Exception) -> JournalError:
 def _code(name: str) -> str:
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return "journal.full"
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":  # a table or column is missing
+    if (
+        name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR"
+    ):  # a table or column is missing
         return "journal.damaged"
     return "journal.unwritable"
 
 
 CURES = {
     "journal.full": "make room on the disk; until then this run cannot be resumed from here",
-    "journal.unwritable": "%config AgfMagics.journal sets the path of the journal; None turns it off",
+    "journal.unwritable": "%config AgfMagics.journal sets the path of the journal; None turns it "
+    "off",
     "journal.foreign": "move the file away, or set another path: %config AgfMagics.journal",
-    "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next to it",
+    "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next "
+    "to it",
     "journal.damaged": "move the file away: the next run creates a new one",
     "journal.newer": "update agf-magics, or move the file away",
-    "journal.older": "move the file away, or read it with that version: the next run creates a new one",
+    "journal.older": "move the file away, or read it with that version: the next run creates a "
+    "new one",
 }
 
 
 def not_journaled(error: JournalError) -> Diagnostic:
     """A run continues without a journal."""
-    return Diagnostic(error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning")
+    return Diagnostic(
+        error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning"
+    )

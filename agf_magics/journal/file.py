@@ -1,8 +1,9 @@
 """Checks whether a file is a journal, and opens it.
 
-A journal comes with any folder that a person opens, so the file may be a database of another program, a link to one, or
-a device. SQLite changes a database even when it only reads (it replays the log), so the first bytes are checked before
-SQLite opens the file. A file that is not a journal of this package is never touched.
+A journal comes with any folder that a person opens, so the file may be a database of another
+program, a link to one, or a device. SQLite changes a database even when it only reads (it replays
+the log), so the first bytes are checked before SQLite opens the file. A file that is not a journal
+of this package is never touched.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from .errors import JournalError
 R = TypeVar("R")
 
 FORMAT = 4
-"""Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a record includes the
-types of its cells; a run has its cost."""
+"""Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
+record includes the types of its cells; a run has its cost."""
 
 RESERVE = 1 << 19
-"""Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before it makes room."""
+"""Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
+it makes room."""
 
 APPLICATION = 0x4147464A
 """SQLite's application id of a journal: the letters AGFJ."""
@@ -42,13 +44,17 @@ STEP = 0.1
 TABLES = """
 CREATE TABLE runs (
     num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
-    started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, taken INTEGER NOT NULL, ended REAL,
-    tokens INTEGER, cost TEXT, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB, form TEXT, output BLOB,
-    shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL, state_crc INTEGER NOT NULL,
+    started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, taken INTEGER NOT NULL,
+    ended REAL,
+    tokens INTEGER, cost TEXT, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB,
+    form TEXT, output BLOB,
+    shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL,
+    state_crc INTEGER NOT NULL,
     work_crc INTEGER NOT NULL, end_crc INTEGER NOT NULL);
 CREATE TABLE records (
     line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
-    kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT, whole INTEGER NOT NULL,
+    kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT,
+    whole INTEGER NOT NULL,
     form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
 """
 
@@ -77,7 +83,8 @@ def index_of(path: Path) -> Path:
 
 
 def refuse_links(path: Path) -> None:
-    """Raise JournalError if the journal, its folder or a file of SQLite is a symbolic link or not a plain file."""
+    """Raise JournalError if the journal, its folder or a file of SQLite is a symbolic link or not a
+    plain file."""
     folders = (path.parent, path.parent / "owners")
     for place in (*folders, path, log_of(path), index_of(path), Path(f"{path}-journal")):
         try:
@@ -93,9 +100,15 @@ def refuse_links(path: Path) -> None:
 def check_header(path: Path) -> None:
     """Raise JournalError unless the file is empty or starts like a journal.
 
-    Not for a file that this process has open: closing a file releases all locks of the process on it.
+    Not for a file that this process has open: closing a file releases all locks of the process on
+    it.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
     with os.fdopen(os.open(path, flags), "rb") as file:
         data = file.read(4096)
     if not data:
@@ -111,10 +124,14 @@ def check_header(path: Path) -> None:
 
 
 def _is_begun(data: bytes) -> bool:
-    """Whether it is the first page of a journal that another process creates, or was killed while it created it: no
-    write-ahead log, no schema, an incremental vacuum."""
+    """Whether it is the first page of a journal that another process creates, or was killed while
+    it created it: no write-ahead log, no schema, an incremental vacuum."""
     pages, schema, vacuum = (struct.unpack(">i", data[at : at + 4])[0] for at in (28, 40, 64))
-    return data[18:20] == b"\1\1" and (pages, schema, vacuum) == (1, 0, 1) and not any((*data[60:64], *data[68:72]))
+    return (
+        data[18:20] == b"\1\1"
+        and (pages, schema, vacuum) == (1, 0, 1)
+        and not any((*data[60:64], *data[68:72]))
+    )
 
 
 def open_journal(path: Path) -> sqlite3.Connection:
@@ -175,7 +192,9 @@ def connect(path: Path) -> sqlite3.Connection:
     """A connection to an existing file. Its schema must not call functions of this process."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     # A generator that was not exhausted is closed on the thread that collects it.
-    connection = sqlite3.connect(uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False
+    )
     connection.text_factory = _text
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.create_function("agf_checksum", -1, checksum, deterministic=True)
@@ -183,11 +202,14 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def check_format(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise JournalError unless the database has this format and exactly the tables of a journal."""
+    """Raise JournalError unless the database has this format and exactly the tables of a
+    journal."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     _check_numbers(path, application, version)
-    found = frozenset(connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall())
+    found = frozenset(
+        connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall()
+    )
     if found - _schema():
         raise JournalError("journal.foreign", f"{path} has tables that do not belong to a journal")
     if found != _schema():
@@ -196,12 +218,15 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
 
 def is_busy(error: sqlite3.OperationalError) -> bool:
     """Whether another process, or another connection of this one, holds the file."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
 def patiently(do: Callable[[], R], until: float) -> R:
-    """``do()``, repeated until ``until`` (of `time.monotonic`) while the file is held. Unlike SQLite's own wait, it can
-    be interrupted."""
+    """``do()``, repeated until ``until`` (of `time.monotonic`) while the file is held. Unlike
+    SQLite's own wait, it can be interrupted."""
     while True:
         try:
             return do()
@@ -232,7 +257,9 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # deleting runs must not need room for a copy of the rest
+    connection.execute(
+        "PRAGMA auto_vacuum=INCREMENTAL"
+    )  # deleting runs must not need room for a copy of the rest
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _is_empty(connection):  # else another process was first

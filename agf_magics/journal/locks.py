@@ -1,9 +1,10 @@
-"""Which processes are alive: each process that journals runs locks a file of its own, and the system releases the lock
-when the process ends in any way. Process ids are reused and have no meaning in another container.
+"""Which processes are alive: each process that journals runs locks a file of its own, and the
+system releases the lock when the process ends in any way. Process ids are reused and have no
+meaning in another container.
 
-POSIX record locks, not flock, because a forked child does not hold them. The names of these files are in the journal,
-which may come from a stranger. So a name must have the form that `ProcessLock` gives it, and only a plain file of one
-byte in the folder of locks is ever opened or removed.
+POSIX record locks, not flock, because a forked child does not hold them. The names of these files
+are in the journal, which may come from a stranger. So a name must have the form that `ProcessLock`
+gives it, and only a plain file of one byte in the folder of locks is ever opened or removed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{12}")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 _held: set[str] = set()
-"""The locks of this process, which it could take again; closing such a file would release its lock."""
+"""The locks of this process, which it could take again; closing such a file would release its
+lock."""
 
 
 class ProcessLock:

@@ -21,9 +21,11 @@ class PendingWrite(NamedTuple):
     """Called on any thread for each row, if no task waits."""
 
 
-def notify(batch: list[PendingWrite], error: JournalError | None, here: asyncio.AbstractEventLoop | None) -> None:
-    """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the loop of this
-    thread."""
+def notify(
+    batch: list[PendingWrite], error: JournalError | None, here: asyncio.AbstractEventLoop | None
+) -> None:
+    """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the
+    loop of this thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
     for one in batch:
         if one.done is not None and one.loop is not None:

@@ -14,7 +14,14 @@ from ..progress.rows import PRICE
 from ..serialization.codec import encode
 from .errors import JournalError
 from .file import checksum, create_reserve
-from .reading import JsonOutcome, JsonResult, read_outcomes, read_records, read_results, rows_between
+from .reading import (
+    JsonOutcome,
+    JsonResult,
+    read_outcomes,
+    read_records,
+    read_results,
+    rows_between,
+)
 from .records import COLUMNS, FORMS, Record, is_moment
 from .store import ROOM, Store
 
@@ -61,8 +68,8 @@ class RunHead(NamedTuple):
     name: str
     language: str
     status: str
-    """``ok``, ``error``, ``cancelled``, ``waiting``, ``running``, ``interrupted`` (its process died) or ``damaged``
-    (its row has changed: then only its id is known)."""
+    """``ok``, ``error``, ``cancelled``, ``waiting``, ``running``, ``interrupted`` (its process
+    died) or ``damaged`` (its row has changed: then only its id is known)."""
     started: float
     """Seconds since 1970, as is ``ended``."""
     ended: float | None
@@ -97,7 +104,9 @@ def list_runs(store: Store) -> list[RunHead]:
     """All runs, the last one first, also damaged ones. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
-        rows = connection.execute(f"SELECT {LISTED} FROM runs ORDER BY started DESC, num").fetchall()
+        rows = connection.execute(
+            f"SELECT {LISTED} FROM runs ORDER BY started DESC, num"
+        ).fetchall()
     lives: dict[str, bool] = {}
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
@@ -105,40 +114,86 @@ def list_runs(store: Store) -> list[RunHead]:
 def read_run(store: Store, run_id: str) -> RunRow | None:
     store.flush()
     with store.reading() as connection:
-        row = connection.execute(f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)).fetchone()
+        row = connection.execute(
+            f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)
+        ).fetchone()
     if row is None:
         return None
     one, (work, signature, _, *end) = _listed(row[:16]), row[16:]
     if one is None:
-        raise JournalError("journal.damaged", f"the row of run {run_id!r} has changed since it was written")
-    if not isinstance(work, str) or not _is_raw(signature) or checksum(one.num, work, signature) != row[14]:
-        raise JournalError("journal.damaged", f"the manifest of run {run_id!r} has changed since it was written")
+        raise JournalError(
+            "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
+        )
+    if (
+        not isinstance(work, str)
+        or not _is_raw(signature)
+        or checksum(one.num, work, signature) != row[14]
+    ):
+        raise JournalError(
+            "journal.damaged", f"the manifest of run {run_id!r} has changed since it was written"
+        )
     if not _is_end(end) or checksum(one.num, *end) != row[15]:
-        raise JournalError("journal.damaged", f"the end of run {run_id!r} has changed since it was written")
+        raise JournalError(
+            "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
+        )
     return RunRow(_as_it_is(one, store, {}), work, signature, *end)
 
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    (num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost,
-     head, state, work_crc, end_crc) = row  # fmt: skip
+    (
+        num,
+        run,
+        name,
+        language,
+        status,
+        started,
+        ended,
+        owner,
+        taken,
+        tokens,
+        cost,
+        lost,
+        head,
+        state,
+        work_crc,
+        end_crc,
+    ) = row
     if checksum(num, run, name, language, started, work_crc) != head:
         return None
     if checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) != state:
         return None
     texts = isinstance(run, str) and isinstance(name, str) and isinstance(language, str)
-    counts = all(isinstance(n, int) and 0 <= n < 1 << 62 for n in (num, taken, lost, 0 if tokens is None else tokens))
+    counts = all(
+        isinstance(n, int) and 0 <= n < 1 << 62
+        for n in (num, taken, lost, 0 if tokens is None else tokens)
+    )
     paid = cost is None or (isinstance(cost, str) and PRICE.fullmatch(cost) is not None)
     times = is_moment(started) and (ended is None or is_moment(ended))
-    if not (texts and counts and paid and times and num % ROOM == 0 and status in STATUSES and isinstance(owner, str)):
+    if not (
+        texts
+        and counts
+        and paid
+        and times
+        and num % ROOM == 0
+        and status in STATUSES
+        and isinstance(owner, str)
+    ):
         return None
-    return RunHead(num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost)
+    return RunHead(
+        num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost
+    )
 
 
 def _damaged(row: tuple[Any, ...]) -> RunHead:
     """A row that has changed: only its number is used, and its id if that can be typed."""
     num, run = row[:2]
-    readable = isinstance(run, str) and 0 < len(run) <= LONGEST_ID and run.isprintable() and not set(run) & set(" \t")
+    readable = (
+        isinstance(run, str)
+        and 0 < len(run) <= LONGEST_ID
+        and run.isprintable()
+        and not set(run) & set(" \t")
+    )
     return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
 
 
@@ -155,7 +210,9 @@ def _is_raw(value: object) -> bool:
 def records(store: Store, num: int) -> Iterator[Record]:
     """The records of a run, in order. Raises JournalError."""
     with _reading(store) as connection, closing(connection.cursor()) as cursor:
-        cursor.execute(f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
+        cursor.execute(
+            f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM)
+        )
         yield from read_records(cursor)
 
 
@@ -171,8 +228,11 @@ def results(store: Store, num: int) -> Iterator[Record | JsonResult]:
         yield from read_results(rows)
 
 
-def missing_results(store: Store, num: int, known: Callable[[bytes], int]) -> Iterator[Record | JsonResult]:
-    """`results`, but of each digest only those after the first ``known(digest)``. Raises JournalError.
+def missing_results(
+    store: Store, num: int, known: Callable[[bytes], int]
+) -> Iterator[Record | JsonResult]:
+    """`results`, but of each digest only those after the first ``known(digest)``. Raises
+    JournalError.
 
     The others are not read: a run is often repeated with all results of the run before."""
     with _reading(store) as connection:
@@ -193,7 +253,9 @@ def missing_results(store: Store, num: int, known: Callable[[bytes], int]) -> It
 def _reading(store: Store) -> Iterator[sqlite3.Connection]:
     store.flush()
     with store.reading() as connection:
-        connection.text_factory = str  # a third of the time of `_text`, for a file whose texts are texts
+        connection.text_factory = (
+            str  # a third of the time of `_text`, for a file whose texts are texts
+        )
         yield connection
 
 
@@ -206,14 +268,18 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
             these = ",".join("?" * len(some))
-            sql = f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} AND kind!='' AND at IN ({these}) ORDER BY line"
+            sql = (
+                f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} AND kind!='' AND at IN "
+                f"({these}) ORDER BY line"
+            )
             for record in read_records(connection.execute(sql, (num, num + ROOM, *some))):
                 found[encode(record.at)] = record
     yield from found.values()
 
 
 def claim(store: Store, one: RunHead) -> bool:
-    """Take a run over from its dead process or its end; False if another process was first. Raises JournalError."""
+    """Take a run over from its dead process or its end; False if another process was first. Raises
+    JournalError."""
     status = "running" if one.status == "interrupted" else one.status
     own = store.owner.name
     store.unended.pop(one.num, None)
@@ -230,8 +296,8 @@ def leave(store: Store, one: RunHead) -> None:
 def forget(store: Store, nums: Iterable[int]) -> None:
     """Delete runs and their records. Raises JournalError.
 
-    It must work on a full disk, where the log can hardly grow: so it works in slices, and free pages are released by
-    `shrink` instead of overwritten.
+    It must work on a full disk, where the log can hardly grow: so it works in slices, and free
+    pages are released by `shrink` instead of overwritten.
     """
     for num in nums:
         end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no rows of its own
@@ -240,10 +306,13 @@ def forget(store: Store, nums: Iterable[int]) -> None:
 
 
 def _deleted(store: Store, num: int, end: int) -> int:
-    """Delete a slice of a run's rows, and with the last slice the run; returns the number of rows."""
+    """Delete a slice of a run's rows, and with the last slice the run; returns the number of
+    rows."""
     with store.writing() as connection:
         connection.execute("PRAGMA secure_delete=FAST")
-        found = connection.execute("SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE))
+        found = connection.execute(
+            "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
+        )
         lines = [line for (line,) in found]
         if lines:
             connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
@@ -273,7 +342,9 @@ def _vacuumed(store: Store, pages: int) -> int:
     with store.writing() as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):
-            connection.execute("PRAGMA incremental_vacuum(1)")  # with a larger number sqlite3 frees one page as well
+            connection.execute(
+                "PRAGMA incremental_vacuum(1)"
+            )  # with a larger number sqlite3 frees one page as well
         (left,) = connection.execute("PRAGMA freelist_count").fetchone()
         connection.execute("COMMIT")
     return int(left) if left < free else 0
@@ -285,8 +356,10 @@ def size(path: Path) -> int:
 
 def sizes(store: Store) -> dict[int, int]:
     """The approximate bytes of each run. Raises JournalError."""
-    sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output), 0) + coalesce(length(r.stores), 0) + coalesce(
-        (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value), 0)) FROM records
+    sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output),
+    0) + coalesce(length(r.stores), 0) + coalesce(
+        (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value),
+        0)) FROM records
          WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
     with store.reading() as connection:
         return dict(connection.execute(sql).fetchall())

@@ -1,8 +1,9 @@
-"""The journal of one run: the outcome of each call is durable before the step that made it continues.
+"""The journal of one run: the outcome of each call is durable before the step that made it
+continues.
 
-The journal has everything that cannot be computed again: what user code returned or raised, the answers of persons,
-fire-and-forget calls, and the order in which concurrent parts ended. A resumed run computes expressions, choices and
-joins again, with the same results from the same outcomes.
+The journal has everything that cannot be computed again: what user code returned or raised, the
+answers of persons, fire-and-forget calls, and the order in which concurrent parts ended. A resumed
+run computes expressions, choices and joins again, with the same results from the same outcomes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from .replay import Outcome, ReplayLog
 from .reuse import CallDigest, Reuse, ReusedResult
 from .store import ROOM, Store
 
-START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work, work_sign, head_crc,
+START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
+    work_sign, head_crc,
 state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
 FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, cost=?, lost=?,
@@ -44,14 +46,19 @@ T = TypeVar("T")
 
 
 class Journal:
-    """The journal of one run. Rows are written in the order of the calls to it, so a mark is durable before anything
-    that comes after it."""
+    """The journal of one run. Rows are written in the order of the calls to it, so a mark is
+    durable before anything that comes after it."""
 
     waits = True
-    """Whether a step continues when the row of its call is durable: False if it continues at once."""
+    """Whether a step continues when the row of its call is durable: False if it continues at
+    once."""
 
-    def __init__(self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None) -> None:
-        self.store = store.used_by(self) if store else store  # a journal that goes elsewhere has none
+    def __init__(
+        self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
+    ) -> None:
+        self.store = (
+            store.used_by(self) if store else store
+        )  # a journal that goes elsewhere has none
         self.num = num
         self.run_id = run_id
         self.most = most
@@ -67,14 +74,17 @@ class Journal:
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
         self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
-        """Returns the tokens that its models used and their cost; None: it used no model, the cost is not known."""
+        """Returns the tokens that its models used and their cost; None: it used no model, the cost
+        is not known."""
         self._lost = 0
         self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
 
-    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str, work: str) -> None:
+    async def start(
+        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
+    ) -> None:
         """Write the manifest ``work`` before the first step; a resumed run has one."""
         self.emit = emit
         if self.earlier is not None:
@@ -88,9 +98,12 @@ class Journal:
         what = (num, self.run_id, name, language, started, own, work, signature)
         await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
 
-    def end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
-        """Write the end without waiting. Tried even if earlier rows could not be written: a full disk may have room
-        again, and a run without an end counts as interrupted. Only the first end counts."""
+    def end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
+        """Write the end without waiting. Tried even if earlier rows could not be written: a full
+        disk may have room again, and a run without an end counts as interrupted. Only the first end
+        counts."""
         with self._ends:
             if self._ended:
                 return
@@ -99,22 +112,28 @@ class Journal:
                 self._end(status, output, stores, error)
 
     def leave_open(self) -> None:
-        """The end of the process has cancelled the run: it has no end of its own and counts as interrupted."""
+        """The end of the process has cancelled the run: it has no end of its own and counts as
+        interrupted."""
         with self._ends:
             self._open = True
             if self._ended:
                 self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
 
-    def _end(self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None) -> None:
+    def _end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
         try:
             self.store.writer.check_place()
         except JournalError as broken:
             self._break(broken)
         self.warn_broken()
-        self.store.writer.later(FINISH, self._ending(status, output, stores, error), self._not_ended)
+        self.store.writer.later(
+            FINISH, self._ending(status, output, stores, error), self._not_ended
+        )
 
     def close(self) -> None:
-        """Write nothing more: a call is still running, and the run may be resumed before the call ends."""
+        """Write nothing more: a call is still running, and the run may be resumed before the call
+        ends."""
         self._closed = True
 
     @property
@@ -155,17 +174,21 @@ class Journal:
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        """A call that is about to be made. ``given`` is encoded now, because user code may change it. ``tools`` and
-        ``grant``: what the callee may use, if a later run may reuse the outcome."""
+        """A call that is about to be made. ``given`` is encoded now, because user code may change
+        it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
+        outcome."""
         return self.rows.start(step, callee, key, given, tools, grant)
 
-    def returned(self, call: StartedCall, value: Value, secret: bool = False) -> asyncio.Future[None] | None:
+    def returned(
+        self, call: StartedCall, value: Value, secret: bool = False
+    ) -> asyncio.Future[None] | None:
         """Write the value of a call: see `durable`."""
         return self._write(*self.rows.finished(call, value, secret))
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
-        """The value of a call in another run, written for this run without waiting: the call is not made, so nothing
-        happened that a crash could forget, and the row is durable before all rows that follow."""
+        """The value of a call in another run, written for this run without waiting: the call is not
+        made, so nothing happened that a crash could forget, and the row is durable before all rows
+        that follow."""
         value, text = result
         insert = self.rows.reused(call, value, text)
         if self.is_open:
@@ -179,11 +202,15 @@ class Journal:
         """Write the failure of a call: see `durable`."""
         return self._write(*self.rows.failed(call, error))
 
-    async def ended(self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]) -> None:
-        """Write the outcomes of several calls: for each its value or its failure, and whether the value is secret. Done
-        when all are durable."""
+    async def ended(
+        self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
+    ) -> None:
+        """Write the outcomes of several calls: for each its value or its failure, and whether the
+        value is secret. Done when all are durable."""
         rows = [
-            self.rows.finished(call, value, secret) if error is None else self.rows.failed(call, error)
+            self.rows.finished(call, value, secret)
+            if error is None
+            else self.rows.failed(call, error)
             for call, value, error, secret in calls
         ]
         done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
@@ -191,7 +218,8 @@ class Journal:
         self.warn_broken()
 
     def is_own(self, key: CallKey) -> bool:
-        """Whether an earlier session of this run made the call, and did not reuse a result of another run."""
+        """Whether an earlier session of this run made the call, and did not reuse a result of
+        another run."""
         return self.earlier is not None and ("taken", key) not in self.earlier.marks
 
     def answered(self, key: CallKey) -> Record | None:
@@ -199,7 +227,8 @@ class Journal:
         return self.earlier.answers.pop(key, None) if self.earlier is not None else None
 
     async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
-        """Write the answer of a person, so that the question is not asked again; a ``secret`` one is not stored."""
+        """Write the answer of a person, so that the question is not asked again; a ``secret`` one
+        is not stored."""
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -210,11 +239,14 @@ class Journal:
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
         self._fired = True
-        await self.durable(self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given))))
+        await self.durable(
+            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
+        )
         return True
 
     def is_unknown(self, key: CallKey) -> bool:
-        """Whether an earlier session started this call, which has an effect, and has no outcome of it."""
+        """Whether an earlier session started this call, which has an effect, and has no outcome of
+        it."""
         return self.earlier is not None and key in self.earlier.unknown
 
     async def start_effect(self, call: StartedCall) -> None:
@@ -228,7 +260,8 @@ class Journal:
             self.store.writer.later(*self.rows.mark(what, key), self._break)
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
-        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote if it differs."""
+        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
+        if it differs."""
         earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
         if earlier is not None:
             return earlier if earlier.differs(now) else None
@@ -252,12 +285,18 @@ class Journal:
         signature = None
         if packed.form == "pickle":
             key = self.rows.signing_key()
-            signature = sign(key, self.run_id, "output", "", packed.data or b"") if key is not None else None
+            signature = (
+                sign(key, self.run_id, "output", "", packed.data or b"")
+                if key is not None
+                else None
+            )
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
         text = secret.to_show(kept, self.most).text
         failure = error_json(error, secret) if error is not None else None
-        tree = None if secret.too_many else encode(self.summary())  # without a tree, that of the calls is shown
+        tree = (
+            None if secret.too_many else encode(self.summary())
+        )  # without a tree, that of the calls is shown
         end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
         end_crc = checksum(self.num, *end)
         state = (status, time.time(), *self.used(), self._lost)
@@ -267,10 +306,15 @@ class Journal:
 
     def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
-        return self.store.writer.write(statement, row) if self.broken is None and not self._closed else None
+        return (
+            self.store.writer.write(statement, row)
+            if self.broken is None and not self._closed
+            else None
+        )
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
-        """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that are then lost."""
+        """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that
+        are then lost."""
         if done is None:
             self._lost += lost
             self.warn_broken()
@@ -311,4 +355,8 @@ class Journal:
             self._warned.add(step)
             message = f"the result of {call.name!r} in {step} is not stored: {why}"
             hint = "a resumed run makes the call again"
-            self.emit(ev.Warned(time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")))
+            self.emit(
+                ev.Warned(
+                    time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")
+                )
+            )

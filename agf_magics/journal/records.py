@@ -41,7 +41,10 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError,
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
 
-COLUMNS = "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, error, sign, digest"
+COLUMNS = (
+    "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
+    "error, sign, digest"
+)
 
 
 class CallKey(NamedTuple):
@@ -49,15 +52,17 @@ class CallKey(NamedTuple):
 
     at: ev.StepPath
     tries: str = ""
-    """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second one of element 3."""
+    """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second
+    one of element 3."""
 
 
 class Record(NamedTuple):
     line: int
     """Its number in the file, which grows."""
     what: str
-    """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect), fired, answered,
-    dropped, rescued, retried, ended, started, stored, sequence, taken (from another run)."""
+    """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
+    fired, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
+    another run)."""
     at: ev.StepPath
     tries: str = ""
     """As in `CallKey`."""
@@ -86,7 +91,11 @@ class Record(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        return self.ended - self.started if self.ended is not None and self.started is not None else None
+        return (
+            self.ended - self.started
+            if self.ended is not None and self.started is not None
+            else None
+        )
 
     @property
     def message(self) -> str | None:
@@ -102,8 +111,8 @@ class Record(NamedTuple):
         return decoded(self.given)
 
     def read_value(self, run_id: str, trust: bool) -> Value:
-        """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle of another user
-        unless ``trust``."""
+        """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
+        of another user unless ``trust``."""
         if self.form == "pickle" and not trust:
             signed = (run_id, encode(self.at), self.tries, self.value or b"")
             if not is_signed(user_key(), self.sign, *signed):
@@ -164,7 +173,11 @@ def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
         return False
     found = inner[place]
     assert isinstance(step, str)
-    if not isinstance(found, str) or not found.startswith(step) or found[len(step) :][:1] not in ("", ".", "["):
+    if (
+        not isinstance(found, str)
+        or not found.startswith(step)
+        or found[len(step) :][:1] not in ("", ".", "[")
+    ):
         return False
     return inner[place + 1 : place + 1 + len(index)] == index
 
@@ -177,7 +190,8 @@ def check_tries(tries: str) -> None:
 
 
 def is_moment(value: object) -> bool:
-    """Whether it is a time that this package may have written: seconds since 1970, before the year 3000."""
+    """Whether it is a time that this package may have written: seconds since 1970, before the year
+    3000."""
     return isinstance(value, float) and 0 < value < LATEST
 
 
@@ -203,8 +217,8 @@ def value_of(record: Record) -> Value:
 
 
 def row_crc(row: tuple[Any, ...]) -> int:
-    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all Pythons, and takes half
-    of the time of a text of the cells."""
+    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
+    Pythons, and takes half of the time of a text of the cells."""
     return zlib.crc32(marshal.dumps(row, 2))
 
 
@@ -213,7 +227,11 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     found: dict[str, Any] = {"at": error.path if isinstance(error, StepError) else None, "said": []}
     if isinstance(error, AgfError):
         for one in map(secrets.diagnostic, error.diagnostics[:20]):
-            span = (one.span.source.name, one.span.start, one.span.end) if one.span is not None else None
+            span = (
+                (one.span.source.name, one.span.start, one.span.end)
+                if one.span is not None
+                else None
+            )
             found["said"].append([one.code, one.message, one.hint, span, one.severity])
     else:
         message = secrets.text(f"{type(error).__name__}: {error}")
@@ -242,9 +260,18 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
 
 
 def _diagnostic(
-    known: Mapping[str, Source], code: str, message: str, hint: str | None, place: Sequence[Any] | None, severity: Any
+    known: Mapping[str, Source],
+    code: str,
+    message: str,
+    hint: str | None,
+    place: Sequence[Any] | None,
+    severity: Any,
 ) -> Diagnostic:
-    texts = isinstance(code, str) and isinstance(message, str) and (hint is None or isinstance(hint, str))
+    texts = (
+        isinstance(code, str)
+        and isinstance(message, str)
+        and (hint is None or isinstance(hint, str))
+    )
     if not texts or severity not in ("error", "warning", "note"):
         raise ValueError("an error consists of texts")
     if place is None:
@@ -254,7 +281,9 @@ def _diagnostic(
         raise ValueError("a place is a name and two numbers")
     source = known.get(name)
     there = source is not None and 0 <= start <= end <= len(source.text)
-    return Diagnostic(code, message, Span(source, start, end) if source and there else None, hint, severity)
+    return Diagnostic(
+        code, message, Span(source, start, end) if source and there else None, hint, severity
+    )
 
 
 def _cause_json(cause: BaseException) -> list[Value]:

@@ -24,13 +24,13 @@ class Outcome(NamedTuple):
 class ReplayLog:
     """The records of earlier sessions: read once, taken out call by call.
 
-    A run may have 100,000 of them, so a value is stored without its record: that is less to create, and nothing that
-    Python's garbage collector visits again.
+    A run may have 100,000 of them, so a value is stored without its record: that is less to create,
+    and nothing that Python's garbage collector visits again.
     """
 
     def __init__(self, records: Iterable[Record | JsonOutcome], ended: bool) -> None:
-        """``records``: with their values, in order. ``ended``: the run ended, and the call that made it fail is made
-        again."""
+        """``records``: with their values, in order. ``ended``: the run ended, and the call that
+        made it fail is made again."""
         self.line = 0
         self.values: dict[tuple[ev.StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""
@@ -54,7 +54,9 @@ class ReplayLog:
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
-            self.failed = {key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)}
+            self.failed = {
+                key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)
+            }
         self.failures = [key.at for key in self.failed]
 
     def _add_finished(self, record: Record) -> None:
@@ -101,14 +103,18 @@ class ReplayLog:
 
     @cached_property
     def places(self) -> frozenset[ev.StepPath]:
-        """The paths of the calls that have a record, and of all that they are within, when they are first needed."""
-        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {key.at for _, key in self.marks}
+        """The paths of the calls that have a record, and of all that they are within, when they are
+        first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
+            key.at for _, key in self.marks
+        }
         return frozenset(place for at in keys for place in around(at))
 
     def failed_elements(self, at: ev.StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.
 
-        A resumed run starts with them: so the failure that stopped the others is known before any of them starts.
+        A resumed run starts with them: so the failure that stopped the others is known before any
+        of them starts.
         """
         found: dict[int, None] = {}
         for inner in self.failures:

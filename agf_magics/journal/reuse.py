@@ -1,8 +1,9 @@
-"""Reuse of results of an earlier run: a call with the same definition, inputs and function is not made again.
+"""Reuse of results of an earlier run: a call with the same definition, inputs and function is not
+made again.
 
-Calls are compared by content, never by step id, because an edit of the definition changes the ids. The n-th identical
-call gets the n-th earlier result. A call without a digest (an opaque argument, a function that closes over a lock) is
-made.
+Calls are compared by content, never by step id, because an edit of the definition changes the ids.
+The n-th identical call gets the n-th earlier result. A call without a digest (an opaque argument, a
+function that closes over a lock) is made.
 """
 
 from __future__ import annotations
@@ -45,15 +46,18 @@ class CallDigest:
     ) -> bytes | None:
         """A digest of the call, or None if there is none.
 
-        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a secret, which could be
-        guessed from a plain digest: so the digest is made with the user's key."""
+        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a
+        secret, which could be guessed from a plain digest: so the digest is made with the user's
+        key."""
         what = self.called(callee)
         if what is None:
             return None
         if text is None:
             shown: dict[str, Value] = dict(given)
             if isinstance(callee, Agent) and "tools" in shown:  # its result depends on the tools
-                offered = {name: self.called(tool) for name, tool in tools.items() if grant.allows(name)}
+                offered = {
+                    name: self.called(tool) for name, tool in tools.items() if grant.allows(name)
+                }
                 if None in offered.values():
                     return None
                 shown["tools"] = offered
@@ -69,7 +73,8 @@ class CallDigest:
         return sign(key, "call", identity) if key is not None else None
 
     def of_json(self, step: Invoke, callee: object) -> Callable[[str], bytes] | None:
-        """`of` for many calls of a callee without secrets: a function of the arguments as JSON, which are complete."""
+        """`of` for many calls of a callee without secrets: a function of the arguments as JSON,
+        which are complete."""
         what = self.called(callee)
         if what is None:
             return None
@@ -88,7 +93,8 @@ class CallDigest:
 
 
 def _before_arguments(step: Invoke, what: str) -> str:
-    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of its callee."""
+    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of
+    its callee."""
     gives = step.gives.text if step.gives is not None else ""
     if step.asking.schema is not None:
         gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
@@ -125,14 +131,21 @@ def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
 class Reuse:
     """The results of earlier runs, to be taken call by call."""
 
-    def __init__(self, source: str, runs: Iterable[tuple[str, Iterable[Record | JsonResult]]], read: ReadValue) -> None:
-        """``source``: what the run says of them; ``runs``: the id and the records of each run, the newest run first.
-        The n-th result of a digest is that of the newest run that has so many. ``read``: given a record and its run's
-        id, the record with its value; raises DecodeError if that cannot be used."""
+    def __init__(
+        self,
+        source: str,
+        runs: Iterable[tuple[str, Iterable[Record | JsonResult]]],
+        read: ReadValue,
+    ) -> None:
+        """``source``: what the run says of them; ``runs``: the id and the records of each run, the
+        newest run first. The n-th result of a digest is that of the newest run that has so many.
+        ``read``: given a record and its run's id, the record with its value; raises DecodeError if
+        that cannot be used."""
         self.run_id = source
         self._read = read
         self._left: dict[bytes, _Stored | deque[_Stored]] = {}
-        """A deque only for a digest with several results: most have one, and a text is less than its record."""
+        """A deque only for a digest with several results: most have one, and a text is less than
+        its record."""
         for run_id, records in runs:
             self.add(run_id, self._missing(records))
 
@@ -146,7 +159,8 @@ class Reuse:
         return len(known) if type(known) is deque else int(known is not None)
 
     def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
-        """Add results of a run, of which each is the n-th of its digest in that run and no newer run has so many."""
+        """Add results of a run, of which each is the n-th of its digest in that run and no newer
+        run has so many."""
         found = self._left
         for record in records:
             digest, stored = _result(record, run_id) if type(record) is Record else record  # type: ignore[misc]
@@ -180,8 +194,8 @@ class Reuse:
         return None
 
     def take_json(self, digest: bytes, most: int) -> tuple[Value, str] | None:
-        """The next result of an identical call and its JSON text, of at most ``most`` characters. None: there is none,
-        or it is stored otherwise and is left to `take`."""
+        """The next result of an identical call and its JSON text, of at most ``most`` characters.
+        None: there is none, or it is stored otherwise and is left to `take`."""
         while True:
             left = self._left.get(digest)
             text = left[0] if type(left) is deque and left else left

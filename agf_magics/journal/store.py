@@ -1,7 +1,7 @@
 """The SQLite file of the journal: one writer per process, any number of processes.
 
-A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the last rows and damages
-nothing). Readers have connections of their own and never wait for a writer.
+A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the
+last rows and damages nothing). Readers have connections of their own and never wait for a writer.
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ from .writer import Writer
 T = TypeVar("T")
 
 ROOM = 1 << 26
-"""Row numbers of each run, from its own number on: so a row needs one number and no index, and rows that are added in
-order fill their pages."""
+"""Row numbers of each run, from its own number on: so a row needs one number and no index, and rows
+that are added in order fill their pages."""
 
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """Adds a record."""
 
-ADD_JSON = """INSERT INTO records VALUES (?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, 'json', ?, NULL, NULL, NULL, ?, ?)"""
-"""Adds the record of a call that returned JSON: with cells in the statement, a row takes 3.1 µs instead of 4.2."""
+ADD_JSON = """INSERT INTO records VALUES (?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, 'json', ?, NULL,
+    NULL, NULL, ?, ?)"""
+"""Adds the record of a call that returned JSON: with cells in the statement, a row takes 3.1 µs
+instead of 4.2."""
 
 
 class StoreUser(Protocol):
@@ -55,7 +57,8 @@ class StoreUser(Protocol):
 
 
 MOST_OPEN = 16
-"""The number of stores that stay open although no run uses them: each has a thread and four file descriptors."""
+"""The number of stores that stay open although no run uses them: each has a thread and four file
+descriptors."""
 
 
 class Store:
@@ -75,14 +78,17 @@ class Store:
         self.pid = os.getpid()
         self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
         self.unended: dict[int, int] = {}
-        """Runs of this process whose end could not be written, with the number of their unwritten calls."""
+        """Runs of this process whose end could not be written, with the number of their unwritten
+        calls."""
         with journal_errors(path):
             refuse_links(path)
             _make_folder(path.parent)
             create_file(path)
             self.file = identity(path)
             """Device and inode: another file at this path gets no rows of this store."""
-            if self.file not in {store.file for store in (*self._open.values(), *self._retired, *self._unused)}:
+            if self.file not in {
+                store.file for store in (*self._open.values(), *self._retired, *self._unused)
+            }:
                 check_header(path)  # closing a file would end the locks that SQLite has on it
             connection = open_journal(path)
             with contextlib.ExitStack() as undo:
@@ -100,9 +106,11 @@ class Store:
         with cls._lock:
             found = cls._open.get(path)
             if found is not None and found.pid != os.getpid():
-                # SQLite's locks do not survive a fork, neither for this connection nor for a new one.
+                # SQLite's locks do not survive a fork, neither for this connection nor for a new
+                # one.
                 raise JournalError(
-                    "journal.unwritable", f"{path}: a forked process cannot use what its parent has open"
+                    "journal.unwritable",
+                    f"{path}: a forked process cannot use what its parent has open",
                 )
             if found is not None and found.is_there:
                 cls._open[path] = cls._open.pop(path)
@@ -124,8 +132,8 @@ class Store:
                 store.close()
 
     def used_by(self, journal: StoreUser) -> Store:
-        """This store, which stays open while the run of ``journal`` may write; a new one if this was closed. Raises
-        JournalError."""
+        """This store, which stays open while the run of ``journal`` may write; a new one if this
+        was closed. Raises JournalError."""
         with self._lock:
             if self not in self._unused:
                 self.journals.add(journal)
@@ -180,7 +188,8 @@ class Store:
             return False
 
     def with_room(self, do: Callable[[], T]) -> T:
-        """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises JournalError."""
+        """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises
+        JournalError."""
         for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
             try:
                 return do()
@@ -191,7 +200,8 @@ class Store:
         return do()
 
     def write_now(self, statement: str, row: Sequence[Any]) -> int:
-        """Commit one statement on a connection of its own; returns the number of changed rows. Not on a loop.
+        """Commit one statement on a connection of its own; returns the number of changed rows. Not
+        on a loop.
 
         Raises JournalError.
         """
@@ -202,7 +212,8 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread with an open transaction, rolled back unless committed. Raises JournalError."""
+        """A connection for this thread with an open transaction, rolled back unless committed.
+        Raises JournalError."""
         with self._connected() as (connection, until):
             patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until)
             yield connection
@@ -234,7 +245,10 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.name == ".agf":
-        with contextlib.suppress(FileExistsError), (folder / ".gitignore").open("x", encoding="utf-8") as file:
+        with (
+            contextlib.suppress(FileExistsError),
+            (folder / ".gitignore").open("x", encoding="utf-8") as file,
+        ):
             file.write("*\n")  # "x" follows no link
 
 

@@ -1,10 +1,12 @@
-"""Writes rows into the journal. The engine's loop commits them itself; a thread does what would make the loop wait.
+"""Writes rows into the journal. The engine's loop commits them itself; a thread does what would
+make the loop wait.
 
-All rows of one turn of the loop are one commit, so sixteen calls that end together cost one, and each continues when
-its row is durable. A commit writes into the memory of the system, without a sync; handing it to the thread takes twice
-as long for a linear run (180 µs a step instead of 87). The thread commits while another process holds the file, where a
-commit takes milliseconds, and for loops on the main thread, where an interrupt may raise at any line. It moves the log
-into the file, and it commits rows of a loop that a call blocks.
+All rows of one turn of the loop are one commit, so sixteen calls that end together cost one, and
+each continues when its row is durable. A commit writes into the memory of the system, without a
+sync; handing it to the thread takes twice as long for a linear run (180 µs a step instead of 87).
+The thread commits while another process holds the file, where a commit takes milliseconds, and for
+loops on the main thread, where an interrupt may raise at any line. It moves the log into the file,
+and it commits rows of a loop that a call blocks.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from .file import BUSY, identity, index_of, is_busy, log_of
 from .pending import PendingWrite, notify
 
 BEAT = 0.1
-"""Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of 0.01 s costs 5 % of
-the CPU time of a journaled fan-out."""
+"""Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of
+0.01 s costs 5 % of the CPU time of a journaled fan-out."""
 
 LOG = 4_000_000
 """Bytes of the log at which it is moved into the file. 1 MB and 16 MB cost the same."""
@@ -44,7 +46,9 @@ class Writer:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         """``connection`` belongs to this writer from now on."""
         connection.execute("PRAGMA busy_timeout=0")  # a loop does not wait
-        connection.execute("PRAGMA wal_autocheckpoint=0")  # the thread moves the log, so a commit never syncs
+        connection.execute(
+            "PRAGMA wal_autocheckpoint=0"
+        )  # the thread moves the log, so a commit never syncs
         connection.execute("PRAGMA journal_size_limit=0")  # the log is as large as its content
         connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()  # creates the log and its index
         self._path = path
@@ -77,7 +81,9 @@ class Writer:
         """A future whose result comes when the row is durable, or a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))  # half of the time
+        self._queue.append(
+            tuple.__new__(PendingWrite, (statement, (row,), done, loop, None))
+        )  # half of the time
         if loop not in self._due:
             self._schedule(loop)
         return done
@@ -85,8 +91,9 @@ class Writer:
     def write_all(
         self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
     ) -> asyncio.Future[None]:
-        """`write` for many rows, which does not wait for the end of the turn: the result comes when all are durable, or
-        the JournalError of the last one. ``failed`` is called for each other that cannot be written, on any thread."""
+        """`write` for many rows, which does not wait for the end of the turn: the result comes when
+        all are durable, or the JournalError of the last one. ``failed`` is called for each other
+        that cannot be written, on any thread."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         *before, (statement, last) = rows
@@ -99,11 +106,15 @@ class Writer:
             self._turn(loop)
         return done
 
-    def later(self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]) -> None:
+    def later(
+        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
+    ) -> None:
         """Write a row without waiting, before all rows that follow. On any thread."""
         self.later_all(statement, (row,), failed)
 
-    def later_all(self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]) -> None:
+    def later_all(
+        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> None:
         """`later` for many rows, which do not change."""
         self._queue.append(PendingWrite(statement, rows, None, None, failed))
         try:
@@ -114,9 +125,13 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
-        own = threading.current_thread() is self._thread or os.getpid() != self._pid  # a fork has no such thread
+        own = (
+            threading.current_thread() is self._thread or os.getpid() != self._pid
+        )  # a fork has no such thread
         if not own and not self._closed:
-            written: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave an Event locked, for the thread too
+            written: SimpleQueue[None] = (
+                SimpleQueue()
+            )  # an interrupt can leave an Event locked, for the thread too
             self._requests.put(lambda: written.put(None))
             until = time.monotonic() + BUSY
             while self._thread.is_alive() and time.monotonic() < until:
@@ -128,14 +143,19 @@ class Writer:
         self._thread.join(10)
 
     def check_place(self) -> None:
-        """Raise JournalError if the file was removed or replaced: rows would go into a file without a name, and SQLite
-        would apply this file's log to the other one."""
+        """Raise JournalError if the file was removed or replaced: rows would go into a file without
+        a name, and SQLite would apply this file's log to the other one."""
         try:
             found = os.lstat(self._name)
         except OSError:
-            raise JournalError("journal.unwritable", f"{self._path} was removed during the run") from None
+            raise JournalError(
+                "journal.unwritable", f"{self._path} was removed during the run"
+            ) from None
         if (found.st_dev, found.st_ino) != self._file:
-            for place, known in self._log_files.items():  # away from the file that replaced this one
+            for (
+                place,
+                known,
+            ) in self._log_files.items():  # away from the file that replaced this one
                 if known is not None and identity(place) == known:
                     with contextlib.suppress(OSError):
                         os.replace(place, f"{place}-of-replaced-{known[1]}")
@@ -146,7 +166,8 @@ class Writer:
 
     @property
     def _is_for_thread(self) -> bool:
-        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main thread."""
+        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main
+        thread."""
         return self._sleeps or threading.get_ident() == self._main
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -185,7 +206,9 @@ class Writer:
                 before, first = first, _first(self._queue)
                 done = _nothing if first is not None and first is before else None
                 self._sleeps = commits == self._commits  # nothing was written for a beat
-                self._sleeps = self._sleeps and not self._queue  # checked after that: no row is left behind
+                self._sleeps = (
+                    self._sleeps and not self._queue
+                )  # checked after that: no row is left behind
                 commits = self._commits
             else:
                 if done is None:
@@ -210,8 +233,8 @@ class Writer:
         notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
     def _move_log(self) -> None:
-        """Move a long log into the file: most of it while the loops continue, and the rest while they wait, so that the
-        log starts again."""
+        """Move a long log into the file: most of it while the loops continue, and the rest while
+        they wait, so that the log starts again."""
         with contextlib.suppress(sqlite3.Error, OSError, JournalError):
             size = self._log.stat().st_size
             if size < self._full or size == self._moved:
@@ -222,16 +245,20 @@ class Writer:
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
                 other.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with self._committing:
-                busy, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                if not busy and pages == moved:  # the next commit starts the log again; until then it keeps its size
+                busy, pages, moved = self._connection.execute(
+                    "PRAGMA wal_checkpoint(PASSIVE)"
+                ).fetchone()
+                if (
+                    not busy and pages == moved
+                ):  # the next commit starts the log again; until then it keeps its size
                     self._full, self._moved = LOG, size
                 self._commit()
 
     # --- on either, while `_committing` is held ---
 
     def _commit(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
-        """Commit the queue and wake the tasks that wait. ``loop``: the one that commits; False if it would have to
-        wait."""
+        """Commit the queue and wake the tasks that wait. ``loop``: the one that commits; False if
+        it would have to wait."""
         if not self._queue:
             return True
         error = None
@@ -278,7 +305,9 @@ class Writer:
             for statement, writes in itertools.groupby(batch, STATEMENT):
                 connection.executemany(statement, [row for one in writes for row in one.rows])
             connection.execute("COMMIT")
-        except Exception as error:  # of any class: the tasks must be woken, and the next rows written
+        except (
+            Exception
+        ) as error:  # of any class: the tasks must be woken, and the next rows written
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             return journal_error_of(self._path, error)

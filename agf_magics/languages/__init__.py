@@ -1,7 +1,7 @@
 """The languages of definitions: text in, flow out.
 
-Each imports ``text``, ``flow`` and the two modules that languages share: `documents`, the tables of keys and their
-reader, and `scan`, for small grammars.
+Each imports ``text``, ``flow`` and the two modules that languages share: `documents`, the tables of
+keys and their reader, and `scan`, for small grammars.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Language(NamedTuple):
     load: Callable[[Source, Diagnostics, Bounds], Definition]
     """Adds the errors of the text to the Diagnostics; never raises for them."""
     expressions: Mapping[str, Callable[[Text], Expr]]
-    """Its expression languages by name: each parses a text and raises a DefinitionError if it is malformed."""
+    """Its expression languages by name: each parses a text and raises a DefinitionError if it is
+    malformed."""
     words: Words | None = None
     """The tables of its keys, if it has them."""
     schema: Mapping[str, Any] | None = None
@@ -39,7 +40,9 @@ class Language(NamedTuple):
 
 def _pipeline() -> Language:
     from .pipeline import WORDS, load
-    from .pipeline.r1 import parse  # `pipeline.parse` is a module to mypy, depending on the order of the files
+    from .pipeline.r1 import (
+        parse,
+    )  # `pipeline.parse` is a module to mypy, depending on the order of the files
 
     return Language("pipeline", load, {"r1": parse}, WORDS)
 
@@ -53,7 +56,9 @@ def _policy() -> Language:
 def _plan() -> Language:
     from . import plan
 
-    return Language("plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, latent=plan.load)
+    return Language(
+        "plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, latent=plan.load
+    )
 
 
 def _graph() -> Language:
@@ -81,7 +86,8 @@ _GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
 
 @cache
 def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
-    # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is four times as fast.
+    # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
+    # four times as fast.
     return {
         "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
         "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
@@ -90,7 +96,8 @@ def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
 
 
 class Languages(Mapping[str, Language]):
-    """The languages by name. Each is imported at its first use, because most notebooks use only one."""
+    """The languages by name. Each is imported at its first use, because most notebooks use only
+    one."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Language] = {}

@@ -1,8 +1,9 @@
 """The keys of a document as data, and the reader of mappings by this table, for every language.
 
-A row of the table is a `Key`: its kind of value (`Takes`) has the phrase of messages, an example, a JSON Schema and a
-reader. The loader, hints, completion, the JSON Schema for editors and the reference use the same row. A reader returns
-its value, or None after it reported an error; all errors are reported in one pass.
+A row of the table is a `Key`: its kind of value (`Takes`) has the phrase of messages, an example, a
+JSON Schema and a reader. The loader, hints, completion, the JSON Schema for editors and the
+reference use the same row. A reader returns its value, or None after it reported an error; all
+errors are reported in one pass.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Key(NamedTuple):
     code: str = ""
     """The code of an error about the type of its value, if it is not the layer's ``wrong-type``."""
     binds: tuple[str, ...] = ()
-    """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and ``pipe``."""
+    """For a nested step of a pipeline: the names that it sees in addition to ``ctx`` and
+    ``pipe``."""
 
     @property
     def says(self) -> str:
@@ -100,10 +102,14 @@ class Reader(ABC):
     def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
         self.problems.add(Diagnostic(code, message, span, hint, "warning"))
 
-    def fields(self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None) -> Json:
-        """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing one at ``span``.
+    def fields(
+        self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None
+    ) -> Json:
+        """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing
+        one at ``span``.
 
-        The values are added to ``given`` one by one, for readers that use the value of an earlier key.
+        The values are added to ``given`` one by one, for readers that use the value of an earlier
+        key.
         """
         found, written = {} if given is None else given, node.fields
         slips = frozenset[str]() if written.keys() <= kind.keys.keys() else self.unknown(kind, node)
@@ -120,11 +126,18 @@ class Reader(ABC):
         return found
 
     def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
-        """Report each key that ``kind`` does not have. The keys that were probably meant are not missing too."""
-        unknown = [name for name in node.keys if name not in kind.keys and name.startswith(kind.prefix)]
+        """Report each key that ``kind`` does not have. The keys that were probably meant are not
+        missing too."""
+        unknown = [
+            name for name in node.keys if name not in kind.keys and name.startswith(kind.prefix)
+        ]
         for name in unknown:
-            self.error(f"{self.layer}.unknown-key", f"unknown key {name!r} in {kind.name}", node.keys[name].span,
-                       self.unknown_hint(kind, name, node.fields[name]))  # fmt: skip
+            self.error(
+                f"{self.layer}.unknown-key",
+                f"unknown key {name!r} in {kind.name}",
+                node.keys[name].span,
+                self.unknown_hint(kind, name, node.fields[name]),
+            )
         if not unknown:
             return frozenset()
         meant = (own for name in unknown for own in self.slips.get(name, ()))
@@ -136,7 +149,9 @@ class Reader(ABC):
         return f"write {slip}:" if slip else suggest(name, kind.keys, f"the keys of {kind.name}")
 
     def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
-        self.error(f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example)
+        self.error(
+            f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example
+        )
 
     def empty(self, key: Key, value: Scalar, written: Scalar) -> None:
         """Report that the key ``written`` has no value, or null."""
@@ -160,7 +175,11 @@ class Reader(ABC):
         """``node`` if it is a text."""
         if type(node) is Scalar and type(node.value) is str and not node.is_expr:
             return node
-        self.wrong_type(node, key, f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text else None)
+        self.wrong_type(
+            node,
+            key,
+            f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text else None,
+        )
         return None
 
     def name(self, node: Node, key: Key) -> Name | None:
@@ -191,7 +210,9 @@ class Reader(ABC):
     def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
         """The keys and values of a mapping."""
         if node is not None:
-            yield from ((Name(name, key.span), node.fields[name]) for name, key in node.keys.items())
+            yield from (
+                (Name(name, key.span), node.fields[name]) for name, key in node.keys.items()
+            )
 
 
 def is_null(node: Node) -> bool:
@@ -235,7 +256,9 @@ def choice(says: str, *words: str) -> Takes:
     def read(reader: Reader, node: Node, key: Key) -> str | None:
         if isinstance(node, Scalar) and node.text in words:
             return node.text
-        reader.wrong_type(node, key, suggest(node.text, words) if isinstance(node, Scalar) else None)
+        reader.wrong_type(
+            node, key, suggest(node.text, words) if isinstance(node, Scalar) else None
+        )
         return None
 
     return Takes(says, words[-1], {"enum": list(words)} if words[1:] else {"const": words[0]}, read)
@@ -249,8 +272,13 @@ NAME: Final = Takes("a name", "review", S_NAME, Reader.name, word="name")
 TEXT: Final = Takes("a text", "what it is for", S_TEXT, read_text, word="text")
 ANYTHING: Final = Takes("any value", "1", {}, lambda reader, node, key: plain(node), null=True)
 FLAG: Final = Takes("true or false", "true", {"type": "boolean"}, number_of(bool))
-COUNT: Final = Takes("an integer, at least 1", "4", {"type": "integer", "minimum": 1}, number_of(int, least=1),
-                     word="count")  # fmt: skip
+COUNT: Final = Takes(
+    "an integer, at least 1",
+    "4",
+    {"type": "integer", "minimum": 1},
+    number_of(int, least=1),
+    word="count",
+)
 
 
 def mapping_of(values: Mapping[str, Any]) -> Json:

@@ -1,7 +1,9 @@
-"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a place, dotted paths.
+"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a
+place, dotted paths.
 
-A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a `DefinitionError` at the
-place of the text in the document. Every pattern here is matched in linear time.
+A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a
+`DefinitionError` at the place of the text in the document. Every pattern here is matched in linear
+time.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ MISSING: Final = Missing()
 class Refusal(Exception):
     """A parser refuses its text: the code, the message, the range of the text, and the hint."""
 
-    def __init__(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, start: int, end: int, hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.code, self.message, self.start, self.end, self.hint = code, message, start, end, hint
 
@@ -47,7 +51,9 @@ def parse_at(text: Text, parse: Callable[[str], T]) -> T:
         return parse(text.text)
     except Refusal as refusal:
         place = text.locate(refusal.start, refusal.end)
-        raise DefinitionError(Diagnostic(refusal.code, refusal.message, place, refusal.hint)) from None
+        raise DefinitionError(
+            Diagnostic(refusal.code, refusal.message, place, refusal.hint)
+        ) from None
 
 
 class Scanner:
@@ -73,7 +79,9 @@ class Scanner:
         """The match of ``pattern`` at the cursor; the cursor stays."""
         return pattern.match(self.source, self.at, self.end)
 
-    def refuse(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
+    def refuse(
+        self, code: str, message: str, start: int, end: int, hint: str | None = None
+    ) -> NoReturn:
         raise Refusal(code, message, start, end, hint)
 
 
@@ -85,7 +93,8 @@ def skip_blanks(source: str, at: int, end: int) -> int:
 
 
 def read_number(text: str) -> int | float | None:
-    """The number that ``text`` is in JSON; None if it is none, is too long, or is too large for a float.
+    """The number that ``text`` is in JSON; None if it is none, is too long, or is too large for a
+    float.
 
     >>> read_number("-1.5e3"), read_number("12"), read_number("012"), read_number("1e999")
     (-1500.0, 12, None, None)
@@ -98,8 +107,11 @@ def read_number(text: str) -> int | float | None:
     return value if value - value == 0 else None
 
 
-def descend(value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None) -> Value:
-    """The value at a dotted path, or MISSING. ``read`` gives a name of a value that is not an object.
+def descend(
+    value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None
+) -> Value:
+    """The value at a dotted path, or MISSING. ``read`` gives a name of a value that is not an
+    object.
 
     >>> descend({"a": {"b": 1}}, ("a", "b")), descend({"a": 1}, ("a", "b"))
     (1, MISSING)

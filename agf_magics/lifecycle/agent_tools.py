@@ -1,7 +1,8 @@
 """The launches as tools of an agent: functions that take JSON, return JSON and do not raise.
 
-They are for an agent outside of a run: your own loop around a model, a server. Its mistakes are a model's, which needs
-an error as an answer. Inside a run no agent gets them (decision A13): a step uses `call`, a tool `agf_magics.run`.
+They are for an agent outside of a run: your own loop around a model, a server. Its mistakes are a
+model's, which needs an error as an answer. Inside a run no agent gets them (decision A13): a step
+uses `call`, a tool `agf_magics.run`.
 """
 
 from __future__ import annotations
@@ -89,16 +90,19 @@ def run_result(run_id: str) -> Envelope:
     return _state(run) if run is not None else _journaled(run_id)
 
 
-def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> dict[str, Callable[..., Envelope]]:
-    """Return the functions that an agent outside a run can launch flows with, by name: the four launches, `run_result`,
-    and ``pipeline__<name>`` for each registered flow.
+def launch_tools(
+    *, identity: str = USER, registry: Registry | None = None
+) -> dict[str, Callable[..., Envelope]]:
+    """Return the functions that an agent outside a run can launch flows with, by name: the four
+    launches, `run_result`, and ``pipeline__<name>`` for each registered flow.
 
     Each is a plain function with a signature and a description, as agent libraries expect.
 
     Parameters:
 
-    - ``identity``: the registered agent that receives the functions. Its runs may use the tools that it may use; if it
-      has a list of tools, only the launches on that list are returned. Default ``"user"``: no restriction.
+    - ``identity``: the registered agent that receives the functions. Its runs may use the tools
+      that it may use; if it has a list of tools, only the launches on that list are returned.
+      Default ``"user"``: no restriction.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
 
     Raises DefinitionError if the agent is not registered.
@@ -109,7 +113,9 @@ def launch_tools(*, identity: str = USER, registry: Registry | None = None) -> d
         "run_pipeline": _alike(run_pipeline, mine.registered),
         "run_pipeline_async": _alike(run_pipeline_async, mine.registered, background=True),
         "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline),
-        "run_pipeline_inline_async": _alike(run_pipeline_inline_async, mine.inline, background=True),
+        "run_pipeline_inline_async": _alike(
+            run_pipeline_inline_async, mine.inline, background=True
+        ),
         "run_result": run_result,
     }
     for flow in registry.flows.values():
@@ -139,9 +145,13 @@ class _Launcher:
         if not isinstance(definition, str) or not definition.strip():
             return _error("definition is required: a pipeline in YAML")
         source = Source("<definition>", definition)
-        return self._launch(lambda: load(source, "pipeline", registry=self.registry), input, background, inline=True)
+        return self._launch(
+            lambda: load(source, "pipeline", registry=self.registry), input, background, inline=True
+        )
 
-    def _launch(self, find: Callable[[], Flow], input: Value, background: bool, inline: bool) -> Envelope:
+    def _launch(
+        self, find: Callable[[], Flow], input: Value, background: bool, inline: bool
+    ) -> Envelope:
         before = granted.set(self.grant)
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
@@ -176,7 +186,9 @@ def _alike(
     return call
 
 
-def _describe(call: Callable[..., Envelope], name: str, text: str | None, signature: inspect.Signature) -> None:
+def _describe(
+    call: Callable[..., Envelope], name: str, text: str | None, signature: inspect.Signature
+) -> None:
     """Give ``call`` what agent libraries read."""
     call.__signature__ = signature  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
@@ -191,7 +203,9 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     if flow.accepts is not None:
         required = flow.accepts.get("required", ())
         fields = {name: name in required for name in flow.accepts.get("properties", {})}
-    named = bool(fields) and all(name.isidentifier() and not keyword.iskeyword(name) for name in fields)
+    named = bool(fields) and all(
+        name.isidentifier() and not keyword.iskeyword(name) for name in fields
+    )
 
     def call(**given: Any) -> Envelope:
         return mine.registered(flow.name, given if named else given.get("input"))
@@ -199,11 +213,21 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     if named:
         order = sorted(fields, key=lambda name: not fields[name])
-        taken = [inspect.Parameter(n, kind, default=empty if fields[n] else None, annotation=Any) for n in order]
+        taken = [
+            inspect.Parameter(n, kind, default=empty if fields[n] else None, annotation=Any)
+            for n in order
+        ]
     else:
-        taken = [inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)]
-    text = flow.description or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
-    _describe(call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope))
+        taken = [
+            inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)
+        ]
+    text = (
+        flow.description
+        or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
+    )
+    _describe(
+        call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope)
+    )
     return call
 
 
@@ -213,7 +237,11 @@ def _journaled(run_id: str) -> Envelope:
         run = find_past_run(run_id)
     except DefinitionError:
         run = None
-    return _state(run) if run is not None and run.run_id == run_id else _error(f"there is no run {run_id!r}")
+    return (
+        _state(run)
+        if run is not None and run.run_id == run_id
+        else _error(f"there is no run {run_id!r}")
+    )
 
 
 def _state(run: Run | PastRun) -> Envelope:
@@ -224,7 +252,11 @@ def _state(run: Run | PastRun) -> Envelope:
         with suppress(StepError):
             run.result()  # raises a bug
     if run.status == "ok":
-        data = {"run_id": run.run_id, "output": _plain(run.output), "named_stores": _plain(dict(run.stores))}
+        data = {
+            "run_id": run.run_id,
+            "output": _plain(run.output),
+            "named_stores": _plain(dict(run.stores)),
+        }
         return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
     return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run.run_id}}
@@ -244,7 +276,9 @@ def _plain(value: Value) -> Value:
         return value
     if isinstance(value, dict):
         return {str(key): _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else f"<{type_name(value)}>"
+    return (
+        [_plain(inner) for inner in value] if isinstance(value, list) else f"<{type_name(value)}>"
+    )
 
 
 __all__ = [

@@ -1,7 +1,8 @@
-"""Which step of an earlier definition is which step of the present one, although an edit moves the ids.
+"""Which step of an earlier definition is which step of the present one, although an edit moves the
+ids.
 
-Steps of equal kind and label, in the same order, are the same step. Between them, steps of one kind in equal number are
-edited ones; all others are new or removed.
+Steps of equal kind and label, in the same order, are the same step. Between them, steps of one kind
+in equal number are edited ones; all others are new or removed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from difflib import SequenceMatcher
 from ..progress.progress import Key, Row
 
 MOST_COMPARED = 2_000
-"""Steps of a definition that are compared by their order; in a larger one a step is the one with the same id."""
+"""Steps of a definition that are compared by their order; in a larger one a step is the one with
+the same id."""
 
 
 def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
@@ -21,7 +23,11 @@ def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
         return {row.key: row for row in before}
     if max(len(before), len(now)) > MOST_COMPARED:
         known = {row.key: row for row in before}
-        return {row.key: known[row.key] for row in now if row.key in known and known[row.key].word == row.word}
+        return {
+            row.key: known[row.key]
+            for row in now
+            if row.key in known and known[row.key].word == row.word
+        }
     found: dict[Key, Row] = {}
     matcher = SequenceMatcher(None, _names(before), _names(now), autojunk=False)
     for tag, start, end, first, last in matcher.get_opcodes():

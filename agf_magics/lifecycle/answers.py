@@ -1,7 +1,7 @@
 """A question to a person who types the answer: in a cell, in a terminal, through a pipe.
 
-The question is repeated until the answer is understood. If no one can answer (no standard input, or its end), the
-engine denies an approval and lets a run wait (decision A18).
+The question is repeated until the answer is understood. If no one can answer (no standard input, or
+its end), the engine denies an approval and lets a run wait (decision A18).
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ TRIES = 20
 
 
 def ask_at_prompt(
-    question: Question, *, say: Callable[[str], object] = print, read: Callable[[str], str] | None = None
+    question: Question,
+    *,
+    say: Callable[[str], object] = print,
+    read: Callable[[str], str] | None = None,
 ) -> Value:
-    """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments; one of the choices;
-    else the text. Raises NoUser."""
+    """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments;
+    one of the choices; else the text. Raises NoUser."""
     say(format_question(question))
     for _ in range(TRIES):
         found = parse_answer(question, _read(read or builtins.input, _prompt(question)))
@@ -41,7 +44,9 @@ def ask_at_prompt(
 def format_question(question: Question) -> str:
     """The question as shown, without control characters."""
     text = plain(question.text, 4_000)
-    choices = [f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)]
+    choices = [
+        f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
+    ]
     return "\n".join([text, *choices])
 
 
@@ -66,7 +71,11 @@ def _mapping(text: str) -> Value:
     """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
     problems = Diagnostics()
     nodes = documents(Source("", text), problems)
-    found = plain_value(nodes[0]) if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields) else None
+    found = (
+        plain_value(nodes[0])
+        if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
+        else None
+    )
     return found or None
 
 

@@ -1,6 +1,8 @@
-"""Two runs of the journal side by side: their steps, the values that differ, and the difference of their definitions.
+"""Two runs of the journal side by side: their steps, the values that differ, and the difference of
+their definitions.
 
-The comparison is bounded: it holds a hash of each call, and the values of the first calls that differ.
+The comparison is bounded: it holds a hash of each call, and the values of the first calls that
+differ.
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ..flow.values import Value
 from ..journal.records import Record
-from ..pictures.difference import MISSING, diff_html, diff_text, find_differences, shorten_pair, text_difference
+from ..pictures.difference import (
+    MISSING,
+    diff_html,
+    diff_text,
+    find_differences,
+    shorten_pair,
+    text_difference,
+)
 from ..pictures.plain import counted, html, line
 from ..progress.events import format_path
 from ..serialization.codec import encode
@@ -26,7 +35,8 @@ MOST_EACH = 20
 MOST_CALLS = 20
 """Calls whose values are compared: the first ones that differ."""
 LARGEST = 1_000_000
-"""Characters of a call's value as JSON that is compared part by part; of a larger one only that it differs."""
+"""Characters of a call's value as JSON that is compared part by part; of a larger one only that it
+differs."""
 
 
 class RunLike(Protocol):
@@ -56,8 +66,14 @@ class Differences(Trace):
             values = row["first"], row["other"]
             first, other = values if values == ("…", "…") else shorten_pair(*values)
             missing = row["differs"]
-            rows.append((line(row["value"], 120), missing, "" if missing == SECOND else first,
-                         "" if missing == FIRST else other))  # fmt: skip
+            rows.append(
+                (
+                    line(row["value"], 120),
+                    missing,
+                    "" if missing == SECOND else first,
+                    "" if missing == FIRST else other,
+                )
+            )
         return self.columns, tuple(rows)
 
 
@@ -65,8 +81,15 @@ class Comparison(Trace):
     """The steps of two runs and their differences."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        "step", "calls", "calls of the other", "same input", "same output", "differs", "took", "took in the other",
-    )  # fmt: skip
+        "step",
+        "calls",
+        "calls of the other",
+        "same input",
+        "same output",
+        "differs",
+        "took",
+        "took in the other",
+    )
 
     runs: tuple[str, str]
     """The ids of the two runs."""
@@ -83,12 +106,22 @@ class Comparison(Trace):
         values = self.values._repr_html_() if self.values else ""
         definitions = diff_html(self.definitions) if self.definitions else ""
         parts = zip(titles, (steps, values, definitions), strict=True)
-        return "".join(f'<p style="margin:8px 0 2px"><strong>{title}</strong></p>{part}' for title, part in parts)
+        return "".join(
+            f'<p style="margin:8px 0 2px"><strong>{title}</strong></p>{part}'
+            for title, part in parts
+        )
 
     def __repr__(self) -> str:
         steps, values, definitions = self._titles
-        parts = [steps, *([super().__repr__()] if self else []), "", values,
-                 *([repr(self.values)] if self.values else []), "", definitions]  # fmt: skip
+        parts = [
+            steps,
+            *([super().__repr__()] if self else []),
+            "",
+            values,
+            *([repr(self.values)] if self.values else []),
+            "",
+            definitions,
+        ]
         return "\n".join([*parts, *([diff_text(self.definitions)] if self.definitions else [])])
 
     @property
@@ -96,7 +129,8 @@ class Comparison(Trace):
         first, other = self.runs
         more = f": the first {len(self.values)}" if self.is_cut else ""
         return (
-            f"{first}, compared with the other run {other}{'' if self else ': neither run made a call'}",
+            f"{first}, compared with the other run "
+            f"{other}{'' if self else ': neither run made a call'}",
             f"Values that differ{more}" if self.values else "The values are the same",
             "Definitions that differ" if self.definitions else "The definitions are the same",
         )
@@ -111,9 +145,13 @@ class _Call(NamedTuple):
 
 
 def compare(a: RunLike, b: RunLike) -> Comparison:
-    """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is damaged."""
+    """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
+    damaged."""
     left, right = _by_step(a), _by_step(b)
-    found = Comparison(_row(step, left.get(step, {}), right.get(step, {})) for step in dict.fromkeys((*left, *right)))
+    found = Comparison(
+        _row(step, left.get(step, {}), right.get(step, {}))
+        for step in dict.fromkeys((*left, *right))
+    )
     found.runs = (a.run_id, b.run_id)
     rows = list(islice(_values(a, b, left, right), MOST_VALUES + 1))
     found.is_cut = len(rows) > MOST_VALUES
@@ -154,7 +192,8 @@ def _outcome(record: Record) -> str | bytes | None:
     return record.error or (record.value if record.form == "json" else record.shown)
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
+# --- values
+# --------------------------------------------------------------------------------------------------
 
 FIRST, SECOND = "only in the first", "only in the second"
 NOT_LISTED = {"first": "…", "other": "…"}
@@ -167,7 +206,9 @@ def _values(
     yield from _differ("input", a.input, b.input)
     yield from _differ("output", a.output, b.output)
     same = _unwritten(a) & _unwritten(b)  # their difference is that of the input
-    mine, theirs = ({name: each.stores[name] for name in each.stores if name not in same} for each in (a, b))
+    mine, theirs = (
+        {name: each.stores[name] for name in each.stores if name not in same} for each in (a, b)
+    )
     yield from _differ("stores", mine, theirs)
     changed = dict.fromkeys(
         path
@@ -180,38 +221,62 @@ def _values(
     for path in wanted:
         yield from _call(path, before[path], after[path])
     if len(changed) > MOST_CALLS:
-        yield {"value": counted(len(changed) - MOST_CALLS, "more call"), "differs": "yes", **NOT_LISTED}
+        yield {
+            "value": counted(len(changed) - MOST_CALLS, "more call"),
+            "differs": "yes",
+            **NOT_LISTED,
+        }
 
 
 def _unwritten(run: RunLike) -> set[str]:
     """The stores that still have the value of the input."""
     given = run.input if isinstance(run.input, dict) else {}
-    return {name for name, value in run.stores.items() if name in given and encode(value) == encode(given[name])}
+    return {
+        name
+        for name, value in run.stores.items()
+        if name in given and encode(value) == encode(given[name])
+    }
 
 
 def _last(run: RunLike, wanted: Mapping[str, None]) -> dict[str, tuple[Record, int, int]]:
-    """The last record of each of these calls without its large values, and the hashes of its input and result."""
+    """The last record of each of these calls without its large values, and the hashes of its input
+    and result."""
     found = {}
     for record in run.records():
-        if record.kind and record.what in ("finished", "failed") and (path := format_path(record.at)) in wanted:
+        if (
+            record.kind
+            and record.what in ("finished", "failed")
+            and (path := format_path(record.at)) in wanted
+        ):
             small = record._replace(
-                given=_small(record.given), value=_small(record.value), shown=_small(record.shown), digest=None
+                given=_small(record.given),
+                value=_small(record.value),
+                shown=_small(record.shown),
+                digest=None,
             )
             found[path] = small, hash(record.given), hash(_outcome(record))
     return found
 
 
 def _small(text: Any) -> Any:
-    return text if text is None or len(text) <= LARGEST else encode(f"{len(text):,} characters of JSON")
+    return (
+        text
+        if text is None or len(text) <= LARGEST
+        else encode(f"{len(text):,} characters of JSON")
+    )
 
 
-def _call(path: str, a: tuple[Record, int, int], b: tuple[Record, int, int]) -> Iterator[dict[str, Any]]:
+def _call(
+    path: str, a: tuple[Record, int, int], b: tuple[Record, int, int]
+) -> Iterator[dict[str, Any]]:
     (one, given, result), (other, other_given, other_result) = a, b
     if given != other_given:
         yield from _differ(f"{path} input", one.given_shown, other.given_shown)
     if one.error or other.error:
         if result != other_result:
-            yield _difference(f"{path} output", one.message or "it succeeded", other.message or "it succeeded")
+            yield _difference(
+                f"{path} output", one.message or "it succeeded", other.message or "it succeeded"
+            )
     elif result != other_result:
         yield from _differ(f"{path} output", one.value_shown, other.value_shown)
 
@@ -234,7 +299,8 @@ def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:
     }
 
 
-# --- definitions -----------------------------------------------------------------------------------------------------
+# --- definitions
+# --------------------------------------------------------------------------------------------------
 
 
 def _definitions(a: Manifest, b: Manifest) -> Iterator[str]:

@@ -1,7 +1,9 @@
-"""Which steps of a run depend on the results of others, along the values and the decisions of the definition.
+"""Which steps of a run depend on the results of others, along the values and the decisions of the
+definition.
 
-A step depends on a step whose value it reads, and on the decision whether, how often or for which elements it runs: the
-value that a `Choose`, a fan-out or an edge of a graph reads. In a loop each iteration may depend on the one before.
+A step depends on a step whose value it reads, and on the decision whether, how often or for which
+elements it runs: the value that a `Choose`, a fan-out or an edge of a graph reads. In a loop each
+iteration may depend on the one before.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class _Input:
         self.is_changed = False
 
     def reaches(self, path: tuple[str, ...]) -> bool:
-        """Whether a read of this path may read a changed field; a path without a field reads the whole input."""
+        """Whether a read of this path may read a changed field; a path without a field reads the
+        whole input."""
         if not self.is_changed or self.known is None:
             return self.is_changed
         return self.known.isdisjoint(path) or not self.changed.isdisjoint(path)
@@ -99,8 +102,8 @@ class _Flow:
         return self.input.reaches(link.path) if link.source is None else link.source in self.values
 
     def _decide(self, id: str, whether: bool = False) -> None:
-        """The step reads a changed value: so its own may change, and whether and how often the steps inside it run.
-        ``whether``: also whether the step itself runs."""
+        """The step reads a changed value: so its own may change, and whether and how often the
+        steps inside it run. ``whether``: also whether the step itself runs."""
         for step in every(self.steps[id]):
             self.decided.add(step.id)
             self.values.add(step.id)
@@ -126,7 +129,10 @@ class _Flow:
         if args is None or args.names is None or not found:
             return
         names = [name for name, _ in args.names]
-        reads = {name: {ref.path for ref in args.of(name)} if isinstance(args, NamedArgs) else set() for name in names}
+        reads = {
+            name: {ref.path for ref in args.of(name)} if isinstance(args, NamedArgs) else set()
+            for name in names
+        }
         changed = set[str]()
         for link in found:
             filled = [name for name in names if name == link.into or link.path in reads[name]]
@@ -148,12 +154,15 @@ class _Flow:
         return step.id in self.values
 
     def _walk(self, step: Walk) -> None:
-        """A condition that reads what a changed node writes decides about all nodes to which its edges lead."""
+        """A condition that reads what a changed node writes decides about all nodes to which its
+        edges lead."""
         changed = [name for name, node in step.nodes.items() if node.id in self.values]
         written = {key for name in changed for key in step.written.get(name, ())}
         unknown = any(not step.written.get(name) for name in changed)
         for edge in step.edges:
-            if edge.when is not None and (unknown or any(written & {*ref.path} for ref in edge.when.reads())):
+            if edge.when is not None and (
+                unknown or any(written & {*ref.path} for ref in edge.when.reads())
+            ):
                 for name in _reached(edge.source, [(one.source, one.target) for one in step.edges]):
                     if name in step.nodes:
                         self._decide(step.nodes[name].id, whether=True)
@@ -163,7 +172,9 @@ def _links(flow: Flow) -> Iterator[_Link]:
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in follow(flow).reads:
-        if read.step.id in fed:  # the nodes of a Walk have no fixed order: `feeds` has their data flow
+        if (
+            read.step.id in fed
+        ):  # the nodes of a Walk have no fixed order: `feeds` has their data flow
             continue
         if read.unwritten:
             yield _Link(None, read.step.id, read.ref.path, read.ref.into)
@@ -180,8 +191,8 @@ def _links(flow: Flow) -> Iterator[_Link]:
 
 
 def _concurrent_links(step: Walk) -> Iterator[_Link]:
-    """The feeds follow the edges. But all nodes share one state, so a node also reads what another one writes that no
-    edge connects with it: it may run in an earlier round."""
+    """The feeds follow the edges. But all nodes share one state, so a node also reads what another
+    one writes that no edge connects with it: it may run in an earlier round."""
     edges = [(edge.source, edge.target) for edge in step.edges]
     reached = {name: _reached(name, edges) for name in step.nodes}
     names = {node.id: name for name, node in step.nodes.items()}

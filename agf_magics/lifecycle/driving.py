@@ -1,4 +1,5 @@
-"""A run is started on the engine's loop or on the caller's, and its end is recorded before any waiter sees it."""
+"""A run is started on the engine's loop or on the caller's, and its end is recorded before any
+waiter sees it."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from .secret_flow import secret_paths
 
 
 def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
-    """Wait for the end of a run that was started while interrupts are ``held``. An exception cancels the run; an
-    interrupt raises nothing."""
+    """Wait for the end of a run that was started while interrupts are ``held``. An exception
+    cancels the run; an interrupt raises nothing."""
     try:
         wait(run)
     except BaseException:
@@ -42,7 +43,10 @@ def was_interrupted(run: Run) -> bool:
 
 
 def start_on_engine(
-    run: Run, emit: Callable[[Event], None], enter: Callable[[], None] | None = None, background: bool = False
+    run: Run,
+    emit: Callable[[Event], None],
+    enter: Callable[[], None] | None = None,
+    background: bool = False,
 ) -> None:
     """Start ``run`` on the engine's loop and return at once."""
     run.background, run._emit = background, emit
@@ -52,7 +56,11 @@ def start_on_engine(
     live.add(run)
     try:
         run._job = job.Job(
-            partial(_main, run), enter=enter, waited=not background, over=partial(_end, run), limit=_limit(run)
+            partial(_main, run),
+            enter=enter,
+            waited=not background,
+            over=partial(_end, run),
+            limit=_limit(run),
         )
         run._job.start()
         if run._reason is not None:
@@ -67,8 +75,8 @@ def start_on_engine(
 
 
 async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
-    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was cancelled, but not if
-    only the run was."""
+    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
+    cancelled, but not if only the run was."""
     run._emit, task, loop = emit, asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     run._stop = lambda: loop.call_soon_threadsafe(task.cancel)

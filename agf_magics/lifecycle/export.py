@@ -1,7 +1,9 @@
-"""The files that a definition makes of the results of a run, written only when a person asks for it.
+"""The files that a definition makes of the results of a run, written only when a person asks for
+it.
 
-A definition is untrusted: the names of the files come from it, so they stay below the folder that the person chooses,
-as the files of the built-in tools stay below the notebook's folder (decisions A16, D3).
+A definition is untrusted: the names of the files come from it, so they stay below the folder that
+the person chooses, as the files of the built-in tools stay below the notebook's folder (decisions
+A16, D3).
 """
 
 from __future__ import annotations
@@ -24,24 +26,31 @@ from .run import Run
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
     """Write the files that the graph of ``run`` names under ``exports``, and return their paths.
 
-    A key without a value gives no file; an existing file is replaced. Raises StepError ``run.export`` if the graph has
-    no exports, if the folder cannot be made, or if a value has no text; ``tool.file-path`` and ``tool.file-write`` if a
-    file cannot be written.
+    A key without a value gives no file; an existing file is replaced. Raises StepError
+    ``run.export`` if the graph has no exports, if the folder cannot be made, or if a value has no
+    text; ``tool.file-path`` and ``tool.file-write`` if a file cannot be written.
 
     Parameters:
 
     - ``run``: a `Run` or a `PastRun`, with any status. Required.
-    - ``folder``: the folder for the files, relative to the current folder; it is made if it does not exist. Required.
+    - ``folder``: the folder for the files, relative to the current folder; it is made if it does
+      not exist. Required.
     """
     flow: Flow = run.flow
     if not flow.exports:
         message = f"{run.name!r} exports nothing"
-        raise StepError(Diagnostic("run.export", message, hint="exports: {KEY: {format: markdown, filename: KEY.md}}"))
+        raise StepError(
+            Diagnostic(
+                "run.export", message, hint="exports: {KEY: {format: markdown, filename: KEY.md}}"
+            )
+        )
     root = Path(folder)
     try:
         root.mkdir(parents=True, exist_ok=True)
     except UNUSABLE as error:
-        raise StepError(Diagnostic("run.export", f"cannot make the folder: {path_error_reason(error)}")) from None
+        raise StepError(
+            Diagnostic("run.export", f"cannot make the folder: {path_error_reason(error)}")
+        ) from None
     real, written = Path(os.path.realpath(root)), list[Path]()
     stores: Mapping[str, Value] = run.stores
     for one in flow.exports:

@@ -1,4 +1,5 @@
-"""A forecast: a run without calls. Each call gets the result that ``--reuse`` would take; the others are counted."""
+"""A forecast: a run without calls. Each call gets the result that ``--reuse`` would take; the
+others are counted."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class Miss(NamedTuple):
 class Forecast(OfflineJournal):
     """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
 
-    def __init__(self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults) -> None:
+    def __init__(
+        self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults
+    ) -> None:
         super().__init__(most, run_id)
         self.linked, self.known = linked, known
         self.made, self.taken = Counter[Key](), Counter[Key]()
@@ -63,9 +66,14 @@ class Forecast(OfflineJournal):
         self._call: tuple[Invoke, object, StartedCall] | None = None
 
     def start_call(
-        self, step: Invoke, callee: object, key: CallKey, given: Any, tools: Mapping[str, Tool] | None = None,
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
-    ) -> StartedCall:  # fmt: skip
+    ) -> StartedCall:
         call = super().start_call(step, callee, key, given, tools, grant)
         self.asked.pop(key, None)  # it was an approval: the call counts
         self._call = step, callee, call
@@ -83,7 +91,8 @@ class Forecast(OfflineJournal):
         return False
 
     def miss(self) -> Record:
-        """The call that was just started is made again: count it, and give a result for the steps after it."""
+        """The call that was just started is made again: count it, and give a result for the steps
+        after it."""
         assert self._call is not None, "a result is looked up after the start of its call"
         step, callee, call = self._call
         key = key_of(call.key.at)
@@ -140,10 +149,14 @@ class _Taking(Reuse):
 
 
 class KnownResults:
-    """The results of the run: for a call that is made again, a value of the kind that the steps after it expect."""
+    """The results of the run: for a call that is made again, a value of the kind that the steps
+    after it expect."""
 
-    def __init__(self, run_id: str, found: Iterator[Record], read: ReadValue, is_complete: bool) -> None:
-        """``is_complete``: whether the run made all of its calls, so that a call without a result shows an edit."""
+    def __init__(
+        self, run_id: str, found: Iterator[Record], read: ReadValue, is_complete: bool
+    ) -> None:
+        """``is_complete``: whether the run made all of its calls, so that a call without a result
+        shows an edit."""
         self._run_id, self._read, self.is_complete = run_id, read, is_complete
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[StepPath, Record] = {}
@@ -166,8 +179,9 @@ class KnownResults:
                     self._by_arguments[record.name, record.given] = record
 
     def result(self, call: StartedCall) -> Record | None:
-        """Of a call with the same arguments, else at the same place, else of the same function. It is the failure of
-        the same call if the run went on after it: so its element is dropped here too."""
+        """Of a call with the same arguments, else at the same place, else of the same function. It
+        is the failure of the same call if the run went on after it: so its element is dropped here
+        too."""
         failed = self._failed.get(call.key.at)
         is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
         if is_same and not self._handled.isdisjoint(around(call.key.at)):
@@ -202,13 +216,20 @@ class KnownResults:
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
             is_edited = failed.given == call.given and failed.digest not in (None, call.digest)
-            return Miss("it failed, and was edited since then", True) if is_edited else Miss("it failed")
-        why = "its arguments differ" if call.name in self._by_name else "the run has no result of it"
+            return (
+                Miss("it failed, and was edited since then", True)
+                if is_edited
+                else Miss("it failed")
+            )
+        why = (
+            "its arguments differ" if call.name in self._by_name else "the run has no result of it"
+        )
         return Miss(why, self.is_complete)
 
 
 class Bounded:
-    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in total."""
+    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in
+    total."""
 
     def __init__(self) -> None:
         self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
@@ -219,15 +240,23 @@ class Bounded:
         """``found``, up to the bound."""
         for record in found:
             self._calls -= 1
-            self._characters -= sum(len(text) for text in (record.given, record.value, record.shown) if text)
+            self._characters -= sum(
+                len(text) for text in (record.given, record.value, record.shown) if text
+            )
             if min(self._calls, self._characters) < 0:
-                self.note = f"only the first {MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters, are read"
+                self.note = (
+                    f"only the first {MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} "
+                    f"characters, are read"
+                )
                 return
             yield record
 
 
-def read_last_runs(store: Store, run: Run, bounded: Bounded) -> Iterator[tuple[str, Iterator[Record]]]:
-    """The ids and the records of the last runs of the flow of ``run``, as ``--reuse`` reads them."""
+def read_last_runs(
+    store: Store, run: Run, bounded: Bounded
+) -> Iterator[tuple[str, Iterator[Record]]]:
+    """The ids and the records of the last runs of the flow of ``run``, as ``--reuse`` reads
+    them."""
     for head in latest_runs(store, run):
         if not bounded.note:
             yield head.run_id, bounded.read(records(store, head.num))
@@ -244,7 +273,10 @@ def linked_at(linked: Linked, key: Key) -> Linked:
     for id in key:
         callee = found.callees.get(id) if isinstance(found, Linked) else None
         found = (
-            next((one for one in getattr(callee, "callees", {}).values() if isinstance(one, Linked)), callee)
+            next(
+                (one for one in getattr(callee, "callees", {}).values() if isinstance(one, Linked)),
+                callee,
+            )
             if not isinstance(callee, Linked)
             else callee
         )

@@ -35,15 +35,26 @@ def settle_fields(input: Value) -> dict[str, Value]:
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
     found: dict[str, Diagnostic] = {}
-    known = {warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint}
-    optional = [ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given]
+    known = {
+        warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint
+    }
+    optional = [
+        ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
+    ]
     for ref in flow.inputs:
         name = ref.path[-1]
         if ref.certain and name not in given and name not in found:
             # The hint of a warning about the same token is more specific.
-            hint = (ref.span and known.get(ref.span)) or suggest(name, given) or _give(name, ref.span, optional)
+            hint = (
+                (ref.span and known.get(ref.span))
+                or suggest(name, given)
+                or _give(name, ref.span, optional)
+            )
             found[name] = Diagnostic(
-                "run.missing-input", f"{flow.name!r} reads {name!r}, which the input lacks", ref.span, hint
+                "run.missing-input",
+                f"{flow.name!r} reads {name!r}, which the input lacks",
+                ref.span,
+                hint,
             )
     return list(found.values())
 
@@ -57,6 +68,10 @@ def _settle(copy: Callable[[], R]) -> R:
 
 
 def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
-    bare = f" A text has quotes of its own: \"'{name}'\"." if span is not None and span.text == name else ""
+    bare = (
+        f" A text has quotes of its own: \"'{name}'\"."
+        if span is not None and span.text == name
+        else ""
+    )
     also = f" It may also read {', '.join(optional)}." if optional else ""
     return f"give it: {current.words.give.format(name)}.{bare}{also}"

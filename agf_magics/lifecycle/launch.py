@@ -1,4 +1,5 @@
-"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them use `prepare_run`."""
+"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them use
+`prepare_run`."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ R = TypeVar("R")
 
 
 def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
-    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is given."""
+    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is
+    given."""
     known = inspect.signature(function).parameters
 
     @functools.wraps(function)
@@ -58,7 +60,9 @@ def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
         for name in named:
             if name not in known:
                 near = suggest(name, known)
-                hint = near or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+                hint = (
+                    near or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+                )
                 raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
         return function(*args, **named)
 
@@ -84,29 +88,41 @@ def run(
 
     Parameters:
 
-    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
-    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
-      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
-    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`. Default False.
-    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
-    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
-      True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
-      that run. Default False.
-    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
-      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
-      of this process. A dry run does not use it. Default None: as the settings say.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`. Default False.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
 
-    Raises DefinitionError before the first step if a name is unknown or a required input is missing, StepError if a
-    step fails, and RunCancelled if the run is interrupted.
+    Raises DefinitionError before the first step if a name is unknown or a required input is
+    missing, StepError if a step fails, and RunCancelled if the run is interrupted.
     """
     options = RunOptions(
-        registry=registry, limits=limits, on_event=on_event, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
     )
     with held_interrupts() as held:
         ended = wait_for(start_run(flow, input, options), held)
@@ -128,31 +144,39 @@ async def arun(
     reuse: bool | str = False,
     on: object = None,
 ) -> Run:
-    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker threads.
+    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker
+    threads.
 
     Parameters:
 
-    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
-    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
-      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
-    - ``on_event``: a function that is called with each event, on the loop's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`. Default False.
-    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
-    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
-      True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
-      that run. Default False.
-    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
-      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
-      of this process. A dry run does not use it. Default None: as the settings say.
+    - ``on_event``: a function that is called with each event, on the loop's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`. Default False.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
 
     Raises the same errors as `run`.
     """
-    options = RunOptions(registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on)
+    options = RunOptions(
+        registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
+    )
     made = prepare_run(flow, input, await prepare_workers(options))
     await run_here(made, make_emitter(made.progress, on_event, made.secrets))
     return made.result() if raises else made
@@ -172,37 +196,48 @@ def start(
     reuse: bool | str = False,
     on: object = None,
 ) -> Run:
-    """Start a run in the background and return it at once. The run has ``wait``, ``result`` and ``cancel`` and can be
-    awaited.
+    """Start a run in the background and return it at once. The run has ``wait``, ``result`` and
+    ``cancel`` and can be awaited.
 
     Plain functions run on threads of their own. An interrupt of the kernel does not reach the run.
 
     Parameters:
 
-    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a definition. Required.
-    - ``input``: a mapping of names to values, the named context of the first step; a definition with an interface
-      accepts any value that the interface allows. Default None: an empty mapping.
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
-    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as `ModelText`, and the events are
-      kept for `Run.events`. Default False.
-    - ``dry``: whether to run without calling tools and agents; sample values replace their results. Default False.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
-      True or False. Default None: the notebook or the terminal asks.
-    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow, a run id those of
-      that run. Default False.
-    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``, the address of a Dask
-      scheduler, a Dask client, any ``concurrent.futures.Executor``, or `Workers` with options; ``"here"``: on threads
-      of this process. A dry run does not use it. Default None: as the settings say.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`, and the events are kept for `Run.events`. Default False.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
 
     Raises DefinitionError as `run` does; no run is started then.
     """
     options = RunOptions(
-        registry=registry, limits=limits, on_event=on_event, stream=stream, queue=stream, dry=dry, ask=ask,
-        reuse=reuse, on=on, background=True,
-    )  # fmt: skip
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        queue=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
+        background=True,
+    )
     return start_run(flow, input, options)
 
 
@@ -214,8 +249,11 @@ def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run
     return made
 
 
-def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS) -> Run:
-    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with all problems."""
+def prepare_run(
+    flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS
+) -> Run:
+    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with
+    all problems."""
     made = link_run(flow, input, options, copies=options.dry)
     start_journal(made)
     if options.reuse:
@@ -224,7 +262,8 @@ def prepare_run(flow: Flow | str | Path, input: Value = None, options: RunOption
 
 
 def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
-    """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named context."""
+    """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
+    context."""
     registry = options.registry or default()
     found_flow = find_flow(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
@@ -232,7 +271,9 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         problems = gate(found_flow, problems, rights().grant.identity)
     if options.background:
         problems.extend(kernel_bound(linked))
-    given = FlowInput(settle_input(input, found_flow), context=_context(found_flow, registry, copies))
+    given = FlowInput(
+        settle_input(input, found_flow), context=_context(found_flow, registry, copies)
+    )
     for missing in missing_fields(found_flow, given.input if isinstance(given.input, dict) else {}):
         problems.add(missing)
     for code in WHO_ANSWERS if options.dry else ():
@@ -261,12 +302,17 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
     if isinstance(flow, str) and "\n" not in flow and ":" not in flow:
         if flow in registry.flows:
             return registry.flows[flow]
-        hint = suggest(flow, registry.flows, "registered flows") or "define one first: agf.define(…), or %%pipeline"
+        hint = (
+            suggest(flow, registry.flows, "registered flows")
+            or "define one first: agf.define(…), or %%pipeline"
+        )
         if is_worker():
             hint = f"a worker has no flows of the kernel: {STAY}"
         if flow.endswith((".yaml", ".yml", ".json")):
             hint = f"give a file as a Path: Path({flow!r})"
-        raise DefinitionError(Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint))
+        raise DefinitionError(
+            Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint)
+        )
     return load(flow, registry=registry)
 
 
@@ -285,11 +331,14 @@ def make_emitter(
     secrets: Secrets | None = None,
     queue: EventQueue | None = None,
 ) -> Callable[[Event], None]:
-    """A function that applies each event to ``progress`` and passes it to ``listener`` and ``queue`` without secrets. A
-    listener that raises is dropped with a warning."""
+    """A function that applies each event to ``progress`` and passes it to ``listener`` and
+    ``queue`` without secrets. A listener that raises is dropped with a warning."""
     if listener is None and queue is None:
         return progress.apply
-    listeners: list[Callable[[Event], None]] = [*([queue.put] if queue else []), *([listener] if listener else [])]
+    listeners: list[Callable[[Event], None]] = [
+        *([queue.put] if queue else []),
+        *([listener] if listener else []),
+    ]
 
     def emit(event: Event) -> None:
         if progress.ended is not None and type(event) not in AFTER_END:
@@ -302,7 +351,9 @@ def make_emitter(
             except Exception as error:
                 listeners.remove(notify)
                 message = f"on_event raised {describe_exception(error)}; it is not called again"
-                progress.apply(Warned(clock(), Diagnostic("run.listener", message, severity="warning")))
+                progress.apply(
+                    Warned(clock(), Diagnostic("run.listener", message, severity="warning"))
+                )
 
     return emit
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from .run import Run
 
 JUST_NOW = 2.0
-"""The longest time between the interrupt and the request to exit when a kernel is shut down, in seconds."""
+"""The longest time between the interrupt and the request to exit when a kernel is shut down, in
+seconds."""
 
 
 class Live:
@@ -30,8 +31,8 @@ class Live:
 
     @property
     def ended(self) -> tuple[Run, ...]:
-        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in the order of their
-        ends."""
+        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
+        the order of their ends."""
         return tuple(self._ended.values())
 
     def __iter__(self) -> Iterator[Run]:
@@ -56,12 +57,16 @@ class Live:
         self.interrupted.clear()
 
     def leave_open(self) -> None:
-        """Prepare for the exit of the process. A kernel restart interrupts the kernel first, so a run that was
-        interrupted just now counts as interrupted, not as cancelled by the user."""
+        """Prepare for the exit of the process. A kernel restart interrupts the kernel first, so a
+        run that was interrupted just now counts as interrupted, not as cancelled by the user."""
         now = time.monotonic()
-        for run in (*self.running, *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW)):
+        for run in (
+            *self.running,
+            *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW),
+        ):
             run._leave_open()
 
 
 live = Live()
-"""The one of this process. Its dicts are changed by single operations and read as snapshots: any thread may read."""
+"""The one of this process. Its dicts are changed by single operations and read as snapshots: any
+thread may read."""

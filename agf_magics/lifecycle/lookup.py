@@ -33,14 +33,17 @@ def journal() -> Store:
 
 
 def find_run(store: Store, run_id: str) -> RunRow:
-    """A run by its id, or by an unambiguous beginning of it. Raises DefinitionError, JournalError."""
+    """A run by its id, or by an unambiguous beginning of it. Raises DefinitionError,
+    JournalError."""
     if not isinstance(run_id, str):
         message = f"a run's id is text, not {type_name(run_id)}"
         raise refused("journal.unknown-run", message, "use run.run_id")
     found = read_run(store, run_id)
     if found is not None:
         return found
-    started = [run.run_id for run in live.running if run.journal is not None]  # its row may not be written yet
+    started = [
+        run.run_id for run in live.running if run.journal is not None
+    ]  # its row may not be written yet
     known = list(dict.fromkeys([*started, *(one.run_id for one in list_runs(store))]))
     near = [one for one in known if one.startswith(run_id)]
     if run_id and len(near) == 1:
@@ -48,12 +51,17 @@ def find_run(store: Store, run_id: str) -> RunRow:
         if found is None:
             raise refused_running(run_id)
         return found
-    hint = f"it may be {', '.join(near[:5])}" if near else suggest(run_id, known, "runs") or "the journal is empty"
+    hint = (
+        f"it may be {', '.join(near[:5])}"
+        if near
+        else suggest(run_id, known, "runs") or "the journal is empty"
+    )
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
 def last_unfinished(store: Store) -> RunRow:
-    """The last interrupted or waiting run of this notebook. Raises DefinitionError, JournalError."""
+    """The last interrupted or waiting run of this notebook. Raises DefinitionError,
+    JournalError."""
     others, errors = list[RunHead](), list[JournalError]()
     for head in list_runs(store):
         if head.status not in UNFINISHED:
@@ -71,7 +79,11 @@ def last_unfinished(store: Store) -> RunRow:
     hint = "%runs lists the runs; %resume RUN resumes one that failed or was cancelled"
     if others:
         hint = f"of another notebook: %resume {others[0].run_id}"
-    raise refused("journal.unknown-run", "no run of this notebook was interrupted or waits for an answer", hint)
+    raise refused(
+        "journal.unknown-run",
+        "no run of this notebook was interrupted or waits for an answer",
+        hint,
+    )
 
 
 def _notebook(found: RunRow) -> str:
@@ -82,13 +94,15 @@ def _notebook(found: RunRow) -> str:
 
 
 def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record | JsonOutcome]:
-    """The records of a run with their values. Raises DecodeError for a value that the user has not signed."""
+    """The records of a run with their values. Raises DecodeError for a value that the user has not
+    signed."""
     for found in outcomes(store, head.num):
         yield unpickled(found, head.run_id, trust) if isinstance(found, Record) else found
 
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
-    """A record of that run with its value. Raises DecodeError for a value that the user has not signed."""
+    """A record of that run with its value. Raises DecodeError for a value that the user has not
+    signed."""
     if record.value is None or record.form not in ("json", "pickle"):
         return record
     try:

@@ -1,7 +1,8 @@
 """The manifest of a run: everything that is needed to do it, journaled before its first step.
 
-It has the texts of the definitions, of the schemas they use and of all definitions they call: a resumed run loads these
-texts, not the edited ones. Tools and agents are functions of the kernel and are looked up again.
+It has the texts of the definitions, of the schemas they use and of all definitions they call: a
+resumed run loads these texts, not the edited ones. Tools and agents are functions of the kernel and
+are looked up again.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
     secret, public = frozenset[str](), run.input
     if isinstance(run.input, dict):
         names, holds = run.secrets.names, run.secrets.holds
-        secret = frozenset(name for name, value in run.input.items() if name in names or holds(value, near=False))
+        secret = frozenset(
+            name for name, value in run.input.items() if name in names or holds(value, near=False)
+        )
         public = {name: value for name, value in run.input.items() if name not in secret}
     context_name, log = _context(run)
     manifest = {
@@ -126,7 +129,8 @@ def _context(run: Run) -> tuple[str, Value]:
 
 
 def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest:
-    """``trust``: None unpickles nothing (for display), False only values that the user has signed, True everything.
+    """``trust``: None unpickles nothing (for display), False only values that the user has signed,
+    True everything.
 
     Raises DecodeError.
     """
@@ -142,11 +146,19 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
             return sources.setdefault((name, body), Source(name, body, first))
 
         flows = tuple(
-            Text(one["name"], one["language"], source(one["source"]), one["file"],
-                 {step: tuple(calls) for step, calls in one["calls"].items()}, one["made"], tuple(one["chosen"]),
-                 tuple(one.get("latent", ())), tuple(one["session"]) if "session" in one else None)
+            Text(
+                one["name"],
+                one["language"],
+                source(one["source"]),
+                one["file"],
+                {step: tuple(calls) for step, calls in one["calls"].items()},
+                one["made"],
+                tuple(one["chosen"]),
+                tuple(one.get("latent", ())),
+                tuple(one["session"]) if "session" in one else None,
+            )
             for one in found["flows"]
-        )  # fmt: skip
+        )
         input, why = _unpacked(found["input"], run_id, "input", trust)
         context, lost = _unpacked(found["context"], run_id, "context", trust)
         known = {field.name for field in fields(Limits)}
@@ -159,7 +171,9 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
             secret=tuple(found["secret"]),
             context=context,
             context_name=found["context_name"],
-            limits=Limits(**{name: most for name, most in found["limits"].items() if name in known}),
+            limits=Limits(
+                **{name: most for name, most in found["limits"].items() if name in known}
+            ),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
             notebook=found.get("notebook", ""),
@@ -169,7 +183,8 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
 
 
 def _check(found: dict[str, Any]) -> None:
-    """Raise ValueError, or an error of a wrong type, for data that `write_manifest` cannot have written."""
+    """Raise ValueError, or an error of a wrong type, for data that `write_manifest` cannot have
+    written."""
     flows, schemas, tools = found["flows"], found["schemas"], found["tools"]
     _require("flows", isinstance(flows, list) and flows and not flows[0]["made"])
     for one in flows:
@@ -179,28 +194,45 @@ def _check(found: dict[str, Any]) -> None:
         _require("made", isinstance(one["made"], bool))
         _require("chosen", _are_texts(one["chosen"]) and _are_texts(one.get("latent", [])))
         _require(
-            "session", "session" not in one or (one["made"] and _are_texts(one["session"]) and len(one["session"]) == 2)
+            "session",
+            "session" not in one
+            or (one["made"] and _are_texts(one["session"]) and len(one["session"]) == 2),
         )
-        _require("calls", all(numbers and isinstance(numbers, list) for numbers in one["calls"].values()))
-    _check_calls([[number for numbers in one["calls"].values() for number in numbers] for one in flows])
-    _require("schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas))
+        _require(
+            "calls", all(numbers and isinstance(numbers, list) for numbers in one["calls"].values())
+        )
+    _check_calls(
+        [[number for numbers in one["calls"].values() for number in numbers] for one in flows]
+    )
+    _require(
+        "schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas)
+    )
     for what in ("input", "context"):
         parts = found[what]
-        _require(what, "json" in parts or ("shown" in parts and isinstance(parts.get("why", parts.get("sign")), str)))
+        _require(
+            what,
+            "json" in parts
+            or ("shown" in parts and isinstance(parts.get("why", parts.get("sign")), str)),
+        )
     _require("context", isinstance(found["context"].get("json"), list | None))
     _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))
     _require("tools", isinstance(found["identity"], str) and (tools is None or _are_texts(tools)))
-    _require("version", isinstance(found["version"], str) and isinstance(found.get("notebook", ""), str))
+    _require(
+        "version", isinstance(found["version"], str) and isinstance(found.get("notebook", ""), str)
+    )
 
 
 def _check_calls(calls: list[list[int]]) -> None:
-    """Require that definitions call each other without a cycle and open at most `MAX_OPENED` in total."""
+    """Require that definitions call each other without a cycle and open at most `MAX_OPENED` in
+    total."""
     opened: dict[int, int] = {}
     left = list(range(len(calls)))
     around: set[int] = set()
     while left:
         number = left[-1]
-        _require("calls", all(type(inner) is int and 0 <= inner < len(calls) for inner in calls[number]))
+        _require(
+            "calls", all(type(inner) is int and 0 <= inner < len(calls) for inner in calls[number])
+        )
         inside = [inner for inner in calls[number] if inner not in opened]
         if number in opened or not inside:
             opened.setdefault(number, 1 + sum(opened[inner] for inner in calls[number]))
@@ -214,7 +246,12 @@ def _check_calls(calls: list[list[int]]) -> None:
 
 def _is_source(found: Any) -> bool:
     name, text, first = found
-    return isinstance(name, str) and isinstance(text, str) and type(first) is int and 0 <= first < 1 << 31
+    return (
+        isinstance(name, str)
+        and isinstance(text, str)
+        and type(first) is int
+        and 0 <= first < 1 << 31
+    )
 
 
 def _are_texts(found: Any) -> bool:
@@ -241,7 +278,11 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "calls": calls,
         "made": flow.is_built,
         "chosen": flow.extension.options if flow.extension is not None else (),
-        **({"latent": flow.extension.latent} if flow.extension is not None and flow.extension.latent else {}),
+        **(
+            {"latent": flow.extension.latent}
+            if flow.extension is not None and flow.extension.latent
+            else {}
+        ),
         **({"session": [linked.agent.name, asked_model(flow)]} if linked.agent is not None else {}),
     }
 
@@ -272,7 +313,9 @@ def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
     return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
 
 
-def _unpacked(found: Mapping[str, Any], run_id: str, what: str, trust: bool | None) -> tuple[Value, str]:
+def _unpacked(
+    found: Mapping[str, Any], run_id: str, what: str, trust: bool | None
+) -> tuple[Value, str]:
     if "json" in found:
         return found["json"], ""
     if "pickle" not in found or trust is None:

@@ -1,9 +1,9 @@
-"""What a run had at each moment: the stores of a pipeline after each step, the state of a graph after each round, the
-context of a plan after each call.
+"""What a run had at each moment: the stores of a pipeline after each step, the state of a graph
+after each round, the context of a plan after each call.
 
-The journal has the results of calls, not the state. So the engine evaluates the definition of the run again with these
-results, in their order, and each state that it passes is a moment. Nothing is called and nothing is unpickled: a value
-that is not JSON is shown by its preview.
+The journal has the results of calls, not the state. So the engine evaluates the definition of the
+run again with these results, in their order, and each state that it passes is a moment. Nothing is
+called and nothing is unpickled: a value that is not JSON is shown by its preview.
 """
 
 from __future__ import annotations
@@ -90,12 +90,17 @@ class Moments:
         return {str(name): self._mask(value) for name, value in values.items()}
 
     def differences(self, first: int, other: int) -> tuple[list[Difference], bool]:
-        """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts differ."""
+        """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts
+        differ."""
         one, two = self.state(first), self.state(other)
         same = {name for name in one if name in two and one[name] is two[name]}
-        left, right = ({name: each[name] for name in each if name not in same} for each in (one, two))
-        found = [Difference(path.removeprefix("."), a, b) for path, a, b in
-                 islice(find_differences(left, right), MOST_DIFFERENCES + 1)]  # fmt: skip
+        left, right = (
+            {name: each[name] for name in each if name not in same} for each in (one, two)
+        )
+        found = [
+            Difference(path.removeprefix("."), a, b)
+            for path, a, b in islice(find_differences(left, right), MOST_DIFFERENCES + 1)
+        ]
         return found[:MOST_DIFFERENCES], len(found) > MOST_DIFFERENCES
 
 
@@ -131,7 +136,8 @@ class _Times:
 
 
 class _Replay(OfflineJournal):
-    """Gives each call its recorded outcome, and ends the evaluation at the first call without one."""
+    """Gives each call its recorded outcome, and ends the evaluation at the first call without
+    one."""
 
     def __init__(self, run_id: str, log: ReplayLog, times: _Times) -> None:
         super().__init__(0, run_id, log)
@@ -146,7 +152,8 @@ class _Replay(OfflineJournal):
 
 
 def find_moments(run: Run | PastRun) -> Moments:
-    """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or cannot be read."""
+    """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
+    cannot be read."""
     refuse_inside("moments")
     past = run if isinstance(run, PastRun) else _past(run)
     order, (store, num) = past.order, past.place
@@ -159,30 +166,48 @@ def find_moments(run: Run | PastRun) -> Moments:
     recorder = _recorder(linked.flow, found, times, past.started.timestamp())
     given = FlowInput(_input(run, order), None, _context(order))
     error = run_offline(
-        linked, given, _Replay(past.run_id, log, times), emit=recorder.emit, limits=order.limits, secrets=Secrets(),
-        seconds=LONGEST_EVALUATION, grant=order.grant, make=recorder,
-    )  # fmt: skip
-    return Moments(linked.flow, found, "; ".join(filter(None, (_note(error), bounded.note))), run.secrets)
+        linked,
+        given,
+        _Replay(past.run_id, log, times),
+        emit=recorder.emit,
+        limits=order.limits,
+        secrets=Secrets(),
+        seconds=LONGEST_EVALUATION,
+        grant=order.grant,
+        make=recorder,
+    )
+    return Moments(
+        linked.flow, found, "; ".join(filter(None, (_note(error), bounded.note))), run.secrets
+    )
 
 
 def _past(run: Run) -> PastRun:
     if run.journal is None:
-        raise refused("journal.unknown-run", f"run {run.run_id!r} is not journaled: its states are not known")
+        raise refused(
+            "journal.unknown-run", f"run {run.run_id!r} is not journaled: its states are not known"
+        )
     store = run.journal.store
     with as_definition_errors():
         return PastRun(store, find_run(store, run.run_id))
 
 
 def _read(record: Record) -> Record:
-    """A record with its value, or with the preview of a value that is not JSON; nothing is unpickled."""
+    """A record with its value, or with the preview of a value that is not JSON; nothing is
+    unpickled."""
     text = record.value if record.form == "json" else record.shown
-    return record._replace(form="json", value=text if isinstance(text, str) else "null", unpickled=(decoded(text),))
+    return record._replace(
+        form="json", value=text if isinstance(text, str) else "null", unpickled=(decoded(text),)
+    )
 
 
 def _input(run: Run | PastRun, order: Manifest) -> Value:
     if isinstance(run, Run):
         return run.input
-    return {**order.input, **dict.fromkeys(order.secret, HIDDEN)} if isinstance(order.input, dict) else order.input
+    return (
+        {**order.input, **dict.fromkeys(order.secret, HIDDEN)}
+        if isinstance(order.input, dict)
+        else order.input
+    )
 
 
 def _context(order: Manifest) -> Context | None:
@@ -190,7 +215,8 @@ def _context(order: Manifest) -> Context | None:
 
 
 def _linked(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
-    """The definitions of a past run, linked with functions that only have the names of those that it called."""
+    """The definitions of a past run, linked with functions that only have the names of those that
+    it called."""
     now, then = default(), Registry()
     for shelf, things in vars(now).items():
         if shelf not in ("tools", "agents"):
@@ -204,7 +230,9 @@ def _linked(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
         if name not in then.agents:
             then.agents.add(known)
     flow, registry, known_files = as_it_was(order, then)
-    linked, problems = link(flow, registry, file_opener(lambda path: load(path, registry=registry), known_files))
+    linked, problems = link(
+        flow, registry, file_opener(lambda path: load(path, registry=registry), known_files)
+    )
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):
             problems.refuse()
@@ -235,12 +263,19 @@ def _recorder(flow: Flow, found: list[Moment], times: _Times, started: float) ->
             if len(found) >= MOST_MOMENTS:
                 raise Enough
             seconds = None if times.ended is None else max(0.0, times.ended - started)
-            found.append(Moment(_label(ended, labels) if found else "start", seconds if found else 0.0, frame))
+            found.append(
+                Moment(
+                    _label(ended, labels) if found else "start", seconds if found else 0.0, frame
+                )
+            )
             ended.clear()
 
         @staticmethod
         def emit(event: ev.Event) -> None:
-            if type(event) is ev.StepFinished and sum(isinstance(bit, str) for bit in event.at) == 1:
+            if (
+                type(event) is ev.StepFinished
+                and sum(isinstance(bit, str) for bit in event.at) == 1
+            ):
                 ended.setdefault(str(event.at[0]))
 
     return Recorder
@@ -248,17 +283,24 @@ def _recorder(flow: Flow, found: list[Moment], times: _Times, started: float) ->
 
 def _label(ended: Mapping[str, None], labels: Mapping[str, str]) -> str:
     """The outermost of the steps that ended; ``end`` if none did since the moment before."""
-    outermost = [id for id in ended if not any(id.startswith((f"{other}.", f"{other}[")) for other in ended)]
+    outermost = [
+        id for id in ended if not any(id.startswith((f"{other}.", f"{other}[")) for other in ended)
+    ]
     names = [labels.get(id, id) for id in outermost]
     if not names:
         return "end"
-    return ", ".join(names[:MOST_NAMED]) + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+    return ", ".join(names[:MOST_NAMED]) + (
+        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    )
 
 
 def _note(error: BaseException | None) -> str:
     match error:
         case NotRecorded():
-            return f"the result of {line(str(error), 100)} is not in the journal: the state after it is not known"
+            return (
+                f"the result of {line(str(error), 100)} is not in the journal: the state after "
+                f"it is not known"
+            )
         case Enough():
             return f"the first {MOST_MOMENTS:,} moments"
         case AgfError():

@@ -1,4 +1,5 @@
-"""The options of a run, in one value: what `run`, `arun`, `start`, `resume` and the notebook pass on."""
+"""The options of a run, in one value: what `run`, `arun`, `start`, `resume` and the notebook pass
+on."""
 
 from __future__ import annotations
 
@@ -32,13 +33,16 @@ class RunOptions:
     on: object = None
     """Where concurrent calls run: see `workers.on`; None: in this process."""
     reuse: bool | str = False
-    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the flow."""
+    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the
+    flow."""
     background: bool = False
-    """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain functions."""
+    """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain
+    functions."""
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
     enter: Callable[[], None] | None = None
-    """Called once, in the context of the run, before its first step: it reserves the place of the output."""
+    """Called once, in the context of the run, before its first step: it reserves the place of the
+    output."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
@@ -48,7 +52,8 @@ class RunOptions:
     secrets: tuple[Value, ...] = ()
     """Values that are secret from the start, whichever tool receives them."""
     continuing: Callable[[str], str] | None = None
-    """What a person writes to continue a run with this status; None: the run is resumed by its id."""
+    """What a person writes to continue a run with this status; None: the run is resumed by its
+    id."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 

@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 
 class PastRun:
-    """A run in the journal. All attributes can be read at any time; they contain the journaled data."""
+    """A run in the journal. All attributes can be read at any time; they contain the journaled
+    data."""
 
     warnings: tuple[Diagnostic, ...] = ()
 
@@ -72,21 +73,29 @@ class PastRun:
 
     @property
     def note(self) -> str:
-        """Why the run is incomplete and how to resume it, how often it was resumed, and what the journal lacks. Usually
-        empty."""
+        """Why the run is incomplete and how to resume it, how often it was resumed, and what the
+        journal lacks. Usually empty."""
         head, resume = self._row.listed, self.how_to_continue
-        why = {"interrupted": "its process ended before it did", "waiting": "it waits for an answer"}.get(self.status)
-        parts = (f"{why}: {resume}" if why else resume and f"{resume} resumes it", describe_resumed(head.taken))
+        why = {
+            "interrupted": "its process ended before it did",
+            "waiting": "it waits for an answer",
+        }.get(self.status)
+        parts = (
+            f"{why}: {resume}" if why else resume and f"{resume} resumes it",
+            describe_resumed(head.taken),
+        )
         return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
 
     @property
     def how_to_continue(self) -> str:
-        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to resume."""
+        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
+        resume."""
         return current.words.resume(self.run_id, self.status)
 
     @cached_property
     def order(self) -> Manifest:
-        """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is damaged."""
+        """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is
+        damaged."""
         try:
             return read_manifest(self._row.work, self.run_id)
         except DecodeError as error:
@@ -118,7 +127,8 @@ class PastRun:
 
     @cached_property
     def flow(self) -> Flow:
-        """The definition at the time of the run. Raises DefinitionError if it can no longer be loaded."""
+        """The definition at the time of the run. Raises DefinitionError if it can no longer be
+        loaded."""
         return self._linked.flow
 
     @cached_property
@@ -126,7 +136,9 @@ class PastRun:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
         everything = list(self.records())
-        records = [record for record in everything if record.what in ("finished", "failed", "dropped")]
+        records = [
+            record for record in everything if record.what in ("finished", "failed", "dropped")
+        ]
         one, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.when, progress.ended = one.started, one.ended or max(last, one.started)
@@ -153,7 +165,8 @@ class PastRun:
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost of its models in US dollars, estimated; None if a price is not known, or it asked no model."""
+        """The cost of its models in US dollars, estimated; None if a price is not known, or it
+        asked no model."""
         return self.usage.cost
 
     @property
@@ -165,7 +178,9 @@ class PastRun:
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
         once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return trace_rows(self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once)))
+        return trace_rows(
+            self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once))
+        )
 
     @property
     def calls(self) -> Calls:
@@ -177,8 +192,9 @@ class PastRun:
         return _readable(queries.records(self._store, self._row.listed.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
-        """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A value other than JSON is
-        unpickled, which can run code: without your signature only with ``trust`` (default False)."""
+        """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A
+        value other than JSON is unpickled, which can run code: without your signature only with
+        ``trust`` (default False)."""
         if at is None:
             row = self._row
             return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
@@ -187,28 +203,47 @@ class PastRun:
             if record.what == "finished" and format_path(record.at) == at:
                 found = record
         if found is None:
-            raise refused("journal.unknown-call", f"there is no call {at!r} in this run", "run.calls lists them")
-        return self._value(at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust)
+            raise refused(
+                "journal.unknown-call",
+                f"there is no call {at!r} in this run",
+                "run.calls lists them",
+            )
+        return self._value(
+            at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust
+        )
 
     def compare(self, other: PastRun) -> Comparison:
-        """Return how the run ``other`` (required) differs: a table with one row per step, with the attributes
-        ``values`` (a table of the values that differ) and ``definitions`` (the difference of the texts).
+        """Return how the run ``other`` (required) differs: a table with one row per step, with the
+        attributes ``values`` (a table of the values that differ) and ``definitions`` (the
+        difference of the texts).
 
         Raises DefinitionError if one of the runs is damaged."""
         return compare(self, other)
 
     def export(self, path: str | Path) -> Path:
-        """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and return the path."""
+        """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and
+        return the path."""
         target = Path(path)
-        with target.open("w", encoding="utf-8", errors="backslashreplace") as file:  # lone surrogates, as in JSON
+        with target.open(
+            "w", encoding="utf-8", errors="backslashreplace"
+        ) as file:  # lone surrogates, as in JSON
             head = {
-                "run": self.run_id, "name": self.name, "language": self.language, "status": self.status,
-                "started": self.started.isoformat(), "seconds": self.seconds, "input": self.input,
-                "output": self.output, "stores": self.stores, "usage": self.usage.as_json(),
+                "run": self.run_id,
+                "name": self.name,
+                "language": self.language,
+                "status": self.status,
+                "started": self.started.isoformat(),
+                "seconds": self.seconds,
+                "input": self.input,
+                "output": self.output,
+                "stores": self.stores,
+                "usage": self.usage.as_json(),
                 "error": str(self.error) if self.error else None,
-                "definitions": [{"name": one.name, "language": one.language, "text": one.source.text}
-                                for one in self.order.flows],
-            }  # fmt: skip
+                "definitions": [
+                    {"name": one.name, "language": one.language, "text": one.source.text}
+                    for one in self.order.flows
+                ],
+            }
             file.write(_strict(head)[:-1] + ',"calls":[')
             for number, call in enumerate(_readable(_call_rows(self.records()))):
                 file.write((",\n" if number else "\n") + _strict(call))
@@ -229,15 +264,26 @@ class PastRun:
             if flow is not None:
                 made[number] = Linked(flow, {})
         for number in made:
-            callees = {step: made[first] for step, (first, *_) in texts[number].calls.items() if first in made}
+            callees = {
+                step: made[first]
+                for step, (first, *_) in texts[number].calls.items()
+                if first in made
+            }
             made[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
         return made[0]
 
     def _value(
-        self, what: str, form: str | None, data: str | bytes | None, signature: bytes | None, place: tuple[str, str],
+        self,
+        what: str,
+        form: str | None,
+        data: str | bytes | None,
+        signature: bytes | None,
+        place: tuple[str, str],
         trust: bool,
-    ) -> Value:  # fmt: skip
-        signed = isinstance(data, str) or is_signed(user_key(), signature, self.run_id, *place, data or b"")
+    ) -> Value:
+        signed = isinstance(data, str) or is_signed(
+            user_key(), signature, self.run_id, *place, data or b""
+        )
         try:
             if form == "pickle" and not signed and not trust:
                 raise DecodeError("its signature is not yours")
@@ -252,7 +298,9 @@ class PastRun:
             self._refuse_end()
 
     def _refuse_end(self) -> NoReturn:
-        raise unusable(JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged"))
+        raise unusable(
+            JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged")
+        )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ..pictures.past_page import past_html, past_text
@@ -281,7 +329,8 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
 
 
 def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """The journaled calls as rows of a table. A resumed run continues to count the attempts of a call."""
+    """The journaled calls as rows of a table. A resumed run continues to count the attempts of a
+    call."""
     attempts: Counter[StepPath] = Counter()
     for record in records:
         if record.kind:

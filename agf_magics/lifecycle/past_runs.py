@@ -15,7 +15,15 @@ from ..progress.events import format_path
 from ..settings import current
 from ..text.diagnostics import DefinitionError
 from .live import live
-from .lookup import UNFINISHED, as_definition_errors, describe_lost, describe_resumed, find_run, journal, refused
+from .lookup import (
+    UNFINISHED,
+    as_definition_errors,
+    describe_lost,
+    describe_resumed,
+    find_run,
+    journal,
+    refused,
+)
 from .past_run import PastRun
 from .persistence import journal_file
 from .retention import forget_old
@@ -68,13 +76,16 @@ def runs(run_id: str | None = None) -> Any:
 
     ``run_id``: the id of a run, or the beginning of one. Default None: all runs, the latest first.
 
-    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises DefinitionError if the journal
-    cannot be read or has no such run.
+    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises
+    DefinitionError if the journal cannot be read or has no such run.
     """
     if run_id is not None:
         return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
-    found = [*(_live_line(run) for run in reversed(here.values())), *(_line(one) for one in journaled_runs())]
+    found = [
+        *(_live_line(run) for run in reversed(here.values())),
+        *(_line(one) for one in journaled_runs()),
+    ]
     return Runs(sorted(found, key=lambda line: line.started, reverse=True))
 
 
@@ -94,8 +105,8 @@ def notebook_of(run_id: str) -> str:
 
 
 def find_call(run: PastRun, place: str) -> Record:
-    """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last failed call is
-    taken, else the last one. Raises DefinitionError."""
+    """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last
+    failed call is taken, else the last one. Raises DefinitionError."""
     found: Record | None = None
     for record in run.records():
         if record.kind == "tool" and record.given is not None:
@@ -104,7 +115,11 @@ def find_call(run: PastRun, place: str) -> Record:
             if format_path(record.at) == place or (step == place and not failed_before):
                 found = record
     if found is None:
-        raise refused("journal.unknown-call", f"there is no tool call {place!r} in this run", "run.calls lists them")
+        raise refused(
+            "journal.unknown-call",
+            f"there is no tool call {place!r} in this run",
+            "run.calls lists them",
+        )
     return found
 
 
@@ -126,28 +141,35 @@ def delete(run_ids: Sequence[str]) -> list[str]:
         found = [damaged.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
         for one in found:
             if one.status == "running":
-                raise refused("journal.running", f"run {one.run_id!r} is running", f"%runs --cancel {one.run_id}")
+                raise refused(
+                    "journal.running",
+                    f"run {one.run_id!r} is running",
+                    f"%runs --cancel {one.run_id}",
+                )
         queries.forget(store, [one.num for one in found])
         queries.shrink(store)
     return [one.run_id for one in found]
 
 
 def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]:
-    """Delete runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones until the journal
-    takes at most ``size`` bytes; None: as the settings say, 0: no limit. Running and waiting runs stay.
+    """Delete runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones
+    until the journal takes at most ``size`` bytes; None: as the settings say, 0: no limit. Running
+    and waiting runs stay.
 
     Returns the number of deleted runs and the bytes that the journal takes. Raises DefinitionError.
     """
     settings, store = current.settings, journal()
     with as_definition_errors():
         most = settings.journal_size if size is None else size
-        count = forget_old(store, settings.journal_days if days is None else days, most, interrupted=True)
+        count = forget_old(
+            store, settings.journal_days if days is None else days, most, interrupted=True
+        )
         return count, queries.shrink(store)
 
 
 def find_unfinished() -> tuple[list[RunHead], str]:
-    """The runs that can be resumed, and the problem of the journal (or an empty text), for the start of a session.
-    The journal may be someone else's: nothing in it may end the session."""
+    """The runs that can be resumed, and the problem of the journal (or an empty text), for the
+    start of a session. The journal may be someone else's: nothing in it may end the session."""
     try:
         found = journaled_runs()
     except DefinitionError as error:
@@ -155,7 +177,11 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     except Exception as error:  # every row is checked when it is read; this is the last guard
         return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
     damaged = sum(one.status == "damaged" for one in found)
-    problem = f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]" if damaged else ""
+    problem = (
+        f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
+        if damaged
+        else ""
+    )
     return [one for one in found if one.status in UNFINISHED], problem
 
 
@@ -170,5 +196,11 @@ def _line(one: RunHead) -> RunLine:
 
 def _live_line(run: Run) -> RunLine:
     seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
-    started = time.time() - (time.monotonic() - run.progress.when) if run.progress.when is not None else time.time()
-    return RunLine(run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost)
+    started = (
+        time.time() - (time.monotonic() - run.progress.when)
+        if run.progress.when is not None
+        else time.time()
+    )
+    return RunLine(
+        run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost
+    )

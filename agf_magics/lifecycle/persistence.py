@@ -28,12 +28,14 @@ PROJECT = ("pyproject.toml", ".git", ".agf")
 
 
 def journal_file() -> Path | None:
-    """The file that the settings name, relative to the project that contains the current folder; None: no journal."""
+    """The file that the settings name, relative to the project that contains the current folder;
+    None: no journal."""
     name = current.settings.journal
     if not name:
         return None
     path = Path(name).expanduser()
-    # The user chose an absolute path, links included; a link in the project's folder may come with the project.
+    # The user chose an absolute path, links included; a link in the project's folder may come with
+    # the project.
     return path.parent.resolve() / path.name if path.is_absolute() else _project() / path
 
 
@@ -52,8 +54,16 @@ def own_files() -> tuple[Path, ...]:
     path, user = journal_file(), [user_file()]
     with contextlib.suppress(RuntimeError):  # there is no home folder
         user.append(key_file())
-    runs = [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")] if path is not None else []
-    return (*runs, *(one.with_name("owners") for one in runs[:1]), *(one.parent for one in user if one is not None))
+    runs = (
+        [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]
+        if path is not None
+        else []
+    )
+    return (
+        *runs,
+        *(one.with_name("owners") for one in runs[:1]),
+        *(one.parent for one in user if one is not None),
+    )
 
 
 def this_notebook() -> str:
@@ -64,8 +74,8 @@ def this_notebook() -> str:
 def start_journal(run: Run) -> None:
     """Journal ``run`` from before its first step on, if it can be.
 
-    Not a dry run, which calls nothing, and not a run that a tool starts: it is part of the tool's call and is repeated
-    with it. A run that cannot be journaled has a warning and continues.
+    Not a dry run, which calls nothing, and not a run that a tool starts: it is part of the tool's
+    call and is repeated with it. A run that cannot be journaled has a warning and continues.
     """
     mine = rights()
     if run.dry or mine.inside:
@@ -73,12 +83,15 @@ def start_journal(run: Run) -> None:
     store = _open_store(run)
     if store is None:
         return
-    run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value)
+    run.journal = Journal(
+        store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value
+    )
     run.work = write_manifest(run, watch(run), mine.grant, this_notebook())
 
 
 def watch(run: Run) -> list[Linked]:
-    """Connect the journal of a run with the run's state and secrets. Returns the flows that it may run."""
+    """Connect the journal of a run with the run's state and secrets. Returns the flows that it may
+    run."""
     assert run.journal is not None
     flows = reachable_flows(run._linked)
     names, steps = find_secret_sources(flows)
@@ -95,7 +108,9 @@ def watch(run: Run) -> list[Linked]:
 def _used(usage: Usage) -> tuple[int | None, str | None]:
     """The tokens and the cost as the journal lists them."""
     cost = f"{usage.cost:f}" if usage.cost is not None else None
-    return usage.tokens if usage.requests else None, cost if cost is None or PRICE.fullmatch(cost) else None
+    return usage.tokens if usage.requests else None, cost if cost is None or PRICE.fullmatch(
+        cost
+    ) else None
 
 
 def _open_store(run: Run) -> Store | None:
@@ -107,7 +122,12 @@ def _open_store(run: Run) -> Store | None:
         store = Store.at(path)
         if store.path not in _pruned:
             _pruned.add(store.path)
-            forget_old(store, current.settings.journal_days, current.settings.journal_size, interrupted=False)
+            forget_old(
+                store,
+                current.settings.journal_days,
+                current.settings.journal_size,
+                interrupted=False,
+            )
     except JournalError as error:
         if (str(path), error.code) not in _reported:
             _reported.add((str(path), error.code))

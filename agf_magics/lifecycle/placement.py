@@ -19,8 +19,11 @@ from ..workers.on import find_backend
 from .options import RunOptions
 
 
-def find_workers(options: RunOptions, linked: Linked) -> tuple[WorkerBackend | None, tuple[Warned, ...]]:
-    """The worker backend of a run, None: this process; and warnings about it. Raises DefinitionError.
+def find_workers(
+    options: RunOptions, linked: Linked
+) -> tuple[WorkerBackend | None, tuple[Warned, ...]]:
+    """The worker backend of a run, None: this process; and warnings about it. Raises
+    DefinitionError.
 
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
@@ -40,7 +43,8 @@ def _wanted(options: RunOptions) -> object:
 
 
 async def prepare_workers(options: RunOptions) -> RunOptions:
-    """``options`` with the worker backend in place of its name: a loop must not wait for a connection."""
+    """``options`` with the worker backend in place of its name: a loop must not wait for a
+    connection."""
     if _wanted(options) is None:
         return options
     return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")

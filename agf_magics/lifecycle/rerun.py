@@ -1,8 +1,10 @@
-"""A run is repeated from one of its steps on: a new run, which reuses the results on which that step depends.
+"""A run is repeated from one of its steps on: a new run, which reuses the results on which that
+step depends.
 
-Results are reused by content, as by ``--reuse``, but not those of the step, of the steps inside it and of what comes
-after it: later steps of a sequence, the steps of a plan that its values reach, the nodes of a graph that an edge leads
-to. So the run may have another input or an edited definition: a call that differs is made again.
+Results are reused by content, as by ``--reuse``, but not those of the step, of the steps inside it
+and of what comes after it: later steps of a sequence, the steps of a plan that its values reach,
+the nodes of a graph that an edge leads to. So the run may have another input or an edited
+definition: a call that differs is made again.
 """
 
 from __future__ import annotations
@@ -48,21 +50,24 @@ def rerun(
 ) -> Run:
     """Run a flow again from one step on, wait for its end and return the new run.
 
-    Results of the earlier run on which the step depends are reused. The definition is the one that is registered now.
+    Results of the earlier run on which the step depends are reused. The definition is the one that
+    is registered now.
 
     Parameters:
 
     - ``run_id``: the id of the earlier run, or the beginning of one. Required.
     - ``step``: the id of a step of that run, as in ``run.steps``. Required.
-    - ``input``: a mapping with fields of the input that replace those of the earlier run. Default None: the same input.
+    - ``input``: a mapping with fields of the input that replace those of the earlier run. Default
+      None: the same input.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
-    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
-      True or False. Default None: the notebook or the terminal asks.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
-    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
 
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
@@ -72,7 +77,9 @@ def rerun(
     return ended.result() if raises else ended
 
 
-def rerun_from(run_id: str, step: str, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS) -> Run:
+def rerun_from(
+    run_id: str, step: str, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
     registry = options.registry or default()
@@ -89,9 +96,14 @@ def rerun_from(run_id: str, step: str, input: Mapping[str, Value] | None = None,
     find_step(made.progress.rows, step, f"the definition of {past.name!r}")
     if made.journal is not None:
         reused = _before(past, key)
-        made.journal.reuse = Reuse(past.run_id, [(past.run_id, reused)], partial(unpickled, trust=False))
+        made.journal.reuse = Reuse(
+            past.run_id, [(past.run_id, reused)], partial(unpickled, trust=False)
+        )
     start_on_engine(
-        made, make_emitter(made.progress, options.on_event, made.secrets), options.enter, options.background
+        made,
+        make_emitter(made.progress, options.on_event, made.secrets),
+        options.enter,
+        options.background,
     )
     return made
 
@@ -157,7 +169,9 @@ def _after(flow: Flow, id: str) -> After:
         match outer:
             case Steps(steps=steps):
                 found.ids += [step.id for step in steps[steps.index(inner) + 1 :]]
-            case Branches(collect=collect) | Each(collect=collect) if collect is not None and collect is not inner:
+            case Branches(collect=collect) | Each(collect=collect) if (
+                collect is not None and collect is not inner
+            ):
                 found.ids.append(collect.id)
             case Dag(feeds=feeds):
                 found.ids += _reached(inner.id, [(source, dest) for source, dest, _ in feeds])
@@ -181,7 +195,8 @@ def _path(step: Step, id: str) -> Iterator[Step]:
 
 
 def _reached(start: str, edges: Sequence[tuple[str, str]]) -> list[str]:
-    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through a circle."""
+    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
+    a circle."""
     found, left = dict[str, None](), [start]
     while left:
         source = left.pop()
@@ -211,4 +226,8 @@ def _is_after(record: Record, key: Sequence[str], after: Sequence[After], begun:
 
 
 def _is_of(parts: Sequence[str], place: int, id: str) -> bool:
-    return place < len(parts) and parts[place].startswith(id) and parts[place][len(id) :][:1] in ("", ".", "[")
+    return (
+        place < len(parts)
+        and parts[place].startswith(id)
+        and parts[place][len(id) :][:1] in ("", ".", "[")
+    )

@@ -1,4 +1,5 @@
-"""A run is resumed: its definitions come from its manifest, its tools from the kernel, its results from the journal.
+"""A run is resumed: its definitions come from its manifest, its tools from the kernel, its results
+from the journal.
 
 Completed calls are not repeated; a call that was interrupted is.
 """
@@ -68,37 +69,51 @@ def resume(
     on: object = None,
     raises: bool = True,
 ) -> Run:
-    """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for its end.
+    """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for
+    its end.
 
-    Completed calls are not made again. A call that was interrupted, and the call that failed the run, are.
+    Completed calls are not made again. A call that was interrupted, and the call that failed the
+    run, are.
 
     Parameters:
 
-    - ``run_id``: the id of the run. Default None: the last run of this notebook that was interrupted
-      or waits for an answer.
-    - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default None.
+    - ``run_id``: the id of the run. Default None: the last run of this notebook that was
+      interrupted or waits for an answer.
+    - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default
+      None.
     - ``answer``: the answer to the question that the run waits for. Default None: ask.
-    - ``trust``: whether to unpickle values that are not signed with your key, which can run code. Default False.
-    - ``registry``: the `Registry` to look tools and agents up in. Default None: the registry of this process.
+    - ``trust``: whether to unpickle values that are not signed with your key, which can run code.
+      Default False.
+    - ``registry``: the `Registry` to look tools and agents up in. Default None: the registry of
+      this process.
     - ``limits``: the `Limits` to use instead of the original ones. Default None: the original ones.
-    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer to an approval is
-      True or False. Default None: the notebook or the terminal asks.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
-    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default True.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
 
     Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
     """
     options = RunOptions(
-        registry=registry, limits=limits, on_event=on_event, ask=ask, answer=answer, trust=trust, on=on
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        ask=ask,
+        answer=answer,
+        trust=trust,
+        on=on,
     )
     with held_interrupts() as held:
         ended = wait_for(resume_run(run_id, input, options), held)
     return ended.result() if raises else ended
 
 
-def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS) -> Run:
+def resume_run(
+    run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+) -> Run:
     """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
     made, head = prepare_resumed(run_id, input, options)
     assert made.journal is not None, "a resumed run has a journal"
@@ -119,12 +134,16 @@ def resume_run(run_id: str | None, input: Mapping[str, Value] | None = None, opt
     finally:
         granted.reset(grant)
     if not claimed:
-        raise refused("journal.running", f"run {head.run_id!r} was resumed in another kernel just now")
+        raise refused(
+            "journal.running", f"run {head.run_id!r} was resumed in another kernel just now"
+        )
     return made
 
 
 def prepare_resumed(
-    run_id: str | None = None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+    run_id: str | None = None,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
@@ -135,12 +154,16 @@ def prepare_resumed(
         made._asker = options.ask
         made._stream = options.stream
         if options.answer is not None:
-            otherwise = options.ask or (current.ask_in_background if options.background else current.ask)
+            otherwise = options.ask or (
+                current.ask_in_background if options.background else current.ask
+            )
             made._asker = _answering(options.answer, otherwise)
     return made, found.listed
 
 
-def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions) -> Run:
+def _resumed(
+    store: Store, found: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
+) -> Run:
     """``run_id``: the id as the user wrote it, for errors."""
     one, registry = found.listed, options.registry or default()
     order, earlier = _journaled(store, found, run_id, options.trust)
@@ -152,7 +175,9 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, one.run_id)
     given = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    made = Run(linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False)
+    made = Run(
+        linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False
+    )
     made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
     made._budget, made._continuing, made._workers = options.budget, options.continuing, workers
     for value in options.secrets:
@@ -165,7 +190,8 @@ def _resumed(store: Store, found: RunRow, run_id: str, input: Mapping[str, Value
 
 
 def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
-    """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be resumed."""
+    """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be
+    resumed."""
     one = found.listed
     if one.status == "ok":
         raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
@@ -180,7 +206,9 @@ def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[M
             if isinstance(error, SignatureError)
             else None
         )
-        raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint) from None
+        raise refused(
+            "journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint
+        ) from None
     return order, earlier
 
 
@@ -205,21 +233,34 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
 
 
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
-    """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing else may differ."""
+    """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
+    else may differ."""
     if order.unkept and not input:
         hint = "give it again: --input VAR (in Python: input=…)"
-        raise refused("journal.input", f"the input of run {run_id!r} is not in the journal: {order.unkept}", hint)
+        raise refused(
+            "journal.input",
+            f"the input of run {run_id!r} is not in the journal: {order.unkept}",
+            hint,
+        )
     fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
     missing = [name for name in order.secret if name not in fields]
     if missing:
         names = ", ".join(missing)
         hint = f"give it again: {current.words.give.format(missing[0])}"
-        raise refused("journal.secret", f"run {run_id!r} needs {names}, which is secret and not in the journal", hint)
+        raise refused(
+            "journal.secret",
+            f"run {run_id!r} needs {names}, which is secret and not in the journal",
+            hint,
+        )
     if order.unkept:
         return input
     original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
     again = {name: value for name, value in fields.items() if name not in order.secret}
-    other = [name for name, value in again.items() if name not in original or not _same(value, original[name])]
+    other = [
+        name
+        for name, value in again.items()
+        if name not in original or not _same(value, original[name])
+    ]
     if other or not isinstance(input, dict):
         what = ", ".join(map(repr, other)) or type_name(input)
         message = f"a resumed run uses its original input: {what} cannot be changed"
@@ -235,9 +276,11 @@ def _same(one: Value, other: Value) -> bool:
         return False
 
 
-def _context(order: Manifest, registry: Registry, run_id: str) -> tuple[Context | None, tuple[Diagnostic, ...]]:
-    """The named context with its messages from before the run: the kernel's own, or a copy if another run has added to
-    that one since."""
+def _context(
+    order: Manifest, registry: Registry, run_id: str
+) -> tuple[Context | None, tuple[Diagnostic, ...]]:
+    """The named context with its messages from before the run: the kernel's own, or a copy if
+    another run has added to that one since."""
     if not order.context_name:
         return None, ()
     context = registry.contexts.named(order.context_name)
@@ -250,8 +293,8 @@ def _context(order: Manifest, registry: Registry, run_id: str) -> tuple[Context 
 
 
 def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
-    """The flow of the run; a registry with the manifest's definitions and schemas and everything else from
-    ``registry``; and the definitions of files. Raises DefinitionError."""
+    """The flow of the run; a registry with the manifest's definitions and schemas and everything
+    else from ``registry``; and the definitions of files. Raises DefinitionError."""
     then = Registry()
     for shelf, now in vars(registry).items():
         if shelf not in ("flows", "schemas"):
@@ -275,7 +318,8 @@ def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict
 
 
 def load_text(text: Text) -> Flow | None:
-    """The flow of a definition at the time of the run; None if a builder made it. Raises DefinitionError."""
+    """The flow of a definition at the time of the run; None if a builder made it. Raises
+    DefinitionError."""
     return None if text.made else _loaded(text)[0]
 
 
@@ -285,7 +329,9 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     flow = definition.flow
     if flow is not None:
         for option in text.chosen:
-            changed = flow.extension.with_option(flow, option) if flow.extension is not None else None
+            changed = (
+                flow.extension.with_option(flow, option) if flow.extension is not None else None
+            )
             if changed is None:
                 message = f"this run cannot be read: a {text.language} has no option {option!r}"
                 raise refused("journal.unreadable", message)
@@ -297,8 +343,8 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
 
 
 def _answering(answer: Value, otherwise: Asker | None) -> Asker:
-    """An asker that gives ``answer`` to the first question, the one that the run waits for, and then asks
-    ``otherwise``."""
+    """An asker that gives ``answer`` to the first question, the one that the run waits for, and
+    then asks ``otherwise``."""
     left = [answer]
 
     def ask(question: Question) -> Any:
@@ -316,7 +362,11 @@ def _checked_answer(question: Question, answer: Value) -> Value:
     typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
     asks = question.approval or bool(question.choices)
     found = parse_answer(question, typed) if asks and isinstance(typed, str) else answer
-    fits = isinstance(found, bool | dict) if question.approval else not asks or found in question.choices
+    fits = (
+        isinstance(found, bool | dict)
+        if question.approval
+        else not asks or found in question.choices
+    )
     if found is None or not fits:
         what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
         if question.choices:

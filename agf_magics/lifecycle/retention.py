@@ -1,4 +1,5 @@
-"""Which runs of a journal are deleted: those that are too old, then the oldest until the file is small enough."""
+"""Which runs of a journal are deleted: those that are too old, then the oldest until the file is
+small enough."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ DAY = 86_400.0
 
 
 def forget_old(store: Store, days: float, size: int, interrupted: bool) -> int:
-    """Delete runs that ended (``interrupted``: or were interrupted) more than ``days`` ago, and then the oldest ones
-    until the journal takes at most ``size`` bytes; 0: no limit. Running and waiting runs stay.
+    """Delete runs that ended (``interrupted``: or were interrupted) more than ``days`` ago, and
+    then the oldest ones until the journal takes at most ``size`` bytes; 0: no limit. Running and
+    waiting runs stay.
 
     Returns the number of deleted runs. Raises JournalError.
     """

@@ -1,6 +1,7 @@
 """``--reuse``: a new run takes the results of identical calls from earlier runs.
 
-After an edit of step 7 the six calls before it are not paid again. Reused results are journaled with the new run too.
+After an edit of step 7 the six calls before it are not paid again. Reused results are journaled
+with the new run too.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ MAX_RUNS = 20
 
 
 def reuse_results(run: Run, earlier: str | bool) -> None:
-    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result in the last
-    `MAX_RUNS` runs of its flow.
+    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result
+    in the last `MAX_RUNS` runs of its flow.
 
     Raises DefinitionError if there is no such run or no journal.
     """
@@ -30,7 +31,9 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         return
     store = journal()
     with as_definition_errors():
-        found = latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
+        found = (
+            latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
+        )
         if run.journal is not None:
             source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
@@ -45,8 +48,11 @@ def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResu
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:
-    """The last runs of this name, the newest first. Raises DefinitionError if no run has the name."""
-    heads = (head for head in list_runs(store) if head.name == run.name and head.status != "damaged")
+    """The last runs of this name, the newest first. Raises DefinitionError if no run has the
+    name."""
+    heads = (
+        head for head in list_runs(store) if head.name == run.name and head.status != "damaged"
+    )
     found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
     if not found:
         message = f"the journal has no earlier run of {run.name!r}"

@@ -46,7 +46,12 @@ class Run:
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
     def __init__(
-        self, linked: Linked, given: FlowInput, limits: Limits, warnings: tuple[Diagnostic, ...], dry: bool
+        self,
+        linked: Linked,
+        given: FlowInput,
+        limits: Limits,
+        warnings: tuple[Diagnostic, ...],
+        dry: bool,
     ) -> None:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
@@ -119,24 +124,29 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """The use of models so far, including earlier sessions: ``requests``, ``input``, ``output``, ``tokens``,
-        ``cost``, and ``by_model``."""
+        """The use of models so far, including earlier sessions: ``requests``, ``input``,
+        ``output``, ``tokens``, ``cost``, and ``by_model``."""
         return self.progress.usage
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it asked none."""
+        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it
+        asked none."""
         return self.usage.cost
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """The warnings of the run and of its definition, without those that the notebook has already shown."""
-        return (*(found for found in self._warnings if found.severity == "warning"), *self.progress.warnings)
+        """The warnings of the run and of its definition, without those that the notebook has
+        already shown."""
+        return (
+            *(found for found in self._warnings if found.severity == "warning"),
+            *self.progress.warnings,
+        )
 
     @property
     def note(self) -> str:
-        """Whether the run is a dry or a resumed one or reused results, and which model replaced the one that the
-        definition names (decision B2). Usually empty."""
+        """Whether the run is a dry or a resumed one or reused results, and which model replaced the
+        one that the definition names (decision B2). Usually empty."""
         others = (found.message for found in self._warnings if found.code == "model.configured")
         return "; ".join(filter(None, (self._kind, *dict.fromkeys(others))))
 
@@ -144,7 +154,9 @@ class Run:
     def _kind(self) -> str:
         journal, reused = self.journal, sum(row.earlier for row in self.progress.rows.values())
         if journal is not None and journal.earlier is not None:
-            return "resumed" + (f": {counted(reused, 'call')} of an earlier session not repeated" if reused else "")
+            return "resumed" + (
+                f": {counted(reused, 'call')} of an earlier session not repeated" if reused else ""
+            )
         if journal is not None and journal.reuse is not None:
             return f"{counted(reused, 'call')} reused from {journal.reuse.run_id}"
         if not self.dry:
@@ -154,7 +166,8 @@ class Run:
 
     @property
     def how_to_continue(self) -> str:
-        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to resume."""
+        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
+        resume."""
         if self.journal is None:
             return ""
         return (self._continuing or partial(current.words.resume, self.run_id))(self.status)
@@ -177,11 +190,12 @@ class Run:
         return trace_rows(self.progress, calls, self.secrets.shown)
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and return the run.
+        """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and
+        return the run.
 
-        Errors of the run are not raised: see `result`. An interrupt while waiting for a background run ends the waiting
-        only. Any other run is driven by this call: plain functions run on this thread, the first interrupt cancels the
-        run, and the second raises at once.
+        Errors of the run are not raised: see `result`. An interrupt while waiting for a background
+        run ends the waiting only. Any other run is driven by this call: plain functions run on this
+        thread, the first interrupt cancels the run, and the second raises at once.
         """
         if self._job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
@@ -195,16 +209,19 @@ class Run:
         return self
 
     def events(self) -> AsyncIterator[Event]:
-        """The events of the run, for ``async for``: from the first to the last, with the text of models (`ModelText`).
+        """The events of the run, for ``async for``: from the first to the last, with the text of
+        models (`ModelText`).
 
-        Each event is given once. Raises RuntimeError unless ``agf.start(…, stream=True)`` started the run."""
+        Each event is given once. Raises RuntimeError unless ``agf.start(…, stream=True)`` started
+        the run."""
         if self._queue is None:
             raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
         return self._queue.read()
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls that it started, even
-        after its end. ``reason`` (default "cancelled") is shown with the run."""
+        """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls
+        that it started, even after its end. ``reason`` (default "cancelled") is shown with the
+        run."""
         if self._place is not None:
             cancel_background_calls(self._place)
         if self._is_started:
@@ -216,7 +233,8 @@ class Run:
                 self._stop()
 
     def result(self) -> Run:
-        """Wait for the end of the run and return the run; raise its error if it failed or was cancelled."""
+        """Wait for the end of the run and return the run; raise its error if it failed or was
+        cancelled."""
         if self.background and not self.done:
             self.wait()
         if self.error is not None:
@@ -246,12 +264,14 @@ class Run:
         return count_background_calls(self._place) if self._place is not None else 0
 
     def _leave_open(self) -> None:
-        """Journal no end that an interrupt caused: the process is exiting, and the run counts as interrupted."""
+        """Journal no end that an interrupt caused: the process is exiting, and the run counts as
+        interrupted."""
         if self.journal is not None and self._cancel_reason in (None, "interrupt"):
             self.journal.leave_open()
 
     def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
-        """Emit and journal the end of a run that the engine has not ended; later events of its loop are ignored."""
+        """Emit and journal the end of a run that the engine has not ended; later events of its loop
+        are ignored."""
         if self.progress.ended is not None:
             return
         for row in list(self.progress.rows.values()):
@@ -263,12 +283,19 @@ class Run:
         self._emit(RunEnded(clock(), status, error))
 
     def _set_cancelled(self, stop: asyncio.CancelledError) -> None:
-        """Set the error of a cancelled run: where it stopped, and why unless it was simply cancelled."""
-        stopped = [row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")]
+        """Set the error of a cancelled run: where it stopped, and why unless it was simply
+        cancelled."""
+        stopped = [
+            row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")
+        ]
         where = f" in {stopped[-1]}" if stopped else ""
         why = f" ({self._cancel_reason})" if self._cancel_reason not in (None, "cancelled") else ""
         left = getattr(stop, "left_running", None)
-        error = RunCancelled(Diagnostic("run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left))
+        error = RunCancelled(
+            Diagnostic(
+                "run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left
+            )
+        )
         error.run = self
         self.error = error
 

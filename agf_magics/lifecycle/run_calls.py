@@ -17,7 +17,8 @@ from .run import Run
 
 
 class RunCalls:
-    """The calls of a run in the journal. All methods raise DefinitionError if the journal cannot be read."""
+    """The calls of a run in the journal. All methods raise DefinitionError if the journal cannot be
+    read."""
 
     def __init__(self, store: Store, num: int) -> None:
         self._store, self._num = store, num
@@ -27,15 +28,27 @@ class RunCalls:
             return queries.count_calls(self._store, self._num, row.key, index)
 
     def page(
-        self, row: Row, limit: int, offset: int = 0, *, failed: bool = False, failed_first: bool = False,
+        self,
+        row: Row,
+        limit: int,
+        offset: int = 0,
+        *,
+        failed: bool = False,
+        failed_first: bool = False,
         index: Sequence[int] = (),
-    ) -> list[Record]:  # fmt: skip
+    ) -> list[Record]:
         """See `read_calls`."""
         with as_definition_errors():
             return queries.read_calls(
-                self._store, self._num, row.key, limit=limit, offset=offset, failed=failed, failed_first=failed_first,
+                self._store,
+                self._num,
+                row.key,
+                limit=limit,
+                offset=offset,
+                failed=failed,
+                failed_first=failed_first,
                 index=index,
-            )  # fmt: skip
+            )
 
     def attempts(self, row: Row, limit: int) -> list[Record]:
         """The last calls that a step itself made outside of fan-outs and loops."""
@@ -43,7 +56,8 @@ class RunCalls:
             return queries.read_own_calls(self._store, self._num, row.key, limit)
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
-        """Which attempt of its path each of these calls is, counted over all sessions of the run."""
+        """Which attempt of its path each of these calls is, counted over all sessions of the
+        run."""
         with as_definition_errors():
             return queries.number_attempts(self._store, self._num, calls)
 
@@ -53,7 +67,8 @@ class RunCalls:
             return queries.read_call(self._store, self._num, self._num + number)
 
     def number(self, record: Record) -> int:
-        """The number of a call in its run. Its line in the journal is too large for a page, which has floats."""
+        """The number of a call in its run. Its line in the journal is too large for a page, which
+        has floats."""
         return record.line - self._num
 
     def spans(self, row: Row, limit: int) -> list[CallSpan]:
@@ -61,13 +76,15 @@ class RunCalls:
             return queries.read_spans(self._store, self._num, row.key, limit)
 
     def elements(self, row: Row, flow: Flow) -> list[Element]:
-        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside of all loops);
-        none for other steps. ``flow``: the flow that has the step."""
+        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one
+        outside of all loops); none for other steps. ``flow``: the flow that has the step."""
         if not isinstance(row.step, Each | Fold | Repeat):
             return []
         own = not (isinstance(row.step, Repeat) and row.step.session)
         with as_definition_errors():
-            return queries.group_calls(self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own)
+            return queries.group_calls(
+                self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own
+            )
 
 
 def calls_of(run: Run | PastRun) -> RunCalls | None:
@@ -84,11 +101,14 @@ def loops_around(outer: Step, step: Step) -> int | None:
     for child in children(outer):
         found = loops_around(child, step)
         if found is not None:
-            repeats = isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and child is outer.body)
+            repeats = isinstance(outer, Fold | Repeat | Walk) or (
+                isinstance(outer, Each) and child is outer.body
+            )
             return found + repeats
     return None
 
 
 def linked_flow(run: Run | PastRun) -> Linked:
-    """The flow of a run and the flows that it calls. Raises DefinitionError if those of a past run cannot be loaded."""
+    """The flow of a run and the flows that it calls. Raises DefinitionError if those of a past run
+    cannot be loaded."""
     return run._linked

@@ -1,7 +1,8 @@
-"""Where secrets come from: which inputs and steps of a definition feed arguments that a tool takes as secret.
+"""Where secrets come from: which inputs and steps of a definition feed arguments that a tool takes
+as secret.
 
-Found from the definitions before the first step, because the manifest with the input is written before any tool is
-called. masking.py handles the values.
+Found from the definitions before the first step, because the manifest with the input is written
+before any tool is called. masking.py handles the values.
 """
 
 from __future__ import annotations
@@ -12,10 +13,24 @@ from collections.abc import Sequence as Several
 from ..catalog import Tool
 from ..engine.linked import Choice, Linked
 from ..flow.frame import NamedArgs, Ref
-from ..flow.steps import Branches, Compute, Dag, Each, Flow, Fold, Invoke, Sequence, Step, Walk, children, every
+from ..flow.steps import (
+    Branches,
+    Compute,
+    Dag,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Sequence,
+    Step,
+    Walk,
+    children,
+    every,
+)
 
 VALUE = "\0"
-"""Not a name in a frame: ``(VALUE, id)`` is the value of a step, ``(VALUE, "")`` the pipe into a definition."""
+"""Not a name in a frame: ``(VALUE, id)`` is the value of a step, ``(VALUE, "")`` the pipe into a
+definition."""
 
 Place = tuple[str, ...]
 """The place of a value: a store, a bound name, or the value of a step."""
@@ -26,13 +41,18 @@ Fed = Mapping[int, set[Place]]
 Link = Callable[[Fed], Iterable[Place]]
 
 Held = Mapping[Place, tuple[str, ...]]
-"""For a name that each step overwrites (a pipe), or a field of it: the steps that wrote its value."""
+"""For a name that each step overwrites (a pipe), or a field of it: the steps that wrote its
+value."""
 
 
-def find_secret_sources(flows: Several[Linked]) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
-    """The names of inputs and stores that feed secret arguments, and the steps (flow number and id) that write them.
+def find_secret_sources(
+    flows: Several[Linked],
+) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+    """The names of inputs and stores that feed secret arguments, and the steps (flow number and id)
+    that write them.
 
-    Followed back through expressions, elements, and the arguments of calls. ``flows``: those of `reachable_flows`.
+    Followed back through expressions, elements, and the arguments of calls. ``flows``: those of
+    `reachable_flows`.
     """
     inputs: set[str] = set()
     steps: set[tuple[int, str]] = set()
@@ -46,25 +66,43 @@ def find_secret_sources(flows: Several[Linked]) -> tuple[frozenset[str], frozens
             if (VALUE, step.id) in fed[id(each)] or any(ref.path in paths for ref in writes):
                 steps.add((number, step.id))
             if isinstance(step, Walk):
-                nodes = (node for node, keys in step.written.items() if any(path[-1] in keys for path in paths))
+                nodes = (
+                    node
+                    for node, keys in step.written.items()
+                    if any(path[-1] in keys for path in paths)
+                )
                 steps |= {(number, inner.id) for node in nodes for inner in every(step.nodes[node])}
             if isinstance(step, Dag) and paths:
-                met = {name for name, there in step.written.items() if any(_meet(a, b) for a in there for b in paths)}
-                steps |= {(number, inner.id) for one in step.steps if one.id in met for inner in every(one)}
+                met = {
+                    name
+                    for name, there in step.written.items()
+                    if any(_meet(a, b) for a in there for b in paths)
+                }
+                steps |= {
+                    (number, inner.id)
+                    for one in step.steps
+                    if one.id in met
+                    for inner in every(one)
+                }
         inputs |= {path[-1] for path in paths}
     return frozenset(inputs), frozenset(steps)
 
 
 def secret_paths(linked: Linked) -> frozenset[Place]:
-    """The places in a plan's context that feed secret arguments: a kind of message, and a name in it."""
+    """The places in a plan's context that feed secret arguments: a kind of message, and a name in
+    it."""
     flows = reachable_flows(linked)
     if not _any_secret(flows):
         return frozenset()
-    return frozenset(path for path in _fed(flows)[id(linked)] if _is_stored(path, linked.flow.stores))
+    return frozenset(
+        path for path in _fed(flows)[id(linked)] if _is_stored(path, linked.flow.stores)
+    )
 
 
 def _any_secret(flows: Several[Linked]) -> bool:
-    return any(isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values())
+    return any(
+        isinstance(one, Tool) and one.secret for each in flows for one in each.callees.values()
+    )
 
 
 def _meet(one: Place, other: Place) -> bool:
@@ -76,8 +114,12 @@ def _meet(one: Place, other: Place) -> bool:
 def _fed(flows: Several[Linked]) -> Fed:
     held = {id(each): _held(each.flow) for each in flows}
     found = {id(each): set(_secret_paths(each, held[id(each)])) for each in flows}
-    links = [link for each in flows for step in every(each.flow.body)
-             for link in _links(step, each, held[id(each)].get(step.id, {}))]  # fmt: skip
+    links = [
+        link
+        for each in flows
+        for step in every(each.flow.body)
+        for link in _links(step, each, held[id(each)].get(step.id, {}))
+    ]
     links.reverse()  # a reader comes after its writer, and the links are followed back
     grows = True
     while grows:
@@ -101,22 +143,39 @@ def _held(flow: Flow) -> Mapping[str, Held]:
             for body in bodies:
                 follow(body, held)
             if step.collect is not None:
-                names = {name: (one.id,) for name, one in step.branches.items()} if isinstance(step, Branches) else {}
+                names = (
+                    {name: (one.id,) for name, one in step.branches.items()}
+                    if isinstance(step, Branches)
+                    else {}
+                )
                 joined = step.join.writes() if step.join is not None else ()
-                follow(step.collect, _anew(held, joined, flow.stores, tuple(one.id for one in bodies), names))
+                follow(
+                    step.collect,
+                    _anew(held, joined, flow.stores, tuple(one.id for one in bodies), names),
+                )
         elif not isinstance(step, Walk | Dag):
             for inner in children(step):
                 left = follow(inner, inside)
                 inside = left if isinstance(step, Sequence) else held
-        return _anew(inside, step.target.writes(), flow.stores, (step.id,)) if step.target is not None else inside
+        return (
+            _anew(inside, step.target.writes(), flow.stores, (step.id,))
+            if step.target is not None
+            else inside
+        )
 
-    anew = [ref for step in every(flow.body) if step.target is not None for ref in step.target.writes()]
+    anew = [
+        ref for step in every(flow.body) if step.target is not None for ref in step.target.writes()
+    ]
     follow(flow.body, _anew({}, anew, flow.stores, ("",)))
     return found
 
 
 def _anew(
-    held: Held, writes: Iterable[Ref], stores: Place, by: tuple[str, ...], fields: Mapping[str, tuple[str, ...]] = {}
+    held: Held,
+    writes: Iterable[Ref],
+    stores: Place,
+    by: tuple[str, ...],
+    fields: Mapping[str, tuple[str, ...]] = {},
 ) -> Held:
     names = {ref.path[0] for ref in writes if not _is_stored(ref.path, stores)}
     now = {place: ids for place, ids in held.items() if place[0] not in names}
@@ -127,17 +186,22 @@ def _anew(
 
 
 def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Link]]:
-    """How a secret is followed back through ``step``: a flow, and the places in it that feed a secret because the
-    value of the step, its target, or an argument of its call does."""
+    """How a secret is followed back through ``step``: a flow, and the places in it that feed a
+    secret because the value of the step, its target, or an argument of its call does."""
     stores, value = within.flow.stores, (VALUE, step.id)
 
-    def when(place: Iterable[Place], to: Linked, by: Iterable[Place], of: Linked = within) -> tuple[Linked, Link]:
+    def when(
+        place: Iterable[Place], to: Linked, by: Iterable[Place], of: Linked = within
+    ) -> tuple[Linked, Link]:
         these, those = frozenset(place), tuple(by)
         return to, lambda found: () if these.isdisjoint(found[id(of)]) else those
 
     def handed(step: Invoke, inner: Linked) -> Link:
-        return lambda found: (path for name in {path[-1] for path in found[id(inner)] if path[0] != VALUE}
-                              for path in _paths_to(step, name, stores, held))  # fmt: skip
+        return lambda found: (
+            path
+            for name in {path[-1] for path in found[id(inner)] if path[0] != VALUE}
+            for path in _paths_to(step, name, stores, held)
+        )
 
     def read(refs: Iterable[Ref]) -> Iterator[Place]:
         return (place for ref in refs for place in _places(ref, stores, held))
@@ -150,20 +214,31 @@ def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Lin
     if isinstance(step, Invoke):
         for inner in flows_of(within.callees.get(step.id)):
             yield within, handed(step, inner)
-            yield when([(VALUE, "")], within, read(step.pipe.reads() if step.pipe is not None else ()), inner)
+            yield when(
+                [(VALUE, "")],
+                within,
+                read(step.pipe.reads() if step.pipe is not None else ()),
+                inner,
+            )
             yield when([value], inner, ((VALUE, last.id) for last in inner.flow.body.steps[-1:]))
     if isinstance(step, Compute):
         yield when([value], within, read(step.value.reads()))
     yield when([value], within, ((VALUE, inner.id) for inner in _giving(step)))
     if step.target is not None:
-        yield when((ref.path for ref in step.target.writes() if _is_stored(ref.path, stores)), within, [value])
+        yield when(
+            (ref.path for ref in step.target.writes() if _is_stored(ref.path, stores)),
+            within,
+            [value],
+        )
 
 
 def _giving(step: Step) -> tuple[Step, ...]:
     """The steps inside ``step`` whose value becomes its value."""
     if isinstance(step, Walk | Dag):
         return ()
-    last = isinstance(step, Sequence) or (isinstance(step, Each | Branches) and step.collect is not None)
+    last = isinstance(step, Sequence) or (
+        isinstance(step, Each | Branches) and step.collect is not None
+    )
     return children(step)[-1:] if last else children(step)
 
 
@@ -182,8 +257,8 @@ def _paths_to(step: Invoke, name: str, stores: Place, held: Held) -> Iterator[Pl
 
 
 def _places(ref: Ref, stores: Place, held: Held) -> Iterator[Place]:
-    """A store (for a plan: a kind of message, and a name in it), the steps that wrote an overwritten name, or the
-    element that is read."""
+    """A store (for a plan: a kind of message, and a name in it), the steps that wrote an
+    overwritten name, or the element that is read."""
     if _is_stored(ref.path, stores):
         yield ref.path[: len(stores) + 1 if stores else 2]
         return

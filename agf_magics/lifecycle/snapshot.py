@@ -1,4 +1,5 @@
-"""The tree of a run as journaled at its end: one row per step, also of steps whose results are not journaled."""
+"""The tree of a run as journaled at its end: one row per step, also of steps whose results are not
+journaled."""
 
 from __future__ import annotations
 
@@ -14,20 +15,36 @@ from ..secrets.masking import Secrets
 from ..serialization.codec import preview
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 
-COUNTS = ("started", "finished", "failed", "cancelled", "left", "skipped", "dropped", "retried", "earlier")
+COUNTS = (
+    "started",
+    "finished",
+    "failed",
+    "cancelled",
+    "left",
+    "skipped",
+    "dropped",
+    "retried",
+    "earlier",
+)
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     """The state of each row, as JSON."""
-    return [[list(key), *_row(row, secrets)] for key, row in progress.rows.items() if row.started or row.skipped]
+    return [
+        [list(key), *_row(row, secrets)]
+        for key, row in progress.rows.items()
+        if row.started or row.skipped
+    ]
 
 
 def restore_rows(progress: Progress, found: list[Any]) -> None:
     """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
     for one in found:
         key, counts, others, value, error = one
-        if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(counts, others, error):
+        if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(
+            counts, others, error
+        ):
             raise ValueError("a row of the tree is damaged")
         row = progress.rows.get(tuple(key))
         if row is None:
@@ -41,7 +58,8 @@ def restore_rows(progress: Progress, found: list[Any]) -> None:
 
 
 def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
-    """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and message."""
+    """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and
+    message."""
     if len(counts) != len(COUNTS) or len(others) != len(OTHERS):
         return False
     excused, fatal, asks, width, why, when, ended = others
@@ -50,8 +68,18 @@ def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
         and all(isinstance(flag, bool) for flag in (excused, fatal, asks))
         and (width is None or _is_count(width))
         and (why is None or isinstance(why, str))
-        and all(time is None or (isinstance(time, int | float) and isfinite(time)) for time in (when, ended))
-        and (error is None or (isinstance(error, list) and len(error) == 2 and all(isinstance(e, str) for e in error)))
+        and all(
+            time is None or (isinstance(time, int | float) and isfinite(time))
+            for time in (when, ended)
+        )
+        and (
+            error is None
+            or (
+                isinstance(error, list)
+                and len(error) == 2
+                and all(isinstance(e, str) for e in error)
+            )
+        )
     )
 
 
@@ -61,7 +89,11 @@ def _is_count(value: object) -> bool:
 
 def _row(row: Row, secrets: Secrets) -> list[Any]:
     error = row.error
-    described = [error.code, secrets.text(error.diagnostic.message)] if isinstance(error, AgfError) else None
+    described = (
+        [error.code, secrets.text(error.diagnostic.message)]
+        if isinstance(error, AgfError)
+        else None
+    )
     if error is not None and described is None:
         described = ["step.tool-failed", type(error).__name__]
     return [
@@ -82,7 +114,9 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
         last = tuple(bit for bit in record.at if isinstance(bit, str))
         seen[last] = None
         row = progress.rows.get(last)
-        if row is None:  # a step of a definition without a text: a model's session, a builder's flow
+        if (
+            row is None
+        ):  # a step of a definition without a text: a model's session, a builder's flow
             continue
         row.started += 1
         if record.what == "finished":
@@ -105,7 +139,9 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
     for record in records:
         if record.started is not None and record.ended is not None:
             key = tuple(bit for bit in record.at if isinstance(bit, str))
-            while key and key not in progress.rows:  # a step without a row: count the time for the step around it
+            while (
+                key and key not in progress.rows
+            ):  # a step without a row: count the time for the step around it
                 key = key[:-1]
             first, last = found.get(key, (record.started, record.ended))
             found[key] = min(first, record.started), max(last, record.ended)
@@ -131,7 +167,11 @@ def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
     for record in records:
         if record.what == "taken":
             taken.add((record.at, record.tries))
-        elif record.what == "finished" and record.kind == "model" and (record.at, record.tries) not in taken:
+        elif (
+            record.what == "finished"
+            and record.kind == "model"
+            and (record.at, record.tries) not in taken
+        ):
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
             known = usage if isinstance(usage, dict) else {}

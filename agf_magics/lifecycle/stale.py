@@ -1,8 +1,9 @@
 """Stale steps: what a new run with ``--reuse`` would run again, found without running anything.
 
-The engine evaluates the definition as it is now, with the input of the run. A call that ``--reuse`` would take from an
-earlier run gets that result. Every other call is counted, and gets the result that the run had, so that the steps after
-it can be compared too. These are stale as well if they depend on it, because the call may have another result.
+The engine evaluates the definition as it is now, with the input of the run. A call that ``--reuse``
+would take from an earlier run gets that result. Every other call is counted, and gets the result
+that the run had, so that the steps after it can be compared too. These are stale as well if they
+depend on it, because the call may have another result.
 """
 
 from __future__ import annotations
@@ -37,28 +38,31 @@ from .run import Run
 from .trace import Trace
 
 State = Literal["again", "depends", "reused", "unknown", ""]
-"""``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs again, and so runs
-again unless that has the same result. ``reused``: its calls are reused. ``unknown``: it cannot be known. Empty: it
-makes no call, or does not run."""
+"""``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs
+again, and so runs again unless that has the same result. ``reused``: its calls are reused.
+``unknown``: it cannot be known. Empty: it makes no call, or does not run."""
 
 
 def stale(
-    run: Run | PastRun | str, *, input: Mapping[str, Value] | None = None, registry: Registry | None = None
+    run: Run | PastRun | str,
+    *,
+    input: Mapping[str, Value] | None = None,
+    registry: Registry | None = None,
 ) -> Stale:
     """Return which steps of a run a new run with ``reuse=True`` would run again. Nothing is called.
 
-    The definition and the functions are those of now, the input is that of the run. ``.again`` of the table has the ids
-    of the steps that would run again.
+    The definition and the functions are those of now, the input is that of the run. ``.again`` of
+    the table has the ids of the steps that would run again.
 
     Parameters:
 
     - ``run``: a `Run` or `PastRun` that has ended, or the id of one or its beginning. Required.
-    - ``input``: a mapping with fields of the input that replace those of the run, or that the journal does not contain
-      (secrets). Default None: the same input.
+    - ``input``: a mapping with fields of the input that replace those of the run, or that the
+      journal does not contain (secrets). Default None: the same input.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
 
-    Raises DefinitionError if the run is not in the journal or is running, if its flow is no longer registered, and for
-    each problem that a new run would have before its first step.
+    Raises DefinitionError if the run is not in the journal or is running, if its flow is no longer
+    registered, and for each problem that a new run would have before its first step.
     """
     refuse_inside("stale")
     return find_stale(run, input, registry or default())
@@ -67,14 +71,23 @@ def stale(
 class Stale(Trace):
     """The steps of a definition, with what a new run that reuses results would do with each."""
 
-    columns: ClassVar[tuple[str, ...]] = ("step", "kind", "label", "state", "calls", "reused", "why")
+    columns: ClassVar[tuple[str, ...]] = (
+        "step",
+        "kind",
+        "label",
+        "state",
+        "calls",
+        "reused",
+        "why",
+    )
 
     run_id: str
     """The run that was compared."""
     note: str
     """Why the answer is incomplete; empty if it is complete."""
     is_edited: bool
-    """Whether something was edited after the run; False: steps run again for other reasons only, such as a failure."""
+    """Whether something was edited after the run; False: steps run again for other reasons only,
+    such as a failure."""
     rows_of_run: Mapping[str, dict[str, Any]]
     """The rows of the steps that the run has, by the id that they have in the run."""
 
@@ -102,7 +115,9 @@ class Stale(Trace):
     def summary(self) -> str:
         """One sentence about all of it."""
         parts = [
-            f"{counted(len(self.again), 'step')} would run again" if self.again else "no step would run again",
+            f"{counted(len(self.again), 'step')} would run again"
+            if self.again
+            else "no step would run again",
             f"{len(self.new)} new" if self.new else "",
             f"{len(self.removed)} removed" if self.removed else "",
             f"{len(self.unknown)} not known" if self.unknown else "",
@@ -122,9 +137,13 @@ class NeedsUnpickling(Exception):
 
 
 def find_stale(
-    run: Run | PastRun | str, input: Mapping[str, Value] | None, registry: Registry, unpickles: bool = True
+    run: Run | PastRun | str,
+    input: Mapping[str, Value] | None,
+    registry: Registry,
+    unpickles: bool = True,
 ) -> Stale:
-    """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it would unpickle."""
+    """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
+    would unpickle."""
     found = _ended(run)
     past = _past(found.run_id)
     flow = registry.flows.get(past.name) or (found.flow if isinstance(found, Run) else None)
@@ -135,16 +154,25 @@ def find_stale(
     store, num = past.place
     with as_definition_errors():
         read = partial(unpickled, trust=False) if unpickles else _json_only
-        known = KnownResults(past.run_id, Bounded().read(records(store, num)), read, past.status == "ok")
+        known = KnownResults(
+            past.run_id, Bounded().read(records(store, num)), read, past.status == "ok"
+        )
         bounded = Bounded()
         reuse = Reuse("", read_last_runs(store, made, bounded), read)
     forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
     made.journal = forecast
     watch(made)
     error = run_offline(
-        made._linked, made._given, forecast, emit=made.progress.apply, limits=made.limits, secrets=made.secrets,
-        seconds=LONGEST_EVALUATION, grant=rights().grant, progress=made.progress,
-    )  # fmt: skip
+        made._linked,
+        made._given,
+        forecast,
+        emit=made.progress.apply,
+        limits=made.limits,
+        secrets=made.secrets,
+        seconds=LONGEST_EVALUATION,
+        grant=rights().grant,
+        progress=made.progress,
+    )
     if isinstance(error, NeedsUnpickling):
         raise error
     forecast.count_questions()
@@ -179,20 +207,31 @@ def _given(found: Run | PastRun, past: PastRun, more: Mapping[str, Value] | None
         hint = f"give it again: {current.words.give.format(missing[0])} (in Python: input=…)"
         names = ", ".join(missing)
         raise refused(
-            "journal.secret", f"run {past.run_id!r} needs {names}, which is secret and not in the journal", hint
+            "journal.secret",
+            f"run {past.run_id!r} needs {names}, which is secret and not in the journal",
+            hint,
         )
     if order.unkept and not other:
         hint = "give it again: input=… in Python"
-        raise refused("journal.input", f"the input of run {past.run_id!r} is not in the journal: {order.unkept}", hint)
+        raise refused(
+            "journal.input",
+            f"the input of run {past.run_id!r} is not in the journal: {order.unkept}",
+            hint,
+        )
     return {**order.input, **other} if isinstance(order.input, dict) else order.input
 
 
-def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | None, note: str) -> Stale:
+def _table(
+    past: PastRun, made: Run, forecast: Forecast, error: BaseException | None, note: str
+) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(made.progress.rows.values()))
     depend = dependents(made._linked, forecast.made)
     stopped = error is not None and (bool(forecast.made) or past.status == "ok")
-    rows = [_row(row, forecast, depend, stopped, row.key not in aligned) for row in made.progress.rows.values()]
+    rows = [
+        _row(row, forecast, depend, stopped, row.key not in aligned)
+        for row in made.progress.rows.values()
+    ]
     ids = {row["key"]: row for row in rows}
     of_run = {before.id: ids[key] for key, before in aligned.items()}
     removed = [_removed(row) for row in past.progress.rows.values() if row.id not in of_run]
@@ -201,11 +240,15 @@ def _table(past: PastRun, made: Run, forecast: Forecast, error: BaseException | 
     table = Stale([*rows, *removed])
     table.run_id, table.rows_of_run = past.run_id, of_run
     table.is_edited = forecast.shows_edit or any(row["change"] for row in table)
-    table.note = "; ".join(filter(None, (note, _why_stopped(error) if stopped and table.unknown else "")))
+    table.note = "; ".join(
+        filter(None, (note, _why_stopped(error) if stopped and table.unknown else ""))
+    )
     return table
 
 
-def _row(row: Row, forecast: Forecast, depend: set[Key], stopped: bool, is_new: bool) -> dict[str, Any]:
+def _row(
+    row: Row, forecast: Forecast, depend: set[Key], stopped: bool, is_new: bool
+) -> dict[str, Any]:
     state, why = _state(row, forecast, depend, stopped)
     return {
         "step": row.id,
@@ -241,9 +284,16 @@ def _calls_flow(linked: Linked, key: Key) -> bool:
 
 def _removed(row: Row) -> dict[str, Any]:
     return {
-        "step": row.id, "kind": row.word, "label": row.label, "state": "", "calls": 0, "reused": 0,
-        "why": "the definition no longer has it", "change": "removed", "key": row.key,
-    }  # fmt: skip
+        "step": row.id,
+        "kind": row.word,
+        "label": row.label,
+        "state": "",
+        "calls": 0,
+        "reused": 0,
+        "why": "the definition no longer has it",
+        "change": "removed",
+        "key": row.key,
+    }
 
 
 def _why_stopped(error: BaseException | None) -> str:

@@ -17,10 +17,12 @@ MAX_SHOWN = 500
 
 
 def trace_rows(
-    progress: Progress, calls: Iterable[Record] = (), shown: Callable[[Value], Value] = lambda value: value
+    progress: Progress,
+    calls: Iterable[Record] = (),
+    shown: Callable[[Value], Value] = lambda value: value,
 ) -> Trace:
-    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps that run once;
-    ``shown``: replaces the secrets in a value."""
+    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps
+    that run once; ``shown``: replaces the secrets in a value."""
     journaled = {"/".join(map(str, record.at)): record for record in calls}
     return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
 
@@ -28,7 +30,16 @@ def trace_rows(
 class Trace(tuple[dict[str, Any], ...]):
     """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
 
-    columns: ClassVar[tuple[str, ...]] = ("step", "kind", "label", "status", "ok", "failed", "took", "error")
+    columns: ClassVar[tuple[str, ...]] = (
+        "step",
+        "kind",
+        "label",
+        "status",
+        "ok",
+        "failed",
+        "took",
+        "error",
+    )
     """The displayed columns; a row has more keys."""
 
     def to_pandas(self) -> Any:
@@ -49,7 +60,9 @@ class Trace(tuple[dict[str, Any], ...]):
 
     def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         columns = self.columns
-        return columns, tuple(tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN])
+        return columns, tuple(
+            tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN]
+        )
 
 
 class Calls(Trace):
@@ -67,7 +80,9 @@ def _cell(row: dict[str, Any], column: str) -> str:
     value = row[column]
     if value is None:
         return ""
-    return line(value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100)
+    return line(
+        value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100
+    )
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The notebook: magics, the live view, completion, settings. Only this room imports IPython and ipywidgets.
+"""The notebook: magics, the live view, completion, settings. Only this room imports IPython and
+ipywidgets.
 
     cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
     problems -> shift_tab                                          underlined problems while a cell is written
@@ -29,7 +30,8 @@ PATIENCE = 3.0
 
 
 def load(shell: Any) -> None:
-    """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then loads nothing."""
+    """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
+    loads nothing."""
     from ..catalog import default
     from ..workers.on import started
     from . import problems, rendering, shift_tab
@@ -48,7 +50,14 @@ def load(shell: Any) -> None:
     before = shell.config.get("AgfMagics")
     config = AgfMagics(shell, Path.cwd())
     notebook = Notebook(shell, default(), config)
-    kinds = (PipelineMagics, LanguageMagics, BackgroundMagics, HistoryMagics, ExplainMagics, WorkerMagics)
+    kinds = (
+        PipelineMagics,
+        LanguageMagics,
+        BackgroundMagics,
+        HistoryMagics,
+        ExplainMagics,
+        WorkerMagics,
+    )
     with ExitStack() as undo:
         undo.callback(_forget, shell, config, before)
         undo.callback(close_explorers)
@@ -66,7 +75,9 @@ def load(shell: Any) -> None:
         shift_tab.install_inspector(undo, shell, notebook.registry)
         problems.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
-        rendering.formats(undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run))
+        rendering.formats(
+            undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
+        )
         notebook.undo = undo.pop_all()
     if text := describe_on_load():
         print(text)
@@ -113,7 +124,8 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
 
 
 def _watch_end(undo: ExitStack, shell: Any) -> None:
-    """Notice the request to end the kernel: it sets ``exit_now``, on the thread of its control channel."""
+    """Notice the request to end the kernel: it sets ``exit_now``, on the thread of its control
+    channel."""
     from ..lifecycle.launch import live
 
     def ending(change: Any) -> None:

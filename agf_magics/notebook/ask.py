@@ -1,9 +1,9 @@
-"""Questions in the notebook: typed while a cell waits for its run, answered in the explorer while a run is in the
-background.
+"""Questions in the notebook: typed while a cell waits for its run, answered in the explorer while a
+run is in the background.
 
-`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a page. For a
-background run no cell waits for input: its explorer has a field for each open question, and the document only the
-question and its answer as text.
+`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a
+page. For a background run no cell waits for input: its explorer has a field for each open question,
+and the document only the question and its answer as text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def ask_in_cell(question: Question) -> Value:
 
 
 class PendingQuestion:
-    """A question of a background run that waits for an answer of a page. Its methods may be called by any thread."""
+    """A question of a background run that waits for an answer of a page. Its methods may be called
+    by any thread."""
 
     _open: ClassVar[list[PendingQuestion]] = []
 
@@ -49,7 +50,8 @@ class PendingQuestion:
         return found is not None
 
     def choose(self, number: int) -> bool:
-        """Answer with the choice of this number, which counts from 0; False if there is no such choice."""
+        """Answer with the choice of this number, which counts from 0; False if there is no such
+        choice."""
         known = 0 <= number < len(self.question.choices)
         if known:
             self._settle(self.question.choices[number])
@@ -96,5 +98,11 @@ def frozen(question: Question, answer: str) -> dict[str, str]:
 
 def _page(question: Question) -> str:
     text = html(format_question(question._replace(choices=())))
-    where = f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>' if question.where else ""
-    return f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
+    where = (
+        f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>'
+        if question.where
+        else ""
+    )
+    return (
+        f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
+    )

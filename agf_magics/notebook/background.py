@@ -20,7 +20,8 @@ from .run_list import list_runs
 
 @magics_class
 class BackgroundMagics(NotebookMagics):
-    """``%run_pipeline_async``, ``%%run_pipeline_inline``, ``%%run_pipeline_inline_async`` and ``%runs``."""
+    """``%run_pipeline_async``, ``%%run_pipeline_inline``, ``%%run_pipeline_inline_async`` and
+    ``%runs``."""
 
     @line_magic
     @needs_local_scope
@@ -78,7 +79,11 @@ def _cancel(run: launch.Run) -> None:
 
 def _find(word: Token) -> launch.Run | None:
     """A run of this process; None if only the journal may have it."""
-    return _run(word) if any(word.text in run.run_id for run in launch.live) or journal_file() is None else None
+    return (
+        _run(word)
+        if any(word.text in run.run_id for run in launch.live) or journal_file() is None
+        else None
+    )
 
 
 def _run(word: Token) -> launch.Run:
@@ -90,7 +95,13 @@ def _run(word: Token) -> launch.Run:
         return found[0]
     if found:
         names = ", ".join(run.run_id for run in found[:10])
-        message, hint = f"{len(found)} runs have {word.text!r} in their id", f"write more of it: {names}"
+        message, hint = (
+            f"{len(found)} runs have {word.text!r} in their id",
+            f"write more of it: {names}",
+        )
     else:
-        message, hint = f"there is no run {word.text!r}", suggest(word.text, known, "runs") or "%runs lists the runs"
+        message, hint = (
+            f"there is no run {word.text!r}",
+            suggest(word.text, known, "runs") or "%runs lists the runs",
+        )
     raise line_error("unknown-run", message, word, hint)

@@ -1,7 +1,8 @@
 """Questions of background runs: the explorer of the run has the field for the answer.
 
-A run that is shown as an explorer has it already. For any other run (``--quiet``, or started by Python code) one is
-opened in the cell that started the run, as long as questions are open. Either way the document has only text.
+A run that is shown as an explorer has it already. For any other run (``--quiet``, or started by
+Python code) one is opened in the cell that started the run, as long as questions are open. Either
+way the document has only text.
 """
 
 from __future__ import annotations
@@ -29,17 +30,22 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
     """What asks. ``has_views()``: whether a run that is shown is shown as an explorer."""
 
     async def ask_in_explorer(question: Question) -> Value:
-        """Ask in the explorer of the run, and keep the question and its answer in the cell that started the run.
+        """Ask in the explorer of the run, and keep the question and its answer in the cell that
+        started the run.
 
-        A run that a cell awaits is on the kernel's own loop. Not every kernel receives a click then, so it asks as a
-        cell that waits does. Raises NoUser if no explorer can show the question.
+        A run that a cell awaits is on the kernel's own loop. Not every kernel receives a click
+        then, so it asks as a cell that waits does. Raises NoUser if no explorer can show the
+        question.
         """
         if threading.current_thread() is threading.main_thread():
             return ask_at_prompt(question)
         run = _run_of(question)
         if run is None:
             raise NoUser
-        slot, pending = OutputSlot(), PendingQuestion(question, asyncio.get_running_loop().create_future())
+        slot, pending = (
+            OutputSlot(),
+            PendingQuestion(question, asyncio.get_running_loop().create_future()),
+        )
         shown = NOT_ANSWERED
         try:
             with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
@@ -55,7 +61,10 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
 
 
 def _run_of(question: Question) -> Run | None:
-    return next((run for run in live if any(one is question for one in list(run.progress.asked.values()))), None)
+    return next(
+        (run for run in live if any(one is question for one in list(run.progress.asked.values()))),
+        None,
+    )
 
 
 @contextmanager

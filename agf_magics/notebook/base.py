@@ -1,4 +1,5 @@
-"""What all magics share: their line is parsed before they are called, and they know the notebook."""
+"""What all magics share: their line is parsed before they are called, and they know the
+notebook."""
 
 from __future__ import annotations
 
@@ -24,11 +25,14 @@ class NotebookMagics(Magics):
 
 
 def takes(command: Command) -> Callable[[Magic], Magic]:
-    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors are short."""
+    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors
+    are short."""
 
     def wrap(magic: Magic) -> Magic:
         @functools.wraps(magic)
-        def called(self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None) -> Any:
+        def called(
+            self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None
+        ) -> Any:
             failure: BaseException
             try:
                 self.notebook.local = local_ns or {}
@@ -41,7 +45,8 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 failure = error
             except KeyboardInterrupt:
                 failure = KeyboardInterrupt()
-            # Outside of the except: IPython renders an error differently if its context is an ExceptionGroup.
+            # Outside of the except: IPython renders an error differently if its context is an
+            # ExceptionGroup.
             failure.__context__ = None
             raise failure
 

@@ -1,7 +1,8 @@
-"""The completions at a place in the YAML of a cell: kinds, keys, names and paths, from the tables of its language.
+"""The completions at a place in the YAML of a cell: kinds, keys, names and paths, from the tables
+of its language.
 
-The text is incomplete, so it is not parsed: `cursor` finds the place, and `Words`, the table of the loader, has the
-keys.
+The text is incomplete, so it is not parsed: `cursor` finds the place, and `Words`, the table of the
+loader, has the keys.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class Offer(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The meaning of a place: ``takes`` is the word of a `Takes`, or one of ours for a part of those."""
+    """The meaning of a place: ``takes`` is the word of a `Takes`, or one of ours for a part of
+    those."""
 
     takes: str
     kind: Kind | None = None
@@ -51,8 +53,13 @@ Look = Callable[[str], Iterable[Choice]]
 NAMED_BY = {"name": "tool", "pipeline": "flow", "schema": "schema", "identity": "agent"}
 """The keys of a step whose value is a registered name."""
 
-TYPE_KEYS = {"list": ("of",), "enum": ("values",), "object": ("fields",), "ref": ("schema",),
-             "number": ("minimum", "maximum")}  # fmt: skip
+TYPE_KEYS = {
+    "list": ("of",),
+    "enum": ("values",),
+    "object": ("fields",),
+    "ref": ("schema",),
+    "number": ("minimum", "maximum"),
+}
 
 INSIDE = {
     "steps": {ELEMENT: "step"},
@@ -62,11 +69,20 @@ INSIDE = {
 }
 """The meaning of a part of a path; of any other part, `ANYWHERE`."""
 
-ANYWHERE = {"branches": "step", "cases": "target", "arguments": "argument", "fields": "type", "pass": "expression"}
+ANYWHERE = {
+    "branches": "step",
+    "cases": "target",
+    "arguments": "argument",
+    "fields": "type",
+    "pass": "expression",
+}
 
 
-def complete_document(before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry) -> Offer:
-    """``before`` and ``after``: the body around the cursor; ``inputs``: known names of its input."""
+def complete_document(
+    before: str, after: str, inputs: Iterable[str], words: Words, registry: Registry
+) -> Offer:
+    """``before`` and ``after``: the body around the cursor; ``inputs``: known names of its
+    input."""
     reading = Reading(before)
     spot = reading.spot
     place = _place(spot, words)
@@ -89,15 +105,26 @@ def complete_document(before: str, after: str, inputs: Iterable[str], words: Wor
         case "store":
             return _matching(spot.text, [*look.stores, *look.bound, Choice("pipe", "name")])
         case "on_error":
-            return _matching(spot.text, [Choice(text, "policy") for text in ("abort", "continue", "retry(2)")])
+            return _matching(
+                spot.text, [Choice(text, "policy") for text in ("abort", "continue", "retry(2)")]
+            )
         case "type name":
             return _matching(spot.text, [Choice(name, "type") for name in words.field_types])
-    what = NAMED_BY.get(place.key) if place.kind and place.kind.name not in words.documents else None
-    return _matching(spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what))
+    what = (
+        NAMED_BY.get(place.key) if place.kind and place.kind.name not in words.documents else None
+    )
+    return _matching(
+        spot.text, look.registered({"tool": "tool", "schema": "schema"}.get(place.takes) or what)
+    )
 
 
 def complete_by_schema(
-    before: str, after: str, inputs: Iterable[str], schema: Mapping[str, Any], names: Names, registry: Registry
+    before: str,
+    after: str,
+    inputs: Iterable[str],
+    schema: Mapping[str, Any],
+    names: Names,
+    registry: Registry,
 ) -> Offer:
     """The same for a language with a JSON Schema and a table of names."""
     reading = Reading(before)
@@ -111,7 +138,9 @@ def complete_by_schema(
         return Offer(path[0], tuple(Choice(part, "path") for part in path[1]))
     named = [Choice(name, what) for name, what in offered(names, here).items()]
     if spot.part == "value":
-        return _matching(spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named])
+        return _matching(
+            spot.text, [*(Choice(value, "value") for value in values_at(schema, spot)), *named]
+        )
     near = spot.around[0] if spot.around else {}
     keys = {name: Choice(f"{name}: ", "key", doc) for name, doc in keys_at(schema, spot).items()}
     keys = {**{choice.text: choice._replace(text=f"{choice.text}: ") for choice in named}, **keys}
@@ -151,7 +180,9 @@ class Seen:
         self.inputs, self.words, self.registry = inputs, words, registry
         spot, above, everywhere = reading.spot, reading.above, reading.everywhere(after)
         self.bound = [Choice(name, "name") for name in place.binds]
-        self.outputs = {m.near["output"]: m.near.get("schema", "") for m in above if m.near.get("output")}
+        self.outputs = {
+            m.near["output"]: m.near.get("schema", "") for m in above if m.near.get("output")
+        }
         self.fields = {
             top.near["schema"]: list(inner.near)
             for inner, top in pairwise(everywhere)
@@ -171,7 +202,9 @@ class Seen:
         if not path:
             yield from (Choice("ctx", "name"), Choice("pipe", "name"), *self.bound, *self.stores)
             yield from (Choice(f"{name}(", "function") for name in self.words.functions)
-            yield from (Choice(word, "keyword") for word in ("and", "or", "not", "true", "false", "null"))
+            yield from (
+                Choice(word, "keyword") for word in ("and", "or", "not", "true", "false", "null")
+            )
             return
         if path == "ctx":
             yield from self.stores
@@ -182,7 +215,9 @@ class Seen:
             names = self.fields.get(schema) or (list(registered.fields) if registered else [])
             yield from (Choice(name, "field") for name in names)
         for found in re.finditer(r"(?<![\w.])[\w.]++", self.text):
-            if found[0].startswith(f"{path}.") and (name := found[0][len(path) + 1 :].partition(".")[0]):
+            if found[0].startswith(f"{path}.") and (
+                name := found[0][len(path) + 1 :].partition(".")[0]
+            ):
                 yield Choice(name, "name")
 
     def registered(self, what: str | None) -> list[Choice]:
@@ -202,7 +237,9 @@ def _place(spot: Cursor, words: Words) -> Place | None:
     binds: tuple[str, ...] = ()
     for part in spot.path:
         if takes in ("document", "keys"):
-            found = (_document(spot, words) if takes == "document" else kind.keys if kind else {}).get(part)
+            found = (
+                _document(spot, words) if takes == "document" else kind.keys if kind else {}
+            ).get(part)
             if found is None:
                 return None
             kind = _owner(part, words) if takes == "document" else kind
@@ -226,22 +263,32 @@ def _keys(place: Place, spot: Cursor, words: Words, registry: Registry) -> list[
     near = spot.around[0] if spot.around else {}
     match place.takes:
         case "document":
-            names: Mapping[str, str] = {name: key.doc for name, key in _document(spot, words).items()}
+            names: Mapping[str, str] = {
+                name: key.doc for name, key in _document(spot, words).items()
+            }
         case "steps":
             return [Choice(f"- {kind.name}: ", "step", kind.doc) for kind in words.steps.values()]
         case "step":
-            return [Choice(f"{kind.name}: ", "step", kind.doc) for kind in words.steps.values()] if not near else []
+            return (
+                [Choice(f"{kind.name}: ", "step", kind.doc) for kind in words.steps.values()]
+                if not near
+                else []
+            )
         case "keys":
             names = {name: key.doc for name, key in place.kind.keys.items()} if place.kind else {}
         case "arguments":
             # The name of the tool is in the mapping around the arguments.
-            tool = registry.tools.get(next((outer["name"] for outer in spot.around if "name" in outer), ""))
+            tool = registry.tools.get(
+                next((outer["name"] for outer in spot.around if "name" in outer), "")
+            )
             taken = tool.accepts.get("properties", {}) if tool else {}
             names = {name: str(schema.get("description", "")) for name, schema in taken.items()}
         case "tools":
             names = {"tools": ""}
         case "type":
-            names = dict.fromkeys(("type", "required", *TYPE_KEYS.get(near.get("type", ""), ())), "")
+            names = dict.fromkeys(
+                ("type", "required", *TYPE_KEYS.get(near.get("type", ""), ())), ""
+            )
         case _:
             names = {}
     return [Choice(f"{name}: ", "key", doc) for name, doc in names.items() if name not in near]
@@ -251,7 +298,9 @@ def _document(spot: Cursor, words: Words) -> dict[str, Key]:
     """The keys of a document: of its kind, or of all kinds if it is not known yet."""
     has = spot.around[-1] if spot.around else {}
     kinds = [kind for kind in words.documents.values() if any(key in kind.keys for key in has)]
-    return {name: key for kind in kinds or words.documents.values() for name, key in kind.keys.items()}
+    return {
+        name: key for kind in kinds or words.documents.values() for name, key in kind.keys.items()
+    }
 
 
 def _owner(key: str, words: Words) -> Kind:
@@ -259,8 +308,8 @@ def _owner(key: str, words: Words) -> Kind:
 
 
 def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
-    """The completions on a blank line: also elements of a list, which begin with a dash. ``inner``: the completions
-    after a text that replaces ``above``."""
+    """The completions on a blank line: also elements of a list, which begin with a dash. ``inner``:
+    the completions after a text that replaces ``above``."""
     keys, spot = inner(above), Reading(f"{above}- ").spot
     if keys.fragment or spot.part != "key" or spot.path[-1:] != (ELEMENT,):
         return keys
@@ -271,7 +320,9 @@ def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
 
 def _matching(fragment: str, choices: Iterable[Choice]) -> Offer:
     known = {choice.text: choice for choice in reversed(list(choices))}
-    return Offer(fragment, tuple(c for c in reversed(known.values()) if c.text.startswith(fragment)))
+    return Offer(
+        fragment, tuple(c for c in reversed(known.values()) if c.text.startswith(fragment))
+    )
 
 
 def _last(path: tuple[str, ...], part: str) -> int:

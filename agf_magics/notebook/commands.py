@@ -1,4 +1,5 @@
-"""The magics as data: operands, options, help, example. The parser, ``--help``, ``?`` and completion read this."""
+"""The magics as data: operands, options, help, example. The parser, ``--help``, ``?`` and
+completion read this."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ def _defines(name: str, about: str, example: str, *own: Option) -> Command:
     return Command(
         name=name,
         about=about,
-        operands=(Operand("NAME", "its name; by default the name in the document", "new", required=False),),
+        operands=(
+            Operand("NAME", "its name; by default the name in the document", "new", required=False),
+        ),
         options=(
             PICTURE,
             Option("--run", "run it"),
@@ -66,7 +69,8 @@ r.output""",
 
 RUN_PIPELINE_ASYNC = Command(
     name="%run_pipeline_async",
-    about="Start a registered flow in the background and return the run: await it, wait, result, cancel.",
+    about="Start a registered flow in the background and return the run: await it, wait, result, "
+    "cancel.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
@@ -76,7 +80,8 @@ await h""",
 
 RUN_PIPELINE_INLINE = Command(
     name="%%run_pipeline_inline",
-    about="Run a pipeline without registering it, like an agent that wrote it: it must pass the static gate.",
+    about="Run a pipeline without registering it, like an agent that wrote it: it must pass the "
+    "static gate.",
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 %%run_pipeline_inline --set n=3
@@ -87,7 +92,8 @@ steps:
 
 RUN_PIPELINE_INLINE_ASYNC = Command(
     name="%%run_pipeline_inline_async",
-    about="Start a pipeline in the background without registering it; it must pass the static gate.",
+    about="Start a pipeline in the background without registering it; it must pass the static "
+    "gate.",
     options=(*FOR_RUNS, PICTURE, QUIET),
     example="""\
 %%run_pipeline_inline_async --out h --set n=3
@@ -98,17 +104,28 @@ steps:
 
 RUNS = Command(
     name="%runs",
-    about="List the latest runs; show one step by step; compare two; wait for runs; cancel or delete one.",
-    operands=(Operand("RUN", "the id of a run, or a part of it that no other id has", "run", required=False),),
+    about="List the latest runs; show one step by step; compare two; wait for runs; cancel or "
+    "delete one.",
+    operands=(
+        Operand(
+            "RUN", "the id of a run, or a part of it that no other id has", "run", required=False
+        ),
+    ),
     options=(
         Option(
             "--status",
-            "list only runs with this status: ok, error, cancelled, waiting, running, interrupted, damaged",
+            "list only runs with this status: ok, error, cancelled, waiting, running, "
+            "interrupted, damaged",
             "status",
             "STATUS",
         ),
         Option("--name", "list only runs of flows with TEXT in the name", "flow", "TEXT"),
-        Option("--since", "list only runs that started at TIME or later: 2h, 3d, 18:30, 2026-11-22", "time", "TIME"),
+        Option(
+            "--since",
+            "list only runs that started at TIME or later: 2h, 3d, 18:30, 2026-11-22",
+            "time",
+            "TIME",
+        ),
         Option("--before", "list only runs that started before TIME", "time", "TIME"),
         Option(
             "--notebook",
@@ -119,9 +136,17 @@ RUNS = Command(
         ),
         Option("--page", "list page N; by default 1, the latest runs", "count", "N"),
         Option("--limit", "list N runs on a page; by default 20", "count", "N"),
-        Option("--wait", "wait for the run, or for all background runs; an interrupt only ends the waiting"),
+        Option(
+            "--wait",
+            "wait for the run, or for all background runs; an interrupt only ends the waiting",
+        ),
         Option("--cancel", "cancel a run", "run", "RUN"),
-        Option("--compare", "show in which steps, values and definitions OTHER differs from RUN", "run", "OTHER"),
+        Option(
+            "--compare",
+            "show in which steps, values and definitions OTHER differs from RUN",
+            "run",
+            "OTHER",
+        ),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
@@ -138,12 +163,23 @@ RUNS = Command(
 
 RESUME = Command(
     name="%resume",
-    about="Resume a run that was interrupted, failed, was cancelled or waits for an answer; finished calls stay.",
+    about="Resume a run that was interrupted, failed, was cancelled or waits for an answer; "
+    "finished calls stay.",
     operands=(
-        Operand("RUN", "the id of a run, or its beginning; by default the last interrupted run", "run", required=False),
+        Operand(
+            "RUN",
+            "the id of a run, or its beginning; by default the last interrupted run",
+            "run",
+            required=False,
+        ),
     ),
     options=(
-        Option("--answer", "the answer that the run waits for: a YAML value, or $name", "value", "ANSWER"),
+        Option(
+            "--answer",
+            "the answer that the run waits for: a YAML value, or $name",
+            "value",
+            "ANSWER",
+        ),
         SET,
         INPUT,
         Option("--trust", "read values that another user has signed: they may run any code"),
@@ -158,10 +194,16 @@ RESUME = Command(
 
 RERUN = Command(
     name="%rerun",
-    about="Run a flow again from one step on: a new run that reuses the results on which the step depends.",
+    about="Run a flow again from one step on: a new run that reuses the results on which the step "
+    "depends.",
     operands=(Operand("RUN", "the id of a run, or its beginning", "run"),),
     options=(
-        Option("--from", "the step from which on nothing is reused; by default the one that failed", "step", "STEP"),
+        Option(
+            "--from",
+            "the step from which on nothing is reused; by default the one that failed",
+            "step",
+            "STEP",
+        ),
         SET,
         INPUT,
         ON,
@@ -175,26 +217,45 @@ RERUN = Command(
 
 STEP = Command(
     name="%step",
-    about="Open one call of a run: its arguments as a variable, and a new cell that makes the call.",
+    about="Open one call of a run: its arguments as a variable, and a new cell that makes the "
+    "call.",
     operands=(
         Operand("RUN", "the id of a run, or its beginning", "run"),
-        Operand("STEP", "a step, or one call of it: steps[1].do#3; by default its last failed call", "step"),
+        Operand(
+            "STEP",
+            "a step, or one call of it: steps[1].do#3; by default its last failed call",
+            "step",
+        ),
     ),
-    options=(Option("--out", "the variable that receives the arguments; by default arguments", "new", "VAR"),),
+    options=(
+        Option(
+            "--out", "the variable that receives the arguments; by default arguments", "new", "VAR"
+        ),
+    ),
     example="""\
 %step longest-1-4f2a steps[0].do#2""",
 )
 
 FOR_PLANNERS = (
-    Option("--tools", "the tools and flows that the model may call; by default all tools", "tools", "TOOL,TOOL"),
-    Option("--ticks", "the largest number of plans that the model writes; by default 10", "count", "N"),
-    Option("--resume", "continue the last planner of the context; completed plans are not repeated"),
+    Option(
+        "--tools",
+        "the tools and flows that the model may call; by default all tools",
+        "tools",
+        "TOOL,TOOL",
+    ),
+    Option(
+        "--ticks", "the largest number of plans that the model writes; by default 10", "count", "N"
+    ),
+    Option(
+        "--resume", "continue the last planner of the context; completed plans are not repeated"
+    ),
 )
 """The options of a planner."""
 
 PLAN = _defines(
     "%%plan",
-    "Define a plan: a list of calls in YAML or JSON, connected by the references that they read and write.",
+    "Define a plan: a list of calls in YAML or JSON, connected by the references that they read "
+    "and write.",
     """\
 %%plan report --draw --run --set 'word=pear'
 calls:
@@ -207,8 +268,18 @@ output: †state""",
         "context",
         "NAME",
     ),
-    Option("--latent", "a tool that is never executed: each of its calls gives _output", "new", "TOOL", many=True),
-    Option("--ordered", "write overlapping results in the order of the calls instead of the order in which they end"),
+    Option(
+        "--latent",
+        "a tool that is never executed: each of its calls gives _output",
+        "new",
+        "TOOL",
+        many=True,
+    ),
+    Option(
+        "--ordered",
+        "write overlapping results in the order of the calls instead of the order in which they "
+        "end",
+    ),
     Option("--keep-going", "a failed call is only a warning and does not fail the run"),
     Option(
         "--planner",
@@ -235,10 +306,16 @@ edges:
 
 CONTEXT = Command(
     name="%context",
-    about="Show the named context of a plan: its messages, the value of a reference, its state after any message.",
+    about="Show the named context of a plan: its messages, the value of a reference, its state "
+    "after any message.",
     operands=(
         Operand("NAME", "a context; by default that of the last run", "context", required=False),
-        Operand("REFERENCE", "the reference to read: $state.user or †state.user", "reference", required=False),
+        Operand(
+            "REFERENCE",
+            "the reference to read: $state.user or †state.user",
+            "reference",
+            required=False,
+        ),
     ),
     options=(
         Option("--at", "its state after the first N messages", "count", "N"),
@@ -272,10 +349,14 @@ TOOLS = Command(
 
 WORKERS = Command(
     name="%workers",
-    about="Show the workers that runs of this process use: lanes, work, memory and versions; restart or close them.",
+    about="Show the workers that runs of this process use: lanes, work, memory and versions; "
+    "restart or close them.",
     options=(
         Option("--restart", "end the worker processes and start new ones"),
-        Option("--close", "end the worker processes and the connections; the next run starts them again"),
+        Option(
+            "--close",
+            "end the worker processes and the connections; the next run starts them again",
+        ),
     ),
     example="""\
 %workers""",
@@ -292,8 +373,13 @@ DRAW = Command(
 
 R1 = Command(
     name="%r1",
-    about="Evaluate an R1 expression on the last run: ctx has its input and stores, pipe is its output.",
-    operands=(Operand("EXPRESSION", "an R1 expression, without quotes around it", "expression", rest=True),),
+    about="Evaluate an R1 expression on the last run: ctx has its input and stores, pipe is its "
+    "output.",
+    operands=(
+        Operand(
+            "EXPRESSION", "an R1 expression, without quotes around it", "expression", rest=True
+        ),
+    ),
     example="""\
 %r1 count(filter(ctx.lengths, n -> n > 3))""",
 )
@@ -309,7 +395,8 @@ DEFINE = Command(
 
 EXPLAIN = Command(
     name="%explain",
-    about="Show what an error code means, with an example and the cure; without a code, for the last error.",
+    about="Show what an error code means, with an example and the cure; without a code, for the "
+    "last error.",
     operands=(Operand("CODE", "the code in brackets after a message", "code", required=False),),
     example="""\
 %explain pipeline.step-kind""",

@@ -1,7 +1,7 @@
 """Tab: completion of the lines and the bodies of our magics.
 
-The answer always names the fragment that it replaces, because IPython's tokens end at a dash. It suppresses all other
-completions: in a YAML body an empty answer is better than Python's names.
+The answer always names the fragment that it replaces, because IPython's tokens end at a dash. It
+suppresses all other completions: in a YAML body an empty answer is better than Python's names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
 from ..pictures.plain import line as one_line
 from ..workers.on import can_run
-from .body import Choice, Offer, complete_blank_line, complete_by_schema, complete_document, expression
+from .body import (
+    Choice,
+    Offer,
+    complete_blank_line,
+    complete_by_schema,
+    complete_document,
+    expression,
+)
 from .commands import COMMANDS
 from .explain import entries
 from .names import NAMES
@@ -46,7 +53,8 @@ RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
 
 
 class Silence(list[SimpleCompletion]):
-    """A list that is never empty by its length: after an empty one IPython asks its other matchers."""
+    """A list that is never empty by its length: after an empty one IPython asks its other
+    matchers."""
 
     def __len__(self) -> int:
         return super().__len__() or 1
@@ -95,14 +103,20 @@ def _in_body(language: Language, above: str, below: str, inputs: list[str], know
         return complete_document(above, below, inputs, language.words, known.registry)
     if language.schema is None:
         return Offer("")
-    return complete_by_schema(above, below, inputs, language.schema, NAMES[language.name], known.registry)
+    return complete_by_schema(
+        above, below, inputs, language.schema, NAMES[language.name], known.registry
+    )
 
 
-def _in_header(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
+def _in_header(
+    language: Language, above: str, below: str, inputs: list[str], known: Known
+) -> Offer:
     """The completions in the text of a planner."""
     from ..languages.plan.header import HEADER_SCHEMA
 
-    return complete_by_schema(above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry)
+    return complete_by_schema(
+        above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry
+    )
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
@@ -111,14 +125,22 @@ def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
     if found is None:
         return SimpleMatcherResult(completions=[], suppress=False)
     is_blank = not context.line_with_cursor.strip()
-    choices = Silence(SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices)
-    return SimpleMatcherResult(completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True)
+    choices = Silence(
+        SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices
+    )
+    return SimpleMatcherResult(
+        completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True
+    )
 
 
 def _kind(choice: Choice, is_blank: bool) -> str:
-    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around, with the first
-    sentence about it."""
-    first = one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC) if is_blank else ""
+    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around,
+    with the first sentence about it."""
+    first = (
+        one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC)
+        if is_blank
+        else ""
+    )
     return f"{choice.type} · {first}" if first else choice.type
 
 
@@ -131,7 +153,9 @@ def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
     if equals and flag in options:
         return _values(options[flag].kind, value, flag, before, body, known)
     if word.startswith("-"):
-        left = [option.flag for option in command.options if option.many or option.flag not in before]
+        left = [
+            option.flag for option in command.options if option.many or option.flag not in before
+        ]
         return _those(word, "option", [*left, "--help"])
     if before and before[-1] in options and options[before[-1]].kind != "switch":
         return _values(options[before[-1]].kind, word, before[-1], before, body, known)
@@ -151,7 +175,9 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             *_, last = word.split(",")
             return _those(last, "tool", [*known.registry.tools, *known.registry.flows])
         case "model":
-            return _those(word, "model", [*_models(known), *(f"{provider}:" for provider in PROVIDERS)])
+            return _those(
+                word, "model", [*_models(known), *(f"{provider}:" for provider in PROVIDERS)]
+            )
         case "context":
             return _those(word, "context", known.registry.contexts)
         case "code":
@@ -170,7 +196,9 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
         case "notebook":
             return _those(word, "notebook", [name for name in [Path(this_notebook()).name] if name])
         case "variable":
-            mappings = [name for name in _variables(known) if isinstance(known.names[name], Mapping)]
+            mappings = [
+                name for name in _variables(known) if isinstance(known.names[name], Mapping)
+            ]
             return _those(word.lstrip("$"), "variable", mappings)
         case "new" if body == "":
             return _those(word, "variable", _variables(known))
@@ -181,7 +209,10 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             if equals:
                 names = _variables(known) if value.startswith("$") else []
                 return _those(value[1:], "variable", names) if names else Offer(value)
-            flow = next((known.registry.flows[name] for name in before if name in known.registry.flows), None)
+            flow = next(
+                (known.registry.flows[name] for name in before if name in known.registry.flows),
+                None,
+            )
             inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(body)
             return _those(key, "input", [f"{name}=" for name in inputs])
     return Offer(word)
@@ -189,14 +220,28 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
 
 def _steps(before: list[str], known: Known) -> Iterable[str]:
     """The ids of the steps of the run that the line names."""
-    named = next((name for id, name, _ in known.runs() if any(word and id.startswith(word) for word in before)), None)
+    named = next(
+        (
+            name
+            for id, name, _ in known.runs()
+            if any(word and id.startswith(word) for word in before)
+        ),
+        None,
+    )
     flow = known.registry.flows.get(named) if named is not None else None
-    return (step.id for step in every(flow.body) if not isinstance(step, Sequence)) if flow is not None else ()
+    return (
+        (step.id for step in every(flow.body) if not isinstance(step, Sequence))
+        if flow is not None
+        else ()
+    )
 
 
 def _runs(fragment: str, owner: str, before: list[str], known: Known) -> list[str]:
-    """The latest runs that begin with ``fragment``, those that fit the magic or the option first."""
-    runs = dict.fromkeys([*((run.run_id, run.name, run.status) for run in reversed(tuple(live))), *known.runs()])
+    """The latest runs that begin with ``fragment``, those that fit the magic or the option
+    first."""
+    runs = dict.fromkeys(
+        [*((run.run_id, run.name, run.status) for run in reversed(tuple(live))), *known.runs()]
+    )
     latest = {id: (name, status) for id, name, status in reversed(runs) if id.startswith(fragment)}
 
     def fits(id: str) -> bool:
@@ -248,12 +293,19 @@ def _is_code(value: Any) -> bool:
 def _files(word: str) -> Offer:
     folder, _, fragment = word.rpartition("/")
     try:
-        entries = sorted(os.scandir(Path(folder or ("/" if word.startswith("/") else "."))), key=lambda e: e.name)
+        entries = sorted(
+            os.scandir(Path(folder or ("/" if word.startswith("/") else "."))), key=lambda e: e.name
+        )
     except (OSError, ValueError):
         return Offer(word)
     names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
-    return _those(fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES])
+    return _those(
+        fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES]
+    )
 
 
 def _those(fragment: str, type: str, names: Iterable[str]) -> Offer:
-    return Offer(fragment, tuple(Choice(name, type) for name in dict.fromkeys(names) if name.startswith(fragment)))
+    return Offer(
+        fragment,
+        tuple(Choice(name, type) for name in dict.fromkeys(names) if name.startswith(fragment)),
+    )

@@ -1,6 +1,8 @@
-"""``%config AgfMagics.*``: the settings as traits, and the settings of the view, which only a notebook has.
+"""``%config AgfMagics.*``: the settings as traits, and the settings of the view, which only a
+notebook has.
 
-IPython's ``%config`` logs every Exception of a trait and lets the cell succeed, so `BadSetting` is a BaseException.
+IPython's ``%config`` logs every Exception of a trait and lets the cell succeed, so `BadSetting` is
+a BaseException.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class BadSetting(BaseException):
 
 def _setting(kind: type[Any], default: Any, help: str, least: float | None = None) -> Any:
     """A trait. A text may be None, a number must be at least ``least``."""
-    options = {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
+    options = (
+        {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
+    )
     return kind(default, help=help, **options).tag(config=True)
 
 
@@ -56,33 +60,52 @@ class AgfMagics(Configurable):
     progress = Enum(
         ("auto", "widget", "html", "text", "off"),
         "auto",
-        help="How a run is shown: auto is a live widget in a front end, static HTML in a kernel without one, lines of "
+        help="How a run is shown: auto is a live widget in a front end, static HTML in a kernel "
+        "without one, lines of "
         "text in a terminal.",
     ).tag(config=True)
-    progress_after = Float(0.3, min=0.0, help="Seconds after which a live view of a run is shown.").tag(config=True)
-    refresh_hz = Float(10.0, min=0.1, max=10.0, help="The most updates of a live view per second.").tag(config=True)
-    notices = Bool(True, help="Whether a notice says that a background run ended, failed or asks a question.").tag(
-        config=True
-    )
+    progress_after = Float(
+        0.3, min=0.0, help="Seconds after which a live view of a run is shown."
+    ).tag(config=True)
+    refresh_hz = Float(
+        10.0, min=0.1, max=10.0, help="The most updates of a live view per second."
+    ).tag(config=True)
+    notices = Bool(
+        True, help="Whether a notice says that a background run ended, failed or asks a question."
+    ).tag(config=True)
     traceback = Enum(
-        ("short", "full"), "short", help="How errors are shown: in a few lines, or as Python tracebacks."
+        ("short", "full"),
+        "short",
+        help="How errors are shown: in a few lines, or as Python tracebacks.",
     ).tag(config=True)
 
     max_pipeline_fan_out_depth = _setting(
-        Int, DEFAULTS.max_pipeline_fan_out_depth, "How deep for_each scopes may nest; 0: no limit.", 0
+        Int,
+        DEFAULTS.max_pipeline_fan_out_depth,
+        "How deep for_each scopes may nest; 0: no limit.",
+        0,
     )
     max_pipeline_spawns = _setting(
-        Int, DEFAULTS.max_pipeline_spawns, "Agent steps and model sessions a run may open; 0: no limit.", 0
+        Int,
+        DEFAULTS.max_pipeline_spawns,
+        "Agent steps and model sessions a run may open; 0: no limit.",
+        0,
     )
     timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", 0.0)
     step_timeout = _setting(
-        Float, DEFAULTS.step_timeout, "Seconds a call of a tool, an agent or a transform may take; 0: no limit.", 0.0
+        Float,
+        DEFAULTS.step_timeout,
+        "Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
+        0.0,
     )
-    max_tokens = _setting(Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", 0)
+    max_tokens = _setting(
+        Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", 0
+    )
     max_cost = _setting(
         Float,
         DEFAULTS.max_cost,
-        "US dollars that the models of a run may cost; 0: no limit. A model of unknown price is not asked then.",
+        "US dollars that the models of a run may cost; 0: no limit. A model of unknown price is "
+        "not asked then.",
         0.0,
     )
     model = _setting(
@@ -93,27 +116,43 @@ class AgfMagics(Configurable):
     model_base_url = _setting(
         Unicode,
         DEFAULTS.model_base_url,
-        "The address of a server with the OpenAI protocol, for models of openai or without a provider.",
+        "The address of a server with the OpenAI protocol, for models of openai or without a "
+        "provider.",
     )
-    model_timeout = _setting(Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0)
+    model_timeout = _setting(
+        Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0
+    )
     on = On(
         DEFAULTS.on,
-        help="Where the concurrent calls of a run are made: processes, processes:4, dask, tcp://HOST:PORT or "
+        help="Where the concurrent calls of a run are made: processes, processes:4, dask, "
+        "tcp://HOST:PORT or "
         "tls://HOST:PORT; empty or here: in this process.",
     ).tag(config=True)
     allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
     allow_import = _setting(
-        Bool, DEFAULTS.allow_import, "Whether a definition may name functions of Python files to import."
+        Bool,
+        DEFAULTS.allow_import,
+        "Whether a definition may name functions of Python files to import.",
     )
     journal = _setting(
-        Unicode, DEFAULTS.journal, "The file of the journal, relative to the project's folder; None: no journal."
+        Unicode,
+        DEFAULTS.journal,
+        "The file of the journal, relative to the project's folder; None: no journal.",
     )
     journal_value = _setting(
-        Int, DEFAULTS.journal_value, "The most bytes of a value in the journal; a larger value is not stored.", 0
+        Int,
+        DEFAULTS.journal_value,
+        "The most bytes of a value in the journal; a larger value is not stored.",
+        0,
     )
-    journal_days = _setting(Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", 0)
+    journal_days = _setting(
+        Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", 0
+    )
     journal_size = _setting(
-        Int, DEFAULTS.journal_size, "Bytes of the journal above which old runs are deleted; 0: no limit.", 0
+        Int,
+        DEFAULTS.journal_size,
+        "Bytes of the journal above which old runs are deleted; 0: no limit.",
+        0,
     )
     max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", 1)
     max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", 1)
@@ -121,7 +160,8 @@ class AgfMagics(Configurable):
     max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", 1)
 
     def __init__(self, shell: Any, folder: Path) -> None:
-        """A value is that of IPython's configuration, otherwise that of `settings.read` for ``folder``."""
+        """A value is that of IPython's configuration, otherwise that of `settings.read` for
+        ``folder``."""
         found = settings.read(folder)
         self._check(shell.config)
         super().__init__(parent=shell)
@@ -148,23 +188,32 @@ class AgfMagics(Configurable):
                 hint = suggest(name, sorted(known), "settings")
                 raise _bad_setting("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
             try:
-                fits = isinstance(value, bool) <= isinstance(known[name], Bool)  # a bool is not a number
+                fits = isinstance(value, bool) <= isinstance(
+                    known[name], Bool
+                )  # a bool is not a number
                 if value is not None or not known[name].allow_none:
                     known[name].validate(self, value)
             except TraitError:
                 fits = False
             if not fits:
                 raise _bad_setting(
-                    "setting", f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}", known[name].help
+                    "setting",
+                    f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}",
+                    known[name].help,
                 )
 
     def _apply(self, _: object = None) -> None:
-        settings.current.settings = settings.Settings(**{name: getattr(self, name) for name in SHARED})
+        settings.current.settings = settings.Settings(
+            **{name: getattr(self, name) for name in SHARED}
+        )
 
 
 def has_notices(shell: Any) -> bool:
     """Whether a person wants notices about background runs."""
-    return next((one.notices for one in getattr(shell, "configurables", ()) if isinstance(one, AgfMagics)), True)
+    return next(
+        (one.notices for one in getattr(shell, "configurables", ()) if isinstance(one, AgfMagics)),
+        True,
+    )
 
 
 def _takes(trait: Any) -> str:
@@ -178,7 +227,11 @@ def _takes(trait: Any) -> str:
         case Unicode():
             return "a text, or None"
     limits = (("least", trait.min), ("most", trait.max))
-    bounds = [f"at {word} {limit:g}" for word, limit in limits if limit is not None and abs(limit) != float("inf")]
+    bounds = [
+        f"at {word} {limit:g}"
+        for word, limit in limits
+        if limit is not None and abs(limit) != float("inf")
+    ]
     return ", ".join(["a whole number" if isinstance(trait, Int) else "a number", *bounds])
 
 

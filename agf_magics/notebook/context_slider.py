@@ -1,7 +1,7 @@
 """The context of a plan: a table of its values and messages, over which the page draws a slider.
 
-As of a run, the document only has the table. The slider is the one of `State over time` in the explorer of a run: its
-moments are the numbers of messages.
+As of a run, the document only has the table. The slider is the one of `State over time` in the
+explorer of a run: its moments are the numbers of messages.
 """
 
 from __future__ import annotations
@@ -43,13 +43,16 @@ def static(name: str, log: Log) -> Bundle:
     """The values of the context, and its messages folded."""
     title = f"context {line(name, 80)}"
     now, all_ = state(log), messages(log)
-    folded = f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>" if len(log) else ""
+    folded = (
+        f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>" if len(log) else ""
+    )
     page = f"<p><strong>{html(title)}</strong></p>{now.html}{folded}"
     return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
 
 
 class ContextSlider:
-    """The kernel's end of the slider over one context. A log never changes, so neither does this."""
+    """The kernel's end of the slider over one context. A log never changes, so neither does
+    this."""
 
     has_ended, can_rerun = True, False
 
@@ -78,7 +81,8 @@ class ContextSlider:
         raise Refused(f"unknown request {name!r}")
 
     def _moment(self, at: int, since: int) -> Json:
-        """The values after ``at`` messages, and how they differ from those after ``since`` messages."""
+        """The values after ``at`` messages, and how they differ from those after ``since``
+        messages."""
         if max(at, since) > len(self._log):
             raise Refused(f"the context has no moment {max(at, since) + 1}")
         now, then = (_values(self._log.until(count)) for count in (at, since))
@@ -87,15 +91,22 @@ class ContextSlider:
         return {
             "label": writer(self._log[at - 1]) if at else NO_MESSAGE,
             "took": "",
-            "values": [[name, value_json(now[name]), name in changed]
-                       for name in sorted(now, key=lambda name: name not in changed)],
+            "values": [
+                [name, value_json(now[name]), name in changed]
+                for name in sorted(now, key=lambda name: name not in changed)
+            ],
             "more": 0,
-            "differs": [describe_difference(name + path, *both) for name, path, *both in parts[:MOST_DIFFERENCES]],
+            "differs": [
+                describe_difference(name + path, *both)
+                for name, path, *both in parts[:MOST_DIFFERENCES]
+            ],
             "isMore": len(parts) > MOST_DIFFERENCES,
-        }  # fmt: skip
+        }
 
 
-def _differences(then: dict[str, Value], now: dict[str, Value]) -> Iterator[tuple[str, str, Any, Any]]:
+def _differences(
+    then: dict[str, Value], now: dict[str, Value]
+) -> Iterator[tuple[str, str, Any, Any]]:
     """The name, the path in the value, and both values of each part that differs."""
     for name in {**then, **now}:
         for part in find_differences(then.get(name, MISSING), now.get(name, MISSING)):
@@ -103,7 +114,8 @@ def _differences(then: dict[str, Value], now: dict[str, Value]) -> Iterator[tupl
 
 
 def _values(log: Log) -> dict[str, Value]:
-    """The values of the last references, by their texts; an error in place of a value that cannot be read."""
+    """The values of the last references, by their texts; an error in place of a value that cannot
+    be read."""
     found: dict[str, Value] = {}
     for reference in references(log):
         try:

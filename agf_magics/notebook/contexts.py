@@ -45,10 +45,15 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
         found = (last.context if last is not None else None) or next(iter(contexts.values()), None)
         if found is None:
             hint = "run a plan, or write %context NAME --load FILE"
-            raise line_error("unknown-context", "there is no context yet", parsed.source.span(), hint)
+            raise line_error(
+                "unknown-context", "there is no context yet", parsed.source.span(), hint
+            )
         return found
     if name.text not in contexts:
-        hint = suggest(name.text, contexts, "contexts") or "a plan creates the context of its name when it runs"
+        hint = (
+            suggest(name.text, contexts, "contexts")
+            or "a plan creates the context of its name when it runs"
+        )
         raise line_error("unknown-context", f"there is no context {name.text!r}", name, hint)
     return contexts[name.text]
 

@@ -1,7 +1,7 @@
 """The place of the cursor in incomplete YAML.
 
-It is found by indentation and brackets: a parser fails at the first missing part. Only the text before the cursor is
-read, once, and reading never fails.
+It is found by indentation and brackets: a parser fails at the first missing part. Only the text
+before the cursor is read, once, and reading never fails.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ class Cursor(NamedTuple):
     """A place in a document."""
 
     path: tuple[str, ...]
-    """The keys from the top of the document, ELEMENT for an element: ``("steps", "-", "tool", "name")``."""
+    """The keys from the top of the document, ELEMENT for an element: ``("steps", "-", "tool",
+    "name")``."""
     part: Literal["key", "value", "comment"]
     text: str
     """The part of the key or the value before the cursor, without its opening quote and tag."""
     tag: str
     """The value's tag, as in ``!expr``."""
     around: tuple[dict[str, str], ...]
-    """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping, and so on."""
+    """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping,
+    and so on."""
 
 
 @dataclass(slots=True)
@@ -77,7 +79,8 @@ class Reading:
         """Every mapping before the cursor, in all documents; inner ones first."""
 
     def everywhere(self, after: str) -> list[Keys]:
-        """Every mapping of the body, with the text ``after`` after the cursor. Can be called once."""
+        """Every mapping of the body, with the text ``after`` after the cursor. Can be called
+        once."""
         for line in (self._last + after).split("\n"):
             self._reader.line(line)
         self._reader.leave(0)
@@ -100,7 +103,9 @@ class _Reader:
     def copy(self) -> _Reader:
         other = copy(self)
         other.left = list(self.left)
-        other.levels = [_Level(level.column, level.opener, level.key, dict(level.near)) for level in self.levels]
+        other.levels = [
+            _Level(level.column, level.opener, level.key, dict(level.near)) for level in self.levels
+        ]
         return other
 
     @property
@@ -158,7 +163,8 @@ class _Reader:
             self._flow(value)
 
     def _close(self, column: int) -> None:
-        """Leave the levels that do not contain text at ``column``; a dash in the same column does."""
+        """Leave the levels that do not contain text at ``column``; a dash in the same column
+        does."""
         while self.levels:
             top = self.levels[-1]
             if top.column < column or (top.column == column and top.opener != "-"):
@@ -219,7 +225,12 @@ class _Reader:
         self.is_value = self.in_flow and self.levels[-1].opener == "["
 
     def _ends_key(self, char: str, after: str) -> bool:
-        if char != ":" or not self.in_flow or self.levels[-1].opener != "{" or self.levels[-1].key is not None:
+        if (
+            char != ":"
+            or not self.in_flow
+            or self.levels[-1].opener != "{"
+            or self.levels[-1].key is not None
+        ):
             return False
         return after in ("", " ", "\t") or self.token.rstrip().endswith(('"', "'"))
 
@@ -240,7 +251,10 @@ class _Reader:
         top = self.levels[-1] if self.levels else None
         if self.is_comment:
             return Cursor(self.path, "comment", "", "", ())
-        path, around = self.path, [level.near for level in reversed(self.levels) if level.opener != "-"]
+        path, around = (
+            self.path,
+            [level.near for level in reversed(self.levels) if level.opener != "-"],
+        )
         if self.in_flow and top:
             is_value = top.opener == "[" or top.key is not None
         else:
@@ -254,7 +268,11 @@ class _Reader:
         if is_value and (found := TAG.match(text)):
             tag, text = found[0].strip(), text[found.end() :]
         return Cursor(
-            path, "value" if is_value else "key", text[1:] if text[:1] in ("'", '"') else text, tag, tuple(around)
+            path,
+            "value" if is_value else "key",
+            text[1:] if text[:1] in ("'", '"') else text,
+            tag,
+            tuple(around),
         )
 
 

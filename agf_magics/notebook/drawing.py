@@ -1,6 +1,7 @@
 """The picture of a run, drawn in the background: a run does not wait for graphviz.
 
-The thread ends by itself, because a layout has a limit of work. Nothing that happens on it is printed into a cell.
+The thread ends by itself, because a layout has a limit of work. Nothing that happens on it is
+printed into a cell.
 """
 
 from __future__ import annotations
@@ -31,14 +32,20 @@ class Drawing:
         """Draw the picture on a thread of its own, which then calls ``show`` with it."""
         # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._draw, show), name="agf-picture", daemon=True)
+        self._thread = threading.Thread(
+            target=context.run, args=(self._draw, show), name="agf-picture", daemon=True
+        )
         self._thread.start()
 
     def html(self, progress: Progress) -> str:
         """The picture in the colours of a run; empty as long as it is not ready."""
         if not self._ready.is_set():
             return ""
-        return self._diagram.of_run(progress).html(SMALLEST) if self._diagram is not None else self._failure
+        return (
+            self._diagram.of_run(progress).html(SMALLEST)
+            if self._diagram is not None
+            else self._failure
+        )
 
     def wait(self) -> None:
         """Wait until it is ready and shown; not at all without `begin`."""

@@ -19,18 +19,26 @@ from .base import NotebookMagics, takes
 from .options import ParsedLine
 from .output import show
 
-FOLDERS = (Path(__file__).with_name("errors"), Path(__file__).parents[2] / "docs" / "reference" / "errors")
+FOLDERS = (
+    Path(__file__).with_name("errors"),
+    Path(__file__).parents[2] / "docs" / "reference" / "errors",
+)
 
-_ENTRY = re.compile(r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S)
+_ENTRY = re.compile(
+    r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S
+)
 _LINK = re.compile(r"(`[^`\n]*+`)|\[([^\[\]\n]++)\]\([^()\s]++\)")
 
 
 @cache
 def entries() -> Mapping[str, str]:
-    """The Markdown of each entry of the error reference, by its code; without links, which lead to other pages."""
+    """The Markdown of each entry of the error reference, by its code; without links, which lead to
+    other pages."""
     folder = next(folder for folder in FOLDERS if folder.is_dir())
     return {
-        found["code"]: f"### {found['code']}\n{_LINK.sub(lambda link: link[1] or link[2], found['text']).rstrip()}\n"
+        found[
+            "code"
+        ]: f"### {found['code']}\n{_LINK.sub(lambda link: link[1] or link[2], found['text']).rstrip()}\n"
         for path in sorted(folder.glob("*.md"))
         for found in _ENTRY.finditer(path.read_text(encoding="utf-8"))
     }
@@ -47,10 +55,18 @@ class ExplainMagics(NotebookMagics):
         for code in [word.text.strip("[]")] if word is not None else _last_codes():
             text = entries().get(code)
             if text is None:
-                near = nearest(code, list(entries()), 0.6)  # the words of a message are less like a code than a typo
-                hint = f"did you mean {near}?" if near else "the code of an error is in brackets after its message"
+                near = nearest(
+                    code, list(entries()), 0.6
+                )  # the words of a message are less like a code than a typo
+                hint = (
+                    f"did you mean {near}?"
+                    if near
+                    else "the code of an error is in brackets after its message"
+                )
                 span = word.span if word is not None else None
-                raise DefinitionError(Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint))
+                raise DefinitionError(
+                    Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint)
+                )
             show({"text/markdown": text, "text/plain": text})
 
 

@@ -1,8 +1,10 @@
-"""The explorer of a run, live or past, with all its steps, its picture, its timeline and each value.
+"""The explorer of a run, live or past, with all its steps, its picture, its timeline and each
+value.
 
-The document only ever has the static page of the run, in an element of a class of its own. The page's script finds that
-element and draws over it, so a saved notebook has no widget: without a kernel, or where the script cannot find the
-element, the static page shows. The kernel sends a message only if something has changed.
+The document only ever has the static page of the run, in an element of a class of its own. The
+page's script finds that element and draws over it, so a saved notebook has no widget: without a
+kernel, or where the script cannot find the element, the static page shows. The kernel sends a
+message only if something has changed.
 """
 
 from __future__ import annotations
@@ -34,21 +36,27 @@ from .opening import open_call
 from .output import Bundle
 
 COMPLETE = 5.0
-"""Seconds after which an update has all rows, if anything changed: a page that missed a message is then right again."""
+"""Seconds after which an update has all rows, if anything changed: a page that missed a message is
+then right again."""
 
 COUNTERS = 0.25
-"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is in it."""
+"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is
+in it."""
 
 MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 
 class Channel:
-    """The messages between the kernel and the page about one run. Its methods may be called by any thread."""
+    """The messages between the kernel and the page about one run. Its methods may be called by any
+    thread."""
 
-    def __init__(self, run: AnyRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> None:
-        """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the static page of a run
-        that this explorer started into the output. ``draw``: whether the picture is shown first."""
+    def __init__(
+        self, run: AnyRun, hears: bool, show: Callable[[Run], object], draw: bool = False
+    ) -> None:
+        """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
+        static page of a run that this explorer started into the output. ``draw``: whether the
+        picture is shown first."""
         self.run, self.hears, self._show, self._draw = run, hears, show, draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
@@ -68,7 +76,9 @@ class Channel:
         """The tree and all rows."""
         with self._lock:
             progress = self.run.progress
-            update = Updates(progress).complete(clock())  # ours knows what the pages that are open have
+            update = Updates(progress).complete(
+                clock()
+            )  # ours knows what the pages that are open have
             return {
                 "tree": describe_tree(progress),
                 "update": {"n": self._sent, **self._described(update)},
@@ -117,14 +127,17 @@ class Channel:
 
     @property
     def widget_view(self) -> Bundle:
-        """The explorer as a widget, for front ends whose script cannot find an element of the document."""
+        """The explorer as a widget, for front ends whose script cannot find an element of the
+        document."""
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model.model_id}
         return {"application/vnd.jupyter.widget-view+json": view}
 
     def _send_update(self, update: Update) -> None:
         self._sent += 1
         described = self._described(update)
-        changed = {name: value for name, value in described.items() if self._head.get(name, ...) != value}
+        changed = {
+            name: value for name, value in described.items() if self._head.get(name, ...) != value
+        }
         self._head = {**described, "rows": ..., "edges": ...}
         self._send({"type": "update", "n": self._sent, **changed})
 
@@ -132,9 +145,12 @@ class Channel:
         return {**update, "can": self._actions(), "hears": self.hears}
 
     def _answer_question(self, given: dict[str, Any]) -> None:
-        """Answer an open question by a ``text`` or by the number of a ``choice``. Raises Refused."""
+        """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
+        Refused."""
         where, text, choice = given.get("where"), given.get("text"), given.get("choice")
-        asked = [one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where]
+        asked = [
+            one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where
+        ]
         pending = PendingQuestion.of(asked[0]) if asked else None
         if pending is None:
             raise Refused("this question is not open here: answer it in the cell that asks")
@@ -147,9 +163,16 @@ class Channel:
         run = self.run
         if isinstance(run, Run) and not self.has_ended:
             answers = ["answer"] if run.background else []
-            return ["cancel", *answers, *(["moments"] if run.journal is not None else [])] if self.hears else []
+            return (
+                ["cancel", *answers, *(["moments"] if run.journal is not None else [])]
+                if self.hears
+                else []
+            )
         is_journaled = isinstance(run, PastRun) or run.journal is not None
-        return [*(["resume"] if run.how_to_continue else []), *(["rerun", "moments"] if is_journaled else [])]
+        return [
+            *(["resume"] if run.how_to_continue else []),
+            *(["rerun", "moments"] if is_journaled else []),
+        ]
 
     def _send(self, message: dict[str, Any]) -> None:
         self.model.send({"mark": self.mark, **message})
@@ -169,12 +192,22 @@ class Channel:
             case "answer":
                 self._answer_question(given)
             case "resume":
-                self.follow(lambda: resume_run(self.run.run_id, options=RunOptions(background=True, stream=True)))
+                self.follow(
+                    lambda: resume_run(
+                        self.run.run_id, options=RunOptions(background=True, stream=True)
+                    )
+                )
             case "rerun":
                 step = str(given.get("step"))
-                self.follow(lambda: rerun_from(self.run.run_id, step, options=RunOptions(background=True, stream=True)))
+                self.follow(
+                    lambda: rerun_from(
+                        self.run.run_id, step, options=RunOptions(background=True, stream=True)
+                    )
+                )
             case "open":
-                return open_call(get_ipython(), default(), self.run.run_id, str(given.get("step")))._asdict()
+                return open_call(
+                    get_ipython(), default(), self.run.run_id, str(given.get("step"))
+                )._asdict()
             case _:
                 raise Refused(f"unknown request {name!r}")
         return None
@@ -187,7 +220,9 @@ class Channel:
             self._sent += 1
             self._send({"type": "run", **self.start()})
         context = self._context.copy()
-        threading.Thread(target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True).start()
+        threading.Thread(
+            target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
+        ).start()
 
     def _watch(self, run: Run) -> None:
         while not run.wait(0.1).done:

@@ -1,4 +1,5 @@
-"""The calls of a step as the page of the explorer asks for them: in pages, by element, over time, as a conversation."""
+"""The calls of a step as the page of the explorer asks for them: in pages, by element, over time,
+as a conversation."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class Refused(Exception):
 
 
 def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]], Any]) -> Json:
-    """The reply to a request of the page: what ``answer`` returns for its name and arguments, or why it cannot."""
+    """The reply to a request of the page: what ``answer`` returns for its name and arguments, or
+    why it cannot."""
     id, name, given = message.get("id"), message.get("do"), message.get("with")
     try:
         found = answer(str(name), given if isinstance(given, dict) else {})
@@ -57,16 +59,22 @@ def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]],
         why = str(error.diagnostic.message)
     except Refused as error:
         why = str(error)
-    except Exception as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
+    except (
+        Exception
+    ) as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
         why = f"this cannot be shown ({type(error).__name__}: {error})"
     return {"type": "reply", "id": id, "ok": False, "why": line(why, MOST_WHY)}
 
 
 def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """A page of the calls of a step, failed ones first. ``offset``; ``failed``: only failed calls; ``index``: only of
-    this element."""
+    """A page of the calls of a step, failed ones first. ``offset``; ``failed``: only failed calls;
+    ``index``: only of this element."""
     row, calls = row_of(run, given), journal_of(run)
-    offset, failed, index = natural(given.get("offset")), given.get("failed") is True, naturals(given.get("index"))
+    offset, failed, index = (
+        natural(given.get("offset")),
+        given.get("failed") is True,
+        naturals(given.get("index")),
+    )
     total, lost = calls.count(row, index)
     page = calls.page(row, PAGE, offset, failed=failed, failed_first=True, index=index)
     return {
@@ -119,8 +127,9 @@ def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
 
 
 def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """When the calls of a step ran: start and end in milliseconds after the first start, and whether each failed; or,
-    for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS` equal times and how many of them failed."""
+    """When the calls of a step ran: start and end in milliseconds after the first start, and
+    whether each failed; or, for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS`
+    equal times and how many of them failed."""
     row, calls = row_of(run, given), journal_of(run)
     total = calls.count(row).total
     found = calls.spans(row, MOST_GROUPED if total > MOST_SPANS else MOST_SPANS)
@@ -128,8 +137,16 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if total > MOST_SPANS:
         end = max(one.ended for one in found) - zero
         density = _density(found, zero, end or 1e-9)
-        return {"total": total, "end": round(end * 1e3, 1), "most": _most_at_a_time(found), "density": density}
-    bars = [[round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed)] for a, b, failed in found]
+        return {
+            "total": total,
+            "end": round(end * 1e3, 1),
+            "most": _most_at_a_time(found),
+            "density": density,
+        }
+    bars = [
+        [round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed)]
+        for a, b, failed in found
+    ]
     return {"total": total, "bars": bars}
 
 
@@ -141,7 +158,9 @@ def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[
         for place, sign in ((first, 1), (last + 1, -1)):
             change[place][0] += sign
             change[place][1] += sign * failed
-    return [list(counts) for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])]
+    return [
+        list(counts) for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])
+    ]
 
 
 def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
@@ -153,24 +172,45 @@ def _most_at_a_time(spans: Sequence[CallSpan]) -> int:
 def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
     row, calls, offset = row_of(run, given), journal_of(run), natural(given.get("offset"))
-    found = sorted(calls.elements(row, flow_of(run, row)), key=lambda one: (not one.last_failed, one.numbers))
+    found = sorted(
+        calls.elements(row, flow_of(run, row)), key=lambda one: (not one.last_failed, one.numbers)
+    )
     page = found[offset : offset + PAGE]
     rows = [
-        [list(one.numbers), one.calls, one.failed, one.last_failed, duration(one.ended - one.started)] for one in page
+        [
+            list(one.numbers),
+            one.calls,
+            one.failed,
+            one.last_failed,
+            duration(one.ended - one.started),
+        ]
+        for one in page
     ]
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
 
 
 def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The conversation of a model's session; of several sessions, the one with ``index``, else the first one."""
+    """The conversation of a model's session; of several sessions, the one with ``index``, else the
+    first one."""
     row, calls = row_of(run, given), journal_of(run)
     sessions = calls.elements(row, flow_of(run, row))
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
-    return {**session_json(calls, row, index), "index": list(index), "sessions": listed, "total": len(sessions)}
+    return {
+        **session_json(calls, row, index),
+        "index": list(index),
+        "sessions": listed,
+        "total": len(sessions),
+    }
 
 
-CALL_REQUESTS = {"calls": _calls, "call": _call, "spans": _spans, "elements": _elements, "session": _session}
+CALL_REQUESTS = {
+    "calls": _calls,
+    "call": _call,
+    "spans": _spans,
+    "elements": _elements,
+    "session": _session,
+}
 
 
 def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:

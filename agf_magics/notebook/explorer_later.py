@@ -1,4 +1,5 @@
-"""What the explorer shows on request only: the steps that an edit made stale, and the state of the run at each moment.
+"""What the explorer shows on request only: the steps that an edit made stale, and the state of the
+run at each moment.
 
 Their script is not part of the explorer's: the page asks for it when a person opens one of them.
 """
@@ -51,8 +52,8 @@ _took: dict[str, float] = {}
 
 
 def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did not ask for it, so it
-    unpickles nothing and is skipped if the last comparison was slow."""
+    """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
+    not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
     journal_of(run)
     is_auto = given.get("auto") is True
     if is_auto and _took.get(run.run_id, 0.0) > SLOW:
@@ -68,7 +69,8 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     marks = [
         [number, row["state"], line(row["why"], 200), row["calls"], row["reused"], row["change"]]
         for number, one in enumerate(run.progress.rows.values())
-        if (row := found.rows_of_run.get(one.id)) is not None and (row["state"] not in ("", "reused") or row["change"])
+        if (row := found.rows_of_run.get(one.id)) is not None
+        and (row["state"] not in ("", "reused") or row["change"])
     ]
     new = [row for row in found if row["change"] == "new" and row["state"]]
     return {
@@ -80,7 +82,8 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 
 class _Recent:
-    """The moments of the last requested run. They hold its values, so only those of one run are in memory."""
+    """The moments of the last requested run. They hold its values, so only those of one run are in
+    memory."""
 
     run_id = ""
     found: Moments | None = None
@@ -118,7 +121,10 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {
         "label": line(found[at].label, 200),
         "took": duration(found[at].seconds),
-        "values": [[line(name, 60), value_json(state[name]), name in changed] for name in names[:MOST_STORES]],
+        "values": [
+            [line(name, 60), value_json(state[name]), name in changed]
+            for name in names[:MOST_STORES]
+        ],
         "more": max(0, len(names) - MOST_STORES),
         "differs": [describe_difference(part.path, part.first, part.other) for part in parts],
         "isMore": is_more,
@@ -127,7 +133,9 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def describe_difference(path: str, first: Any, other: Any) -> list[str]:
     """A part that differs, as a row of a table."""
-    one, two = shorten_pair(None if first is MISSING else first, None if other is MISSING else other)
+    one, two = shorten_pair(
+        None if first is MISSING else first, None if other is MISSING else other
+    )
     return [line(path, 120), "" if first is MISSING else one, "" if other is MISSING else two]
 
 

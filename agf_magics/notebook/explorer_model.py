@@ -1,8 +1,9 @@
-"""What the kernel and the page share about explorers: one widget model for all explorers of a kernel.
+"""What the kernel and the page share about explorers: one widget model for all explorers of a
+kernel.
 
-A model costs the kernel a millisecond and two messages, so runs are entries of one model, and a new explorer is one
-message. Where the front end shows each output in a frame of its own, each explorer has its own model. The page gets the
-script with the model.
+A model costs the kernel a millisecond and two messages, so runs are entries of one model, and a new
+explorer is one message. Where the front end shows each output in a frame of its own, each explorer
+has its own model. The page gets the script with the model.
 """
 
 from __future__ import annotations
@@ -25,14 +26,25 @@ from .output import in_frames, receive_while_busy
 
 FOLDER = Path(__file__).parent / "browser"
 SCRIPTS = (
-    "elements", "state", "values", "picture", "steps", "panel", "notices", "extras", "explorer", "context", "mount",
-)  # fmt: skip
+    "elements",
+    "state",
+    "values",
+    "picture",
+    "steps",
+    "panel",
+    "notices",
+    "extras",
+    "explorer",
+    "context",
+    "mount",
+)
 """The parts of the script, in the order in which they need each other."""
 
 
 @cache
 def script() -> str:
-    """The module of the page: its parts one after the other, without comments and indents, and the style as a text."""
+    """The module of the page: its parts one after the other, without comments and indents, and the
+    style as a text."""
     style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
@@ -49,7 +61,8 @@ def loader() -> str:
 
 
 def _shortened(text: str) -> str:
-    """``text`` without comments, indents and blank lines; no text of ours goes over several lines."""
+    """``text`` without comments, indents and blank lines; no text of ours goes over several
+    lines."""
     lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
     return "\n".join(line for line in lines if line)
 
@@ -73,8 +86,8 @@ class Explored(Protocol):
 
 
 class Model(anywidget.AnyWidget):
-    """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so ``runs`` is computed
-    then. `Model.of` and `leave` may be called by any thread."""
+    """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
+    ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
 
     _shared: ClassVar[Model | None] = None
     """The one to which explorers are added."""
@@ -93,7 +106,8 @@ class Model(anywidget.AnyWidget):
         self.comm.on_close(self._forget)
 
     def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
-        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the class has them."""
+        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the
+        class has them."""
         if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
             super().add_traits(**missing)
 
@@ -106,7 +120,9 @@ class Model(anywidget.AnyWidget):
                 cls._shared = shared = cls(explored)
                 return shared
             shared._explored[explored.mark] = explored
-            shared.send({"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()})
+            shared.send(
+                {"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()}
+            )
             return shared
 
     def leave(self, explored: Explored, tell: bool = True) -> None:
@@ -142,4 +158,12 @@ class Model(anywidget.AnyWidget):
             explored.receive(message)
         else:
             why = "this explorer is closed: show the run again with %runs"
-            self.send({"type": "reply", "mark": message.get("mark"), "id": message.get("id"), "ok": False, "why": why})
+            self.send(
+                {
+                    "type": "reply",
+                    "mark": message.get("mark"),
+                    "id": message.get("id"),
+                    "ok": False,
+                    "why": why,
+                }
+            )

@@ -1,7 +1,9 @@
-"""What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a past run.
+"""What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
+past run.
 
-Everything is read: from `Progress`, from any thread, and from the journal, by connections that only read. Nothing is
-unpickled. Texts are bounded and without control characters; the page writes them as text.
+Everything is read: from `Progress`, from any thread, and from the journal, by connections that only
+read. Nothing is unpickled. Texts are bounded and without control characters; the page writes them
+as text.
 """
 
 from __future__ import annotations
@@ -64,9 +66,10 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls that lead to it;
-    ``folded``: the ids of frames of which only the head is drawn; none: a large picture starts folded. In a large
-    picture long chains are groups, which have the states of their steps."""
+    """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
+    that lead to it; ``folded``: the ids of frames of which only the head is drawn; none: a large
+    picture starts folded. In a large picture long chains are groups, which have the states of their
+    steps."""
     inside = texts_of(given.get("flow"))
     drawn, groups = scene(linked_at(run, inside).flow), dict[str, tuple[str, ...]]()
     is_large = len(list(drawn.boxes)) > MOST_UNFOLDED
@@ -75,7 +78,9 @@ def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
     if "folded" not in given and is_large:
-        folded = list({**dict.fromkeys(part.id for part in drawn.parts if isinstance(part, Frame)), **groups})
+        folded = list(
+            {**dict.fromkeys(part.id for part in drawn.parts if isinstance(part, Frame)), **groups}
+        )
     drawn = fold(drawn, folded)
     placed = place(drawn)
     boxes = [box.id for box in drawn.boxes]
@@ -99,9 +104,15 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "status": status(progress),
         "note": plain(run.note, 500),
         "how": "" if run.how_to_continue in run.note else how_to_continue(run),
-        "warnings": [plain(run.secrets.text(str(one)), MOST_ERROR) for one in list(run.warnings)[:MOST_FINDINGS]],
+        "warnings": [
+            plain(run.secrets.text(str(one)), MOST_ERROR)
+            for one in list(run.warnings)[:MOST_FINDINGS]
+        ],
         "dropped": [
-            [line(format_path(one.at), 100), line(run.secrets.text(format_exception(one.error)), 200)]
+            [
+                line(format_path(one.at), 100),
+                line(run.secrets.text(format_exception(one.error)), 200),
+            ]
             for one in progress.failures[:MOST_FINDINGS]
         ],
         "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
@@ -138,9 +149,15 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "why": line(row.why, 300),
         "session": getattr(row.step, "session", False) is True,
         "many": _is_many(row),
-        "elements": isinstance(row.step, Each | Fold | Repeat) and not getattr(row.step, "session", False),
+        "elements": isinstance(row.step, Each | Fold | Repeat)
+        and not getattr(row.step, "session", False),
     }
-    if isinstance(row.step, Invoke) and row.step.kind == "tool" and row.started and calls_of(run) is not None:
+    if (
+        isinstance(row.step, Invoke)
+        and row.step.kind == "tool"
+        and row.started
+        and calls_of(run) is not None
+    ):
         found["opens"] = True
     if row.step.span is not None:
         found["definition"] = _definition(row.step.span)
@@ -150,7 +167,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
     if row.arriving is not None:
         parts = list(row.arriving.parts.items())
-        found["arriving"] = [[line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts]
+        found["arriving"] = [
+            [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
+        ]
     return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
 
 
@@ -198,8 +217,8 @@ def _error(run: AnyRun, error: BaseException) -> str:
 
 
 def _definition(span: Span) -> Json:
-    """The lines of a step in its definition: the line of its word and the deeper lines below it, and a line around
-    them."""
+    """The lines of a step in its definition: the line of its word and the deeper lines below it,
+    and a line around them."""
     source = span.source
     first = last = span.place[0]
     indent = _indent(source.line(first))
@@ -214,7 +233,9 @@ def _definition(span: Span) -> Json:
         "start": start,
         "first": first,
         "last": last,
-        "lines": [plain(source.line(number), 300) for number in range(start, min(last + 1, end) + 1)],
+        "lines": [
+            plain(source.line(number), 300) for number in range(start, min(last + 1, end) + 1)
+        ],
     }
 
 

@@ -51,7 +51,10 @@ def _prompt(given: object) -> Iterator[Json]:
     for message in (messages if isinstance(messages, list) else [])[:MOST_MESSAGES]:
         if isinstance(message, Mapping):
             text = message.get("text")
-            yield {"who": line(str(message.get("role", "")), 20), "text": plain(str(text or ""), MOST_TEXT)}
+            yield {
+                "who": line(str(message.get("role", "")), 20),
+                "text": plain(str(text or ""), MOST_TEXT),
+            }
 
 
 def _reply(record: Record) -> Json:
@@ -76,7 +79,11 @@ def _used(usage: object) -> str:
     if not isinstance(usage, Mapping):
         return ""
     counts = [usage.get(name) for name in ("input", "output")]
-    return " + ".join(f"{count:,}" for count in counts if type(count) is int) + " tokens" if any(counts) else ""
+    return (
+        " + ".join(f"{count:,}" for count in counts if type(count) is int) + " tokens"
+        if any(counts)
+        else ""
+    )
 
 
 def _result(record: Record) -> Json:

@@ -1,4 +1,5 @@
-"""The values of the words of a line: objects of the notebook, YAML values, files. No text is pasted into code."""
+"""The values of the words of a line: objects of the notebook, YAML values, files. No text is pasted
+into code."""
 
 from __future__ import annotations
 
@@ -44,12 +45,21 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
     found = []
     for word in parsed.words("--set"):
         key, _, text = word.text.partition("=")
-        if text in names and not text.startswith("_") and value(word.part(len(key) + 1, len(word.text)), names) == text:
+        if (
+            text in names
+            and not text.startswith("_")
+            and value(word.part(len(key) + 1, len(word.text)), names) == text
+        ):
             variable, span = names[text], word.locate(len(key) + 1, len(word.text))
-            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in ("In", "Out")
+            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in (
+                "In",
+                "Out",
+            )
             if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
                 message = f"{key!r} gets the text {text!r}, not the variable {text}"
-                hint = f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
+                hint = (
+                    f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
+                )
                 found.append(Diagnostic("magic.text", message, span, hint, "warning"))
     return tuple(found)
 
@@ -65,14 +75,20 @@ def write_file(word: Token, text: str) -> None:
 
 
 def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return line_error("file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word)
+    return line_error(
+        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
+    )
 
 
 def near_file(text: str) -> str:
     """The hint for a file that does not exist."""
     path = Path(text)
     try:
-        others = [str(path.with_name(one.name)) for one in islice(path.parent.iterdir(), _MOST_FILES) if one.is_file()]
+        others = [
+            str(path.with_name(one.name))
+            for one in islice(path.parent.iterdir(), _MOST_FILES)
+            if one.is_file()
+        ]
     except UNUSABLE:
         others = []
     near = suggest(text, others)
@@ -80,7 +96,8 @@ def near_file(text: str) -> str:
 
 
 def value(word: Token, names: Mapping[str, Any]) -> Any:
-    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is a scalar."""
+    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
+    a scalar."""
     text = word.text
     if text.startswith("$") and text[1:2].isidentifier():
         return lookup(word.part(1, len(text)), names)
@@ -95,7 +112,12 @@ def value(word: Token, names: Mapping[str, Any]) -> Any:
             span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
             raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
         return plain(nodes[0])[0]
-    if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Items) and len(nodes[0].items) == 1:
+    if (
+        not problems.errors
+        and len(nodes) == 1
+        and isinstance(nodes[0], Items)
+        and len(nodes[0].items) == 1
+    ):
         node = nodes[0].items[0]
         # `a: b`, `# c` and `*d` are other YAML, but as an unquoted value they are text.
         if isinstance(node, Scalar) and node.text == text and node.tag is None:
@@ -107,7 +129,10 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name."""
     name = word.text
     if not name.isidentifier():
-        hint = "assign the value to a variable in a cell above; quote a text that begins with $ twice: '\"$a\"'"
+        hint = (
+            "assign the value to a variable in a cell above; quote a text that begins with $ "
+            "twice: '\"$a\"'"
+        )
         raise line_error("variable", f"$ takes the name of a variable, not {name!r}", word, hint)
     if name not in names:
         yours = [known for known in names if not known.startswith("_")]
@@ -127,7 +152,12 @@ def new_name(word: Token) -> str:
 def seconds(word: Token) -> float:
     found = _number(word.text)
     if found is None or found == 0:
-        raise line_error("seconds", f"{word.text!r} is not a number of seconds above 0", word, "write --timeout 30")
+        raise line_error(
+            "seconds",
+            f"{word.text!r} is not a number of seconds above 0",
+            word,
+            "write --timeout 30",
+        )
     return found
 
 
@@ -135,14 +165,19 @@ def dollars(word: Token) -> float:
     found = _number(word.text)
     if found is None or found == 0:
         raise line_error(
-            "dollars", f"{word.text!r} is not a number of US dollars above 0", word, "write --max-cost 0.5"
+            "dollars",
+            f"{word.text!r} is not a number of US dollars above 0",
+            word,
+            "write --max-cost 0.5",
         )
     return found
 
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     """``limits`` with those of the line."""
-    seconds_word, tokens, cost = (parsed.word(name) for name in ("--timeout", "--max-tokens", "--max-cost"))
+    seconds_word, tokens, cost = (
+        parsed.word(name) for name in ("--timeout", "--max-tokens", "--max-cost")
+    )
     return replace(
         limits,
         timeout=seconds(seconds_word) if seconds_word else limits.timeout,
@@ -170,7 +205,12 @@ def _number(text: str) -> float | None:
 def count(word: Token) -> int:
     """A whole number, 0 or more."""
     if not (word.text.isascii() and word.text.isdigit() and len(word.text) < 10):
-        raise line_error("count", f"{word.text!r} is not a whole number of at least 0", word, "write a number like 12")
+        raise line_error(
+            "count",
+            f"{word.text!r} is not a whole number of at least 0",
+            word,
+            "write a number like 12",
+        )
     return int(word.text)
 
 
@@ -180,8 +220,12 @@ def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
     else:
         found = lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
-        message = f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
-        raise line_error("input", message, word, f"pass a single value with --set key=${word.text.lstrip('$')}")
+        message = (
+            f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
+        )
+        raise line_error(
+            "input", message, word, f"pass a single value with --set key=${word.text.lstrip('$')}"
+        )
     return found
 
 
@@ -207,8 +251,8 @@ def reused(parsed: ParsedLine) -> bool | str:
 
 
 def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:
-    """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None without the option. A dry
-    run connects to nothing."""
+    """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
+    without the option. A dry run connects to nothing."""
     if word is None or dry:
         return None
     return at(word, lambda: find_backend(word.text, names)) or "here"

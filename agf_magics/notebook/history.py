@@ -44,17 +44,26 @@ class HistoryMagics(NotebookMagics):
         answer = parsed.word("--answer")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
             print(format_findings(warnings))
-        display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None)
+        display = view.choose_view(
+            notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None
+        )
 
         def start(enter: Callable[[], None]) -> launch.Run:
             def resumed() -> launch.Run:
                 limits = settings.current.settings.limits if "--caps" in parsed else None
                 answered = value(answer, names) if answer is not None else None
                 options = RunOptions(
-                    registry=notebook.registry, limits=limits, enter=enter, answer=answered, trust="--trust" in parsed,
-                    stream=display.shows_page, on=workers_of(parsed.word("--on"), names),
-                )  # fmt: skip
-                return resume_run(word.text if word is not None else None, inputs(parsed, names) or None, options)
+                    registry=notebook.registry,
+                    limits=limits,
+                    enter=enter,
+                    answer=answered,
+                    trust="--trust" in parsed,
+                    stream=display.shows_page,
+                    on=workers_of(parsed.word("--on"), names),
+                )
+                return resume_run(
+                    word.text if word is not None else None, inputs(parsed, names) or None, options
+                )
 
             run = at(word, resumed) if word is not None else resumed()
             notebook.adopt(run, display, name)
@@ -74,7 +83,9 @@ class HistoryMagics(NotebookMagics):
         past = _past(word)
         flow = notebook.registry.flows.get(past.name)
         drawn = flow if "--draw" in parsed else None
-        display = view.choose_view(notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn)
+        display = view.choose_view(
+            notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn
+        )
 
         def start(enter: Callable[[], None]) -> launch.Run:
             on = workers_of(parsed.word("--on"), notebook.names)
@@ -93,7 +104,9 @@ class HistoryMagics(NotebookMagics):
         (word,), (place,), out = parsed.words("RUN"), parsed.words("STEP"), parsed.word("--out")
         name = new_name(out) if out else ARGUMENTS
         notebook, run_id = self.notebook, _past(word).run_id
-        opened = at(place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name))
+        opened = at(
+            place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
+        )
         if opened.note:
             print(opened.note)
         notebook.ipython.set_next_input(opened.code)
@@ -131,11 +144,14 @@ def check_run_given(parsed: ParsedLine) -> None:
     for flag in ("--compare", "--export"):
         word = parsed.word(flag)
         if word is not None:
-            raise line_error("missing", f"{flag} needs a RUN", word, f"write %runs RUN {flag} {word.text}")
+            raise line_error(
+                "missing", f"{flag} needs a RUN", word, f"write %runs RUN {flag} {word.text}"
+            )
 
 
 def kept_ids() -> list[tuple[str, str, str]]:
-    """The id, the flow and the status of the runs in the journal, the latest first; none if it cannot be read."""
+    """The id, the flow and the status of the runs in the journal, the latest first; none if it
+    cannot be read."""
     try:
         return [(one.run_id, one.name, one.status) for one in kept_runs.journaled_runs()]
     except DefinitionError:
@@ -153,7 +169,10 @@ def _describe_interrupted(found: list[RunHead]) -> str:
         return ""
     names = ", ".join(line(one.run_id, 60) for one in found[:MOST_NAMED])
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return f"{counted(len(found), 'run')} did not finish: {names}{more} · %resume RUN continues one, %runs lists them"
+    return (
+        f"{counted(len(found), 'run')} did not finish: {names}{more} · %resume RUN continues "
+        f"one, %runs lists them"
+    )
 
 
 def _past(word: Token) -> PastRun:

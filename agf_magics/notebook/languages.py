@@ -1,4 +1,5 @@
-"""The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they share."""
+"""The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they
+share."""
 
 from __future__ import annotations
 
@@ -35,12 +36,18 @@ class LanguageMagics(NotebookMagics):
             hint = "remove it: the default is the name of the plan"
             raise line_error("name", "the name of a context cannot be blank", context, hint)
         if "--planner" in parsed:
-            from .planners import run_planner_cell  # imports planners, which most notebooks do not use
+            from .planners import (
+                run_planner_cell,
+            )  # imports planners, which most notebooks do not use
 
             return run_planner_cell(self.notebook, parsed, body)
-        if option := next((option for option in commands.FOR_PLANNERS if option.flag in parsed), None):
+        if option := next(
+            (option for option in commands.FOR_PLANNERS if option.flag in parsed), None
+        ):
             place = parsed.words(option.flag)[0]
-            raise line_error("needs-planner", f"{option.flag} needs --planner", place, "add --planner MODEL")
+            raise line_error(
+                "needs-planner", f"{option.flag} needs --planner", place, "add --planner MODEL"
+            )
 
         def change(flow: Flow) -> Flow:
             if context is not None and flow.extension is not None:
@@ -55,6 +62,8 @@ class LanguageMagics(NotebookMagics):
     @line_magic
     @takes(commands.CONTEXT)
     def context(self, parsed: ParsedLine) -> Any:
-        from .contexts import run_context  # imports the plan language, which most notebooks do not use
+        from .contexts import (
+            run_context,
+        )  # imports the plan language, which most notebooks do not use
 
         return run_context(self.notebook, parsed)

@@ -1,4 +1,5 @@
-"""The magics that define, run and show flows. Their lines are tables in `commands`; `pictures` makes their output."""
+"""The magics that define, run and show flows. Their lines are tables in `commands`; `pictures`
+makes their output."""
 
 from __future__ import annotations
 
@@ -32,12 +33,18 @@ class PipelineMagics(NotebookMagics):
     @needs_local_scope
     @takes(commands.RUN_PIPELINE)
     def run_pipeline(self, parsed: ParsedLine) -> Any:
-        return self.notebook.run(self.notebook.flow(parsed.words("NAME")[0]), self.notebook.request(parsed, runs=True))
+        return self.notebook.run(
+            self.notebook.flow(parsed.words("NAME")[0]), self.notebook.request(parsed, runs=True)
+        )
 
     @line_magic
     @takes(commands.FLOWS)
     def flows(self, parsed: ParsedLine) -> None:
-        unwanted, name, target = parsed.word("--delete"), parsed.word("NAME"), parsed.word("--export")
+        unwanted, name, target = (
+            parsed.word("--delete"),
+            parsed.word("NAME"),
+            parsed.word("--export"),
+        )
         if target is not None and name is None:
             hint = f"write %flows NAME --export {target.text}"
             raise line_error("missing", "--export needs the NAME of a flow", target, hint)
@@ -58,13 +65,18 @@ class PipelineMagics(NotebookMagics):
         known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
         if name is not None and name.text not in known:
             hint = suggest(name.text, known, "tools and agents")
-            raise line_error("unknown-tool", f"no tool or agent {name.text!r} is registered", name, hint)
+            raise line_error(
+                "unknown-tool", f"no tool or agent {name.text!r} is registered", name, hint
+            )
         show(registered.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic
     @takes(commands.DRAW)
     def draw(self, parsed: ParsedLine) -> Any:
-        picture, target = Diagram(self.notebook.flow(parsed.words("NAME")[0])), parsed.word("--save")
+        picture, target = (
+            Diagram(self.notebook.flow(parsed.words("NAME")[0])),
+            parsed.word("--save"),
+        )
         if target is None:
             return picture
         try:

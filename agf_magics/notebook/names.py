@@ -1,7 +1,8 @@
-"""The names that a definition can use: registered names, names that its text declares, and the paths that it reads.
+"""The names that a definition can use: registered names, names that its text declares, and the
+paths that it reads.
 
-Each language has three tables: the keys that take a name, the keys below which names are keys, and the form of its
-paths. `cursor` reads the text, which may be incomplete.
+Each language has three tables: the keys that take a name, the keys below which names are keys, and
+the form of its paths. `cursor` reads the text, which may be incomplete.
 """
 
 from __future__ import annotations
@@ -27,12 +28,19 @@ class Context(NamedTuple):
 
     def keys_of(self, *path: str) -> list[str]:
         """The keys of all mappings registered path ends with ``path``."""
-        return [key for found in self.everywhere if found.path[-len(path) :] == path for key in found.near]
+        return [
+            key
+            for found in self.everywhere
+            if found.path[-len(path) :] == path
+            for key in found.near
+        ]
 
     def values_of(self, key: str, *path: str) -> list[str]:
         """The values of ``key`` in all mappings registered path ends with ``path``."""
         return [
-            found.near[key] for found in self.everywhere if found.path[-len(path) :] == path and found.near.get(key)
+            found.near[key]
+            for found in self.everywhere
+            if found.path[-len(path) :] == path and found.near.get(key)
         ]
 
 
@@ -90,7 +98,9 @@ def _arguments(here: Context) -> Iterable[str]:
         **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools),
         "agent": agents,
     }
-    named = ((near.get(key), known) for near in here.spot.around for key, known in registered.items())
+    named = (
+        (near.get(key), known) for near in here.spot.around for key, known in registered.items()
+    )
     name, known = next(((name, known) for name, known in named if name), ("", tools))
     if name in known:
         return list((getattr(known[name], "accepts", None) or {}).get("properties", {}))
@@ -99,11 +109,19 @@ def _arguments(here: Context) -> Iterable[str]:
 
 def _aliased(here: Context) -> Iterable[str]:
     """The registered names that an alias may have."""
-    return here.registry.tools if "local_tools" in here.spot.path else [*here.registry.agents, *here.registry.flows]
+    return (
+        here.registry.tools
+        if "local_tools" in here.spot.path
+        else [*here.registry.agents, *here.registry.flows]
+    )
 
 
 def _agents(here: Context) -> Iterable[str]:
-    return [*here.values_of("alias", "local_agents", ELEMENT), *here.registry.agents, *here.registry.flows]
+    return [
+        *here.values_of("alias", "local_agents", ELEMENT),
+        *here.registry.agents,
+        *here.registry.flows,
+    ]
 
 
 SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
@@ -120,13 +138,18 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 }
 
 
-# --- the languages ---------------------------------------------------------------------------------------------------
+# --- the languages
+# --------------------------------------------------------------------------------------------------
 
 
 def _parent(here: Context) -> Iterable[str]:
-    """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in the text."""
+    """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in
+    the text."""
     fields = {*here.inputs, *here.keys_of("input", "properties")}
-    aliases = {*here.values_of("alias", "local_agents", ELEMENT), *here.values_of("agent", "steps", ELEMENT)}
+    aliases = {
+        *here.values_of("alias", "local_agents", ELEMENT),
+        *here.values_of("agent", "steps", ELEMENT),
+    }
     yield from (f"parent.input.{name}" for name in fields)
     yield "parent.input."
     yield from (f"{alias}.{side}." for alias in aliases for side in ("output", "input"))
@@ -136,7 +159,9 @@ def _parent(here: Context) -> Iterable[str]:
 def _references(here: Context) -> Iterable[str]:
     """``input.path``, without the dagger."""
     yield from (f"input.{name}" for name in here.inputs)
-    yield from (f"{kind}.{name}" for kind in ("input", "state", "data") for name in here.keys_of(kind))
+    yield from (
+        f"{kind}.{name}" for kind in ("input", "state", "data") for name in here.keys_of(kind)
+    )
     yield from ("input.", "state.", "data.")
     yield from (path.strip(".") for path in re.findall(r"[†$]([A-Za-z_][\w.-]*)", here.text))
 
@@ -177,14 +202,18 @@ NAMES: Mapping[str, Names] = {
             re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
             _parent,
             lambda spot: (
-                spot.path[-2:-1] == ("input_mapping",) if spot.part == "value" else spot.path[-1:] == ("args_match",)
+                spot.path[-2:-1] == ("input_mapping",)
+                if spot.part == "value"
+                else spot.path[-1:] == ("args_match",)
             ),
         ),
     ),
     "plan": Names(
         values={"_tool": ("tool", "flow"), "_delegate": ("flow",), "_activity": ("tool",)},
         keys={"calls": ("argument",), "": ("argument",)},
-        paths=Paths(re.compile(r"[†$](?P<path>[\w.-]*)$"), _references, lambda spot: spot.part == "value"),
+        paths=Paths(
+            re.compile(r"[†$](?P<path>[\w.-]*)$"), _references, lambda spot: spot.part == "value"
+        ),
     ),
     "graph": Names(
         values={
@@ -214,7 +243,10 @@ NAMES: Mapping[str, Names] = {
         paths=Paths(
             re.compile(r"(?:^|[-+*/\[{,: <>=])(?P<path>[A-Za-z_][\w.]*|)$"),
             _graph_paths,
-            lambda spot: spot.part == "value" and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}")),
+            lambda spot: (
+                spot.part == "value"
+                and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}"))
+            ),
         ),
     ),
 }

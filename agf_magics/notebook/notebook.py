@@ -1,4 +1,5 @@
-"""The notebook: the state that all magics share, and what a cell does: define, write, draw, run and show a flow."""
+"""The notebook: the state that all magics share, and what a cell does: define, write, draw, run and
+show a flow."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class Notebook:
 
     @property
     def number(self) -> int:
-        """The number of the running cell. In some versions `execution_count` is already that of the next one."""
+        """The number of the running cell. In some versions `execution_count` is already that of the
+        next one."""
         return int(self.ipython.displayhook.prompt_count)
 
     @property
@@ -91,22 +93,33 @@ class Notebook:
         return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
 
     def add_body(self, lines: list[str]) -> list[str]:
-        """Add an empty body to a cell that is only the line of one of our cell magics, as ``%%pipeline --help`` is:
-        IPython refuses it with a UsageError, which does not fail the cell."""
+        """Add an empty body to a cell that is only the line of one of our cell magics, as
+        ``%%pipeline --help`` is: IPython refuses it with a UsageError, which does not fail the
+        cell."""
         found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
         command = commands.COMMANDS.get(found[1]) if found else None
-        return [lines[0].rstrip("\n") + "\n", "\n"] if command and command.name.startswith("%%") else lines
+        return (
+            [lines[0].rstrip("\n") + "\n", "\n"]
+            if command and command.name.startswith("%%")
+            else lines
+        )
 
     def definition(
-        self, language: str, parsed: ParsedLine, body: str, change: Callable[[Flow], Flow] | None = None
+        self,
+        language: str,
+        parsed: ParsedLine,
+        body: str,
+        change: Callable[[Flow], Flow] | None = None,
     ) -> Any:
-        """Register the definition in a cell, and write, draw and run it as its line says. ``change`` applies the
-        options of the language."""
+        """Register the definition in a cell, and write, draw and run it as its line says.
+        ``change`` applies the options of the language."""
         request = self.request(parsed)  # first: a cell with an error in its line defines nothing
         source = Source(f"{self.cell} %%{language}", body, first_line=2)
         given = request.given if "--run" in parsed else {}
         name, origin = _flow_name(parsed), self._cell_id()
-        defined = self.define(source, parsed, language=language, name=name, origin=origin, given=given)
+        defined = self.define(
+            source, parsed, language=language, name=name, origin=origin, given=given
+        )
         flow = defined.flow
         if flow is not None and change is not None:
             flow = change(flow)
@@ -117,7 +130,9 @@ class Notebook:
         wanted = parsed.word("--run") or parsed.word("--draw")
         if flow is None and wanted is not None:
             message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
-            raise line_error("no-flow", message, wanted, f"remove {wanted.text} or add a {language}")
+            raise line_error(
+                "no-flow", message, wanted, f"remove {wanted.text} or add a {language}"
+            )
         if flow is None or "--run" not in parsed:
             return Diagram(flow) if flow and "--draw" in parsed else None
         return self.run(flow, request, shown=() if request.quiet else defined.findings)
@@ -132,11 +147,19 @@ class Notebook:
         origin: str | None,
         given: Collection[str] = (),
     ) -> Defined:
-        """``language``: None to recognize it by the text. ``given``: the input of the run that follows."""
+        """``language``: None to recognize it by the text. ``given``: the input of the run that
+        follows."""
         runs = "--run" in parsed
-        defined = register(source, language, name=name, strict="--strict" in parsed, registry=self.registry,
-                           origin=origin, latent=[word.text for word in parsed.words("--latent")],
-                           given=given)  # fmt: skip
+        defined = register(
+            source,
+            language,
+            name=name,
+            strict="--strict" in parsed,
+            registry=self.registry,
+            origin=origin,
+            latent=[word.text for word in parsed.words("--latent")],
+            given=given,
+        )
         findings = findings_before_run(defined, self.registry) if runs else defined.findings
         if "--quiet" in parsed:
             findings = tuple(one for one in findings if one.code in NOT_QUIET)
@@ -148,7 +171,8 @@ class Notebook:
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
-        """The run options of the line. ``runs``: whether the magic runs a flow without ``--run``."""
+        """The run options of the line. ``runs``: whether the magic runs a flow without
+        ``--run``."""
         idle = next((option.flag for option in FOR_RUNS if option.flag in parsed), None)
         if idle is not None and not runs and "--run" not in parsed:
             message = f"{idle} needs --run: this cell only defines a flow"
@@ -168,24 +192,41 @@ class Notebook:
         )
 
     def run(
-        self, flow: Flow, request: RunRequest, *, background: bool = False, inline: bool = False,
+        self,
+        flow: Flow,
+        request: RunRequest,
+        *,
+        background: bool = False,
+        inline: bool = False,
         shown: Sequence[Diagnostic] | None = None,
-    ) -> launch.Run | None:  # fmt: skip
-        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the static gate.
-        ``shown``: the findings that this cell has printed; None: those of an earlier cell that registered the flow."""
+    ) -> launch.Run | None:
+        """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
+        static gate. ``shown``: the findings that this cell has printed; None: those of an earlier
+        cell that registered the flow."""
         if shown is None:
             shown = () if inline else flow.warnings
         drawn = flow if request.draw else None
-        display = view.choose_view(self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background)
+        display = view.choose_view(
+            self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background
+        )
 
         def start(enter: Callable[[], None]) -> launch.Run:
             run = launch.start_run(
-                flow, request.given, RunOptions(
-                    registry=self.registry, limits=request.limits, dry=request.dry, enter=enter,
-                    background=background, inline=inline, reuse=request.reuse, shown=tuple(shown),
-                    stream=display.shows_page, on=workers_of(request.on, self.names, request.dry),
-                )
-            )  # fmt: skip
+                flow,
+                request.given,
+                RunOptions(
+                    registry=self.registry,
+                    limits=request.limits,
+                    dry=request.dry,
+                    enter=enter,
+                    background=background,
+                    inline=inline,
+                    reuse=request.reuse,
+                    shown=tuple(shown),
+                    stream=display.shows_page,
+                    on=workers_of(request.on, self.names, request.dry),
+                ),
+            )
             self.adopt(run, display, request.out, is_last=not background)
             return run
 
@@ -199,7 +240,9 @@ class Notebook:
                 print(format_findings(run.progress.losses))
         return None if request.out else run
 
-    def adopt(self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True) -> None:
+    def adopt(
+        self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True
+    ) -> None:
         """Note a run that was just started: it is the last run even if it is interrupted."""
         run.origin = self.cell
         if is_last:
@@ -221,8 +264,8 @@ class Notebook:
         return True
 
     def wait(self, run: launch.Run) -> None:
-        """Wait for a background run until every cell shows its end. This cell sends the last page once more: nbclient
-        updates the output of an ended cell only while another one runs."""
+        """Wait for a background run until every cell shows its end. This cell sends the last page
+        once more: nbclient updates the output of an ended cell only while another one runs."""
         watching.join_views(run.wait())
         for followed, display in self.followed:
             if followed is run and display.shows_page:
@@ -231,7 +274,10 @@ class Notebook:
     def flow(self, word: Token) -> Flow:
         flows = self.registry.flows
         if word.text not in flows:
-            hint = suggest(word.text, flows, "registered flows") or "define it in a cell or with %define"
+            hint = (
+                suggest(word.text, flows, "registered flows")
+                or "define it in a cell or with %define"
+            )
             raise line_error("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
         return flows[word.text]
 
@@ -245,7 +291,9 @@ class Notebook:
 def _flow_name(parsed: ParsedLine) -> str | None:
     word = parsed.word("NAME")
     if word is not None and not word.text.strip():
-        raise line_error("name", "the name of a flow cannot be blank", word, "remove it: the document has a name")
+        raise line_error(
+            "name", "the name of a flow cannot be blank", word, "remove it: the document has a name"
+        )
     return word.text if word else None
 
 
@@ -253,5 +301,8 @@ def _summary(defined: Defined) -> str:
     """``pipeline review: 3 steps``, ``schemas Review, Verdict``."""
     flow = defined.flow
     if flow is None:
-        return f"schema{'s' * (len(defined.schemas) != 1)} {', '.join(line(name, 60) for name in defined.schemas)}"
+        return (
+            f"schema{'s' * (len(defined.schemas) != 1)} "
+            f"{', '.join(line(name, 60) for name in defined.schemas)}"
+        )
     return f"{flow.language} {line(flow.name, 80)}: {count_steps(flow)}"

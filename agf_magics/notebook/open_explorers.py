@@ -29,7 +29,8 @@ class OpenExplorer(Protocol):
         ...
 
     def close(self, tell: bool = True) -> None:
-        """``tell``: whether the page gets a message; False if another explorer is opened next, whose message has it."""
+        """``tell``: whether the page gets a message; False if another explorer is opened next,
+        whose message has it."""
         ...
 
 
@@ -39,8 +40,8 @@ _open: deque[OpenExplorer] = deque()
 
 
 def open_explorer(make: Callable[[], E]) -> E:
-    """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of a run that has
-    ended."""
+    """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of
+    a run that has ended."""
     while len(_open) >= MOST_OPEN:
         oldest = next((one for one in _open if one.has_ended), _open[0])
         _open.remove(oldest)
@@ -51,7 +52,8 @@ def open_explorer(make: Callable[[], E]) -> E:
 
 
 def tell_edited() -> None:
-    """A cell ran, and runs may differ from the definitions of now. A failure must not print into the cell."""
+    """A cell ran, and runs may differ from the definitions of now. A failure must not print into
+    the cell."""
     with contextlib.suppress(Exception):
         for model in {one.model for one in list(_open) if one.can_rerun}:
             model.send({"type": "edited"})

@@ -31,20 +31,34 @@ class Opened(NamedTuple):
     """Why the arguments are incomplete; empty if they are complete."""
 
 
-def open_call(shell: Any, registry: Registry, run_id: str, place: str, name: str = ARGUMENTS) -> Opened:
-    """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``. Raises DefinitionError
-    if there is no such call."""
+def open_call(
+    shell: Any, registry: Registry, run_id: str, place: str, name: str = ARGUMENTS
+) -> Opened:
+    """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
+    Raises DefinitionError if there is no such call."""
     found = find_call(find_past_run(run_id), place)
-    note = "" if found.whole else "some of the arguments are only previews: a secret, or a value that is not JSON"
+    note = (
+        ""
+        if found.whole
+        else "some of the arguments are only previews: a secret, or a value that is not JSON"
+    )
     shell.user_ns[name] = found.given_shown
     shown = line(value_text(found.given_shown), 200)
-    return Opened(name, line(format_path(found.at), 100), shown, _calling(found, name, shell.user_ns, registry), note)
+    return Opened(
+        name,
+        line(format_path(found.at), 100),
+        shown,
+        _calling(found, name, shell.user_ns, registry),
+        note,
+    )
 
 
 def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
     """A cell that makes a call with the arguments in the variable ``name``."""
     function = names.get(found.name) if found.name.isidentifier() else None
-    called = found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
+    called = (
+        found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
+    )
     lead = "" if callable(function) else "import agf_magics\n\n"
     tool = registry.tools.get(found.name)
     waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""

@@ -1,7 +1,8 @@
-"""The line of a magic as words with their places, and the options in it, from one table. `given` reads the values.
+"""The line of a magic as words with their places, and the options in it, from one table. `given`
+reads the values.
 
-IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"`` and loses the place of
-a word, which a caret needs.
+IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
+and loses the place of a word, which a caret needs.
 """
 
 from __future__ import annotations
@@ -16,10 +17,31 @@ from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Source, Span
 
 Kind = Literal[
-    "switch", "flow", "run", "pair", "variable", "new", "file", "seconds", "dollars", "days", "value", "expression",
-    "context", "reference", "count", "status", "tool", "tools", "model", "code", "step",
-    "time", "notebook", "workers",
-]  # fmt: skip
+    "switch",
+    "flow",
+    "run",
+    "pair",
+    "variable",
+    "new",
+    "file",
+    "seconds",
+    "dollars",
+    "days",
+    "value",
+    "expression",
+    "context",
+    "reference",
+    "count",
+    "status",
+    "tool",
+    "tools",
+    "model",
+    "code",
+    "step",
+    "time",
+    "notebook",
+    "workers",
+]
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 
 BLANKS = " \t\r\n"
@@ -39,7 +61,8 @@ class Option(NamedTuple):
     metavar: str = ""
     many: bool = False
     optional: bool = False
-    """Whether its value may be omitted; the next word is its value only if the magic has the operands that it needs."""
+    """Whether its value may be omitted; the next word is its value only if the magic has the
+    operands that it needs."""
 
     @property
     def shown(self) -> str:
@@ -60,7 +83,8 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """The operands and options of a magic, for the parser, ``--help``, completion and the reference."""
+    """The operands and options of a magic, for the parser, ``--help``, completion and the
+    reference."""
 
     name: str
     """With its percent signs: ``%%pipeline``."""
@@ -87,13 +111,16 @@ class Command:
         rows.append(("-h, --help", "show this"))
         width = max(len(left) for left, _ in rows) + 4
         usage = _wrapped(self.usage, "", " " * (len(self.name) + 1))
-        table = "\n".join(_wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows)
+        table = "\n".join(
+            _wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows
+        )
         example = textwrap.indent(self.example, "    ")
         return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
 
 class Token(NamedTuple):
-    """A word of the line without its quotes, and the place of each character. It is a `text.source.Text`."""
+    """A word of the line without its quotes, and the place of each character. It is a
+    `text.source.Text`."""
 
     text: str
     span: Span
@@ -101,7 +128,9 @@ class Token(NamedTuple):
     """The offset in the source of every character of ``text``, and of the end."""
 
     def locate(self, start: int, end: int) -> Span:
-        return Span(self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))])
+        return Span(
+            self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))]
+        )
 
     def part(self, start: int, end: int) -> Token:
         return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
@@ -129,7 +158,8 @@ class ParsedLine:
 
 
 def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
-    """Parse ``line``, the text after the name of the magic; None if it asks for help. ``where``: the cell, ``In[6]``.
+    """Parse ``line``, the text after the name of the magic; None if it asks for help. ``where``:
+    the cell, ``In[6]``.
 
     Raises DefinitionError with the place of the word.
     """
@@ -139,7 +169,10 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     if operand and operand.rest and line.strip() not in ("-h", "--help"):
         return _whole(command, source, start)
     words = split(source, start)
-    if any(word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start for word in words):
+    if any(
+        word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
+        for word in words
+    ):
         return None
     given: dict[str, list[Token]] = {}
     _operands(command, _options(command, words, given), given)
@@ -159,8 +192,11 @@ def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
 
 
-def _options(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> list[Token]:
-    """Move the options and their values from ``words`` to ``given``, and return the others, the operands."""
+def _options(
+    command: Command, words: Sequence[Token], given: dict[str, list[Token]]
+) -> list[Token]:
+    """Move the options and their values from ``words`` to ``given``, and return the others, the
+    operands."""
     known = {option.flag: option for option in command.options}
     operands, queue = [], list(words)
     needed = sum(operand.required for operand in command.operands)
@@ -169,23 +205,42 @@ def _options(command: Command, words: Sequence[Token], given: dict[str, list[Tok
         flag, equals, _ = word.text.partition("=")
         if not word.text.startswith("-") or word.text == "-":
             if equals and "--set" in known and flag.isidentifier():
-                raise line_error("extra-word", f"unexpected {word.text!r}: --set takes one key=value", word,
-                                 f"write --set {word.text}")  # fmt: skip
+                raise line_error(
+                    "extra-word",
+                    f"unexpected {word.text!r}: --set takes one key=value",
+                    word,
+                    f"write --set {word.text}",
+                )
             operands.append(word)
             continue
         option = known.get(flag)
         if option is None:
-            raise line_error("unknown-option", f"{command.name} has no option {flag!r}", word.part(0, len(flag)),
-                             suggest(flag, [*known, "--help"], "options"))  # fmt: skip
+            raise line_error(
+                "unknown-option",
+                f"{command.name} has no option {flag!r}",
+                word.part(0, len(flag)),
+                suggest(flag, [*known, "--help"], "options"),
+            )
         if flag in given and not option.many:
-            raise line_error("option-twice", f"{flag} is given twice", word, f"{flag} takes one value: remove one")
+            raise line_error(
+                "option-twice",
+                f"{flag} is given twice",
+                word,
+                f"{flag} takes one value: remove one",
+            )
         if option.kind == "switch":
             if equals:
-                raise line_error("unwanted-value", f"{flag} takes no value", word, f"write {flag} alone")
+                raise line_error(
+                    "unwanted-value", f"{flag} takes no value", word, f"write {flag} alone"
+                )
             value = word
         elif equals:
             value = word.part(len(flag) + 1, len(word.text))
-        elif queue and not queue[0].text.startswith("--") and (not option.optional or len(operands) >= needed):
+        elif (
+            queue
+            and not queue[0].text.startswith("--")
+            and (not option.optional or len(operands) >= needed)
+        ):
             value = queue.pop(0)
         elif option.optional:
             value = word
@@ -204,7 +259,13 @@ def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     following = [one.text for one in rest[:20]]
     if not equals and following and following[0].startswith("="):
         whole = "".join([key, *following[:2]]) if following[0] == "=" else key + following[0]
-    elif equals and not value and following and word.span.text.endswith("=") and not following[0].startswith("-"):
+    elif (
+        equals
+        and not value
+        and following
+        and word.span.text.endswith("=")
+        and not following[0].startswith("-")
+    ):
         whole = word.text + following[0]
     else:
         end = _closed_at([value, *following])
@@ -234,8 +295,16 @@ def _operands(command: Command, words: Sequence[Token], given: dict[str, list[To
     for word in words:
         if not places:
             takes = " and ".join(o.metavar for o in command.operands) or "no name"
-            hint = f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists the options"
-            raise line_error("extra-word", f"unexpected word {word.text!r}: {command.name} takes {takes}", word, hint)
+            hint = (
+                f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists "
+                f"the options"
+            )
+            raise line_error(
+                "extra-word",
+                f"unexpected word {word.text!r}: {command.name} takes {takes}",
+                word,
+                hint,
+            )
         given.setdefault(places[0].metavar, []).append(word)
         if not places[0].many:
             places.pop(0)
@@ -243,14 +312,19 @@ def _operands(command: Command, words: Sequence[Token], given: dict[str, list[To
 
 def _missing(command: Command, operand: Operand, source: Source) -> DefinitionError:
     hint = f"write {command.name} {operand.metavar}; {command.name} --help lists the options"
-    return line_error("missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), hint)
+    return line_error(
+        "missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), hint
+    )
 
 
 def _wrapped(text: str, first: str, others: str) -> str:
-    return textwrap.fill(text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+    return textwrap.fill(
+        text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
 
 
-# --- words -----------------------------------------------------------------------------------------------------------
+# --- words
+# --------------------------------------------------------------------------------------------------
 
 
 def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
@@ -280,20 +354,31 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
             quote, opened = char, i
         else:
             # In double quotes a backslash escapes only the quote and itself.
-            if char == "\\" and (text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote):
+            if char == "\\" and (
+                text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote
+            ):
                 i += 1
                 if i == len(text):
                     span = Span(source, i - 1, i)
-                    raise line_error("quote", "the line ends after a backslash", span, "write \\\\ for a backslash")
+                    raise line_error(
+                        "quote",
+                        "the line ends after a backslash",
+                        span,
+                        "write \\\\ for a backslash",
+                    )
             at.append(i)
         i += 1
     if quote:
         hint = f"close it with {quote}; around a quote use the other kind of quotes"
-        raise line_error("quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint)
+        raise line_error(
+            "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
+        )
     return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
 
 
-def line_error(what: str, message: str, place: Token | Span, hint: str | None = None) -> DefinitionError:
+def line_error(
+    what: str, message: str, place: Token | Span, hint: str | None = None
+) -> DefinitionError:
     """The error ``magic.WHAT`` of a word of the line."""
     span = place.span if isinstance(place, Token) else place
     return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))

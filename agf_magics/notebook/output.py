@@ -1,4 +1,5 @@
-"""Outputs of a cell that are shown once or can be replaced. IPython's functions for it have no types."""
+"""Outputs of a cell that are shown once or can be replaced. IPython's functions for it have no
+types."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ Bundle = dict[str, Any]
 """A text for each MIME type."""
 
 FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Those of front ends that show each output in a frame of its own. The page's script cannot find an element there, so
-the output has the explorer as a widget during the run."""
+"""Those of front ends that show each output in a frame of its own. The page's script cannot find an
+element there, so the output has the explorer as a widget during the run."""
 
 EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 """An output that keeps a place."""
@@ -26,7 +27,8 @@ def in_frames() -> bool:
 
 
 def hears_while_busy(shell: Any) -> bool:
-    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no button."""
+    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
+    button."""
     return _has_subshells(getattr(shell, "kernel", None))
 
 
@@ -41,7 +43,8 @@ def show(bundle: Bundle) -> None:
 
 
 def receive_while_busy(widget: Any) -> None:
-    """Let the kernel receive the events of ``widget`` while a cell waits, if the kernel has subshells.
+    """Let the kernel receive the events of ``widget`` while a cell waits, if the kernel has
+    subshells.
 
     ipykernel 7.4 sends them to the shell that opened the widget, which may be the one that waits.
     """

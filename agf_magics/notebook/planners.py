@@ -1,4 +1,5 @@
-"""``%%plan --planner MODEL``: the cell has the task, a model writes the plans, and each run is shown in the cell."""
+"""``%%plan --planner MODEL``: the cell has the task, a model writes the plans, and each run is
+shown in the cell."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
     given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
-    result = run_model(assignment, options, given, resume="--resume" in parsed, messages=header.messages)
+    result = run_model(
+        assignment, options, given, resume="--resume" in parsed, messages=header.messages
+    )
     return _report(notebook, result, request)
 
 
@@ -70,7 +73,9 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
         notebook.ipython.user_ns[request.out] = result
     if result.error is not None:
         raise result.error
-    warnings = [found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"]
+    warnings = [
+        found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
+    ]
     if warnings and not request.quiet:
         print(format_findings(tuple(warnings)))
     return None if request.out else result
@@ -85,7 +90,9 @@ class _Shown:
     def __call__(self, begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
         notebook, quiet = self.notebook, self.request.quiet
         drawn = plan if self.request.draw else None
-        display = view.choose_view(notebook.settings, notebook.ipython, quiet=quiet, drawn=drawn, background=False)
+        display = view.choose_view(
+            notebook.settings, notebook.ipython, quiet=quiet, drawn=drawn, background=False
+        )
 
         def start(enter: Any) -> Run:
             run = begin(replace(options, enter=enter, stream=display.shows_page))
@@ -93,7 +100,12 @@ class _Shown:
             return run
 
         run = watching.watch(start, display, notebook.settings.refresh_hz)
-        if plan is None and run.error is None and isinstance(display, view.Page) and isinstance(run.output, dict):
+        if (
+            plan is None
+            and run.error is None
+            and isinstance(display, view.Page)
+            and isinstance(run.output, dict)
+        ):
             display.slot.put(_reply_bundle(run, run.output))
         return run
 
@@ -101,7 +113,9 @@ class _Shown:
 def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
     """The page of a request that succeeded: the plan that the model wrote, one call per line."""
     calls = [_call_line(call) for call in reply["calls"]]
-    output = f"output: {_shown(reply['output'])}" if reply["output"] is not None else "no output yet"
+    output = (
+        f"output: {_shown(reply['output'])}" if reply["output"] is not None else "no output yet"
+    )
     head = headline(run.progress, run.run_id, now=clock())
     items = "".join(f"<li><code>{html(one)}</code></li>" for one in calls)
     listed = f'<ol start="0" style="margin:4px 0">{items}</ol>' if calls else ""
@@ -114,7 +128,11 @@ def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
 def _call_line(call: Mapping[str, Value]) -> str:
     """``price(fruit: fig) → †state.price``, ``think: …``"""
     tool, path = line(str(call["_tool"]), 60), call.get("_outputPath")
-    given = ", ".join(f"{line(name, 40)}: {_shown(one, 60)}" for name, one in call.items() if not name.startswith("_"))
+    given = ", ".join(
+        f"{line(name, 40)}: {_shown(one, 60)}"
+        for name, one in call.items()
+        if not name.startswith("_")
+    )
     what = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({given})"
     return f"{what} → {line(str(path), 100)}" if path else what
 
@@ -136,12 +154,18 @@ def _model(notebook: Notebook, word: Token) -> Any:
     try:
         return at(word, lambda: named_model(found, notebook.registry))
     except TypeError as error:
-        raise line_error("model", str(error), word, "write --planner openai:gpt-4o, or --planner $model") from None
+        raise line_error(
+            "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"
+        ) from None
 
 
 def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> Offer:
     registry, listed = notebook.registry, parsed.word("--tools")
-    names = [name.strip() for name in listed.text.split(",") if name.strip()] if listed is not None else None
+    names = (
+        [name.strip() for name in listed.text.split(",") if name.strip()]
+        if listed is not None
+        else None
+    )
     for name in names or ():
         if listed is not None and name not in registry.tools and name not in registry.flows:
             start = listed.text.index(name)
@@ -151,7 +175,11 @@ def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> Offer:
     declared = {name: schema for name, schema in header.tools.items() if name not in registry.tools}
     latent = {name: str(schema.get("description", "")) for name, schema in declared.items()}
     latent |= {word.text: "" for word in parsed.words("--latent")}
-    paths = {name: path for name, schema in header.tools.items() if (path := _prescribed(schema)) is not None}
+    paths = {
+        name: path
+        for name, schema in header.tools.items()
+        if (path := _prescribed(schema)) is not None
+    }
     return make_offer(registry, names, latent or THINK, paths, None)
 
 
@@ -164,7 +192,13 @@ def _prescribed(schema: Mapping[str, Any]) -> str | None:
 
 
 def _context(parsed: ParsedLine, header: Header) -> str:
-    return parsed.text("--context") or parsed.text("NAME") or header.context or header.name or "planner"
+    return (
+        parsed.text("--context")
+        or parsed.text("NAME")
+        or header.context
+        or header.name
+        or "planner"
+    )
 
 
 def _ticks(parsed: ParsedLine) -> int:

@@ -1,9 +1,11 @@
-"""Problems of a cell while a person writes it: the findings of loading, for the editor to underline.
+"""Problems of a cell while a person writes it: the findings of loading, for the editor to
+underline.
 
-The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads it, on a thread of
-its own where the kernel has subshells, and answers with places and messages. Nothing is registered, no file is read and
-no code of a user is called. The comm is only registered, not announced: a front end that wants it asks for it by its
-target, also after it loads its page again.
+The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
+it, on a thread of its own where the kernel has subshells, and answers with places and messages.
+Nothing is registered, no file is read and no code of a user is called. The comm is only registered,
+not announced: a front end that wants it asks for it by its target, also after it loads its page
+again.
 """
 
 from __future__ import annotations
@@ -33,12 +35,14 @@ MOST_PROBLEMS = 50
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
-_MAGIC = re.compile(r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)")
+_MAGIC = re.compile(
+    r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)"
+)
 DEFINES = ("pipeline", "policy", "plan", "graph")
 
 Problem = dict[str, Any]
-"""``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``, ``message``, ``hint``,
-``code``."""
+"""``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``,
+``message``, ``hint``, ``code``."""
 
 
 def problems_of(cell: str, registry: Registry) -> list[Problem]:
@@ -63,10 +67,16 @@ def problems_of(cell: str, registry: Registry) -> list[Problem]:
         found = _findings(magic["name"], parsed, source, registry)
     except AgfError as error:
         places |= {
-            id(one.span.source): start for one in error.diagnostics if one.span and one.span.source is not source
+            id(one.span.source): start
+            for one in error.diagnostics
+            if one.span and one.span.source is not source
         }
         found = list(error.diagnostics)
-    shown = (_problem(one, cell, places, (start, start + len(head))) for one in found if one.severity != "note")
+    shown = (
+        _problem(one, cell, places, (start, start + len(head)))
+        for one in found
+        if one.severity != "note"
+    )
     return list(islice(filter(None, shown), MOST_PROBLEMS))
 
 
@@ -75,28 +85,40 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
     place = _units(cell, position)
     here = [one for one in problems_of(cell, registry) if one["start"] <= place <= one["end"]]
     return [
-        f"{one['severity']}: {one['message']} [{one['code']}]" + f"\n  = {one['hint']}" * bool(one["hint"])
+        f"{one['severity']}: {one['message']} [{one['code']}]"
+        + f"\n  = {one['hint']}" * bool(one["hint"])
         for one in here
     ]
 
 
-def _findings(magic: str, parsed: ParsedLine, source: Source, registry: Registry) -> list[Diagnostic]:
+def _findings(
+    magic: str, parsed: ParsedLine, source: Source, registry: Registry
+) -> list[Diagnostic]:
     if "--planner" in parsed:
         found = Diagnostics()
         load_header(source, found, current.settings.bounds)
         return list(found)
-    given = None if "--input" in parsed else [word.text.partition("=")[0] for word in parsed.words("--set")]
+    given = (
+        None
+        if "--input" in parsed
+        else [word.text.partition("=")[0] for word in parsed.words("--set")]
+    )
     is_definition = magic in DEFINES
     return find_problems(
-        source, magic if is_definition else "pipeline", registry=registry, given=given,
+        source,
+        magic if is_definition else "pipeline",
+        registry=registry,
+        given=given,
         name=parsed.text("NAME") if is_definition else "inline",
         latent=[word.text for word in parsed.words("--latent")],
-    )  # fmt: skip
+    )
 
 
-def _problem(found: Diagnostic, cell: str, places: dict[int, int], head: tuple[int, int]) -> Problem | None:
-    """A finding at its place in the cell: to the end of the line, at least a character. None for the place of another
-    cell; the line of the magic for a finding without a place."""
+def _problem(
+    found: Diagnostic, cell: str, places: dict[int, int], head: tuple[int, int]
+) -> Problem | None:
+    """A finding at its place in the cell: to the end of the line, at least a character. None for
+    the place of another cell; the line of the magic for a finding without a place."""
     if found.span is None:
         start, end = head
     elif id(found.span.source) not in places:
@@ -122,7 +144,8 @@ def _units(text: str, offset: int) -> int:
     return offset if text.isascii() else offset + sum(char > "\uffff" for char in text[:offset])
 
 
-# --- the comm --------------------------------------------------------------------------------------------------------
+# --- the comm
+# --------------------------------------------------------------------------------------------------
 
 
 def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
@@ -140,7 +163,9 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
     undo.callback(channel.close)
 
 
-def _answerer(send: Callable[[dict[str, Any]], object], registry: Registry) -> Callable[[dict[str, Any]], None]:
+def _answerer(
+    send: Callable[[dict[str, Any]], object], registry: Registry
+) -> Callable[[dict[str, Any]], None]:
     """A function that answers a message ``{id, text}`` by ``{id, problems}``."""
 
     def answer(message: dict[str, Any]) -> None:
@@ -149,7 +174,9 @@ def _answerer(send: Callable[[dict[str, Any]], object], registry: Registry) -> C
             return
         try:
             found = problems_of(data["text"], registry)
-        except Exception:  # another thread may change the registry; help is never worth an error in a cell
+        except (
+            Exception
+        ):  # another thread may change the registry; help is never worth an error in a cell
             found = []
         send({"id": data.get("id"), "problems": found})
 

@@ -50,5 +50,7 @@ def _agent(agent: Agent | ModelAgent, is_default: bool) -> tuple[str, ...]:
 
 def _takes(agent: Agent | ModelAgent) -> str:
     if isinstance(agent, ModelAgent):
-        return f"prompt, for {agent.model.name if agent.model is not None else 'the configured model'}"
+        return (
+            f"prompt, for {agent.model.name if agent.model is not None else 'the configured model'}"
+        )
     return ", ".join(agent.takes.parameters)

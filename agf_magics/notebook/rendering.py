@@ -1,7 +1,8 @@
-"""The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our internals.
+"""The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our
+internals.
 
-IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded. If a tool raised,
-the frames of the tool are shown too.
+IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded.
+If a tool raised, the frames of the tool are shown too.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
 def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
-    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks instead."""
+    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks
+    instead."""
 
     def hook(error: Any) -> list[str]:
         if is_full():
-            return list(shell.InteractiveTB.structured_traceback(type(error), error, error.__traceback__, tb_offset=0))
+            return list(
+                shell.InteractiveTB.structured_traceback(
+                    type(error), error, error.__traceback__, tb_offset=0
+                )
+            )
         return render(shell, error)
 
     for kind in (AgfError, BadSetting):
@@ -48,7 +54,8 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already shows the run."""
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
+    shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
         return Diagram(found)._repr_mimebundle_()
@@ -75,7 +82,8 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
 
 
 def render(shell: Any, error: AgfError) -> list[str]:
-    """The lines of an error; of a failed step also the frames of the code that failed, as ``%xmode`` has them."""
+    """The lines of an error; of a failed step also the frames of the code that failed, as
+    ``%xmode`` has them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
     findings = merge_equal(error.diagnostics)
@@ -92,7 +100,9 @@ def render(shell: Any, error: AgfError) -> list[str]:
     if isinstance(error, StepError) and cause is not None:
         frames = _theirs(cause.__traceback__)
         if frames is not None:
-            shown = shell.InteractiveTB.structured_traceback(type(cause), cause, frames, tb_offset=0)
+            shown = shell.InteractiveTB.structured_traceback(
+                type(cause), cause, frames, tb_offset=0
+            )
             lines += ["", *(_COLOUR_OR_NOT.sub(_safe, one) for one in shown)]
         else:
             lines += _remote_frames(shell, cause)
@@ -100,8 +110,11 @@ def render(shell: Any, error: AgfError) -> list[str]:
 
 
 def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
-    """The frames of an exception that a worker has sent, with the names of cells; none if a worker did not send it."""
-    found = next((one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None)
+    """The frames of an exception that a worker has sent, with the names of cells; none if a worker
+    did not send it."""
+    found = next(
+        (one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None
+    )
     if found is None:
         return []
 
@@ -123,7 +136,8 @@ def _safe(found: re.Match[str]) -> str:
 
 
 def format_findings(findings: tuple[Diagnostic, ...]) -> str:
-    """Warnings, and in a line each notes, as they are printed under the line that a definition prints."""
+    """Warnings, and in a line each notes, as they are printed under the line that a definition
+    prints."""
     merged = merge_equal(findings)
     more = len(merged) - MOST
     return "\n".join([*map(_told, merged[:MOST]), *([f"... and {more} more"] if more > 0 else [])])

@@ -35,7 +35,8 @@ FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
 
 
 def list_runs(parsed: ParsedLine) -> None:
-    """Display one page of the runs that the options select, the latest first, and the line of the next page."""
+    """Display one page of the runs that the options select, the latest first, and the line of the
+    next page."""
     keep = _keep(parsed)
     here = {run.run_id: run for run in launch.live}
     found = [
@@ -46,9 +47,16 @@ def list_runs(parsed: ParsedLine) -> None:
     listed = _page(parsed, len(runs))
     if found and not runs:
         filters = ", ".join(flag for flag in FILTERS if flag in parsed)
-        listed = listed._replace(empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}")
+        listed = listed._replace(
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}"
+        )
     places = {id: run.origin for id, run in here.items()}
-    show({"text/html": runs_html(runs, listed, places), "text/plain": runs_text(runs, listed, places)})
+    show(
+        {
+            "text/html": runs_html(runs, listed, places),
+            "text/plain": runs_text(runs, listed, places),
+        }
+    )
 
 
 def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
@@ -57,7 +65,9 @@ def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
     if wanted is not None and wanted.text not in STATUSES:
         hint = suggest(wanted.text, STATUSES, "statuses")
         raise line_error("status", f"{wanted.text!r} is not the status of a run", wanted, hint)
-    since, before = (moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before"))
+    since, before = (
+        moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
+    )
     notebook = parsed.text("--notebook")
 
     def tests(one: RunLine) -> Iterator[bool]:
@@ -77,8 +87,8 @@ def _is_of(one: RunLine, wanted: str) -> bool:
 
 
 def moment(word: Token, now: float | None = None) -> float:
-    """Seconds since 1970 of a time: ``2h`` ago, ``18:30`` today, a date, or a date and a time. ``now``: default None,
-    the time of the clock. Raises DefinitionError."""
+    """Seconds since 1970 of a time: ``2h`` ago, ``18:30`` today, a date, or a date and a time.
+    ``now``: default None, the time of the clock. Raises DefinitionError."""
     now, ago = time.time() if now is None else now, AGO.fullmatch(word.text)
     if ago is not None:
         return now - float(ago[1]) * UNITS[ago[2]]
@@ -101,7 +111,9 @@ def _page(parsed: ParsedLine, found: int) -> Listed:
     pages = max(1, -(-found // most)) if most else 1
     if word is not None and not 1 <= number <= pages:
         hint = f"write --page {min(max(number, 1), pages)}"
-        raise line_error("page", f"there is no page {number}: the list has {counted(pages, 'page')}", word, hint)
+        raise line_error(
+            "page", f"there is no page {number}: the list has {counted(pages, 'page')}", word, hint
+        )
     more = f"{_without_page(parsed, word)} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
 

@@ -1,7 +1,8 @@
 """The keys and values that a place in a document may have, from the JSON Schema of its language.
 
-The walk follows the path of the cursor down the schema and compares the keys that are already written: ``type: map`` or
-``id: agf.loop`` selects one of several shapes of a mapping. Nothing is validated, so the document may be incomplete.
+The walk follows the path of the cursor down the schema and compares the keys that are already
+written: ``type: map`` or ``id: agf.loop`` selects one of several shapes of a mapping. Nothing is
+validated, so the document may be incomplete.
 """
 
 from __future__ import annotations
@@ -21,16 +22,20 @@ _MOST_SCHEMAS = 200
 
 
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
-    """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema has none."""
+    """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema
+    has none."""
     found: dict[str, str] = {}
     for schema in _at(root, spot):
         for name, inner in schema.get("properties", {}).items():
-            found[name] = found.get(name) or (_description(root, inner) if isinstance(inner, Mapping) else "")
+            found[name] = found.get(name) or (
+                _description(root, inner) if isinstance(inner, Mapping) else ""
+            )
     return found
 
 
 def describe_value(root: Schema, spot: Cursor, value: str) -> str:
-    """The description of the shape that ``value``, at ``spot``, selects: a kind of node, a policy; empty if none."""
+    """The description of the shape that ``value``, at ``spot``, selects: a kind of node, a policy;
+    empty if none."""
     key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):
         inner = schema.get("properties", {}).get(key)
@@ -45,7 +50,9 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
-    found = schema.get("description") or _referred(root, str(schema.get("$ref", ""))).get("description")
+    found = schema.get("description") or _referred(root, str(schema.get("$ref", ""))).get(
+        "description"
+    )
     return str(found or "")
 
 
@@ -121,7 +128,12 @@ def _fits(schema: Schema, near: Near) -> bool:
     """Whether every written value equals the constant of this shape, if it has one."""
     for name, inner in schema.get("properties", {}).items():
         written = near.get(name)
-        if written and isinstance(inner, Mapping) and "const" in inner and written != _written(inner["const"]):
+        if (
+            written
+            and isinstance(inner, Mapping)
+            and "const" in inner
+            and written != _written(inner["const"])
+        ):
             return False
     return True
 
@@ -143,7 +155,10 @@ def _holds(condition: Schema, near: Near) -> bool:
 def _decides(schema: Schema, name: str) -> Iterator[str]:
     """The values of a key that select the shape of its mapping."""
     inner = schema.get("if", {}).get("properties", {}).get(name, {})
-    yield from (_written(value) for value in [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else ())])
+    yield from (
+        _written(value)
+        for value in [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else ())]
+    )
 
 
 def _under(schema: Schema, part: str) -> Iterator[Schema]:
@@ -158,11 +173,21 @@ def _under(schema: Schema, part: str) -> Iterator[Schema]:
         return
     if named is True:
         return
-    matching = [inner for pattern, inner in schema.get("patternProperties", {}).items() if searcher(pattern)(part)]
+    matching = [
+        inner
+        for pattern, inner in schema.get("patternProperties", {}).items()
+        if searcher(pattern)(part)
+    ]
     for inner in matching or [schema.get("additionalProperties")]:
         if isinstance(inner, Mapping):
             yield inner
 
 
 def _written(value: Any) -> str:
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else str(value)
+    return (
+        {True: "true", False: "false"}[value]
+        if isinstance(value, bool)
+        else "null"
+        if value is None
+        else str(value)
+    )

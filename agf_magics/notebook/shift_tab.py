@@ -1,5 +1,5 @@
-"""Shift-Tab: the help of a magic in its line; in the cell of a definition, of a key, a kind, a function or a registered
-name, and the problem at the cursor; of a code of an error, its page."""
+"""Shift-Tab: the help of a magic in its line; in the cell of a definition, of a key, a kind, a
+function or a registered name, and the problem at the cursor; of a code of an error, its page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ MOST_HELP = 300
 
 
 def install_inspector(undo: ExitStack, shell: Any, registry: Registry) -> None:
-    """Answer the kernel's inspect requests in our cells. All others, and any failure, go to IPython."""
+    """Answer the kernel's inspect requests in our cells. All others, and any failure, go to
+    IPython."""
     kernel: Any = getattr(shell, "kernel", None)
     before = getattr(kernel, "do_inspect", None)
     if before is None:
@@ -38,14 +39,20 @@ def install_inspector(undo: ExitStack, shell: Any, registry: Registry) -> None:
             text = None
         if text is None:
             return before(code, cursor_pos, *rest, **named)
-        return {"status": "ok", "found": bool(text), "data": {"text/plain": text} if text else {}, "metadata": {}}
+        return {
+            "status": "ok",
+            "found": bool(text),
+            "data": {"text/plain": text} if text else {},
+            "metadata": {},
+        }
 
     kernel.do_inspect = do_inspect
     undo.callback(setattr, kernel, "do_inspect", before)
 
 
 def describe(code: str, position: int, registry: Registry) -> str | None:
-    """The help for the word at ``position``: empty where a cell of ours has none, None where the cell is not ours."""
+    """The help for the word at ``position``: empty where a cell of ours has none, None where the
+    cell is not ours."""
     start, end = code.rfind("\n", 0, position) + 1, code.find("\n", position)
     line = code[start : end if end >= 0 else len(code)]
     word, name = (_word_at(pattern, line, position - start) for pattern in (_WORD, _NAME))
@@ -67,7 +74,9 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
 
 
 def _word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
-    return next((found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None)
+    return next(
+        (found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None
+    )
 
 
 def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
@@ -102,5 +111,7 @@ def _help(language: Language, before: str, word: str) -> Iterator[str]:
                 yield f"{word}: {key.doc} Takes {key.says}, as in {key.example}"
         if word in words.functions:
             yield words.functions[word]
-    elif language.schema is not None and (text := keys_at(language.schema, Reading(before).spot).get(word)):
+    elif language.schema is not None and (
+        text := keys_at(language.schema, Reading(before).spot).get(word)
+    ):
         yield f"{word}: {text}"

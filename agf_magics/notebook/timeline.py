@@ -1,6 +1,8 @@
-"""The state of a plan's context after each message: the references, their values, and the calls that wrote them.
+"""The state of a plan's context after each message: the references, their values, and the calls
+that wrote them.
 
-A log never changes, so the state at a moment is that of the log up to a message. A page shows the last messages only.
+A log never changes, so the state at a moment is that of the log up to a message. A page shows the
+last messages only.
 """
 
 from __future__ import annotations
@@ -34,7 +36,11 @@ class Cells(NamedTuple):
 
     @property
     def html(self) -> str:
-        return table_html(self.columns, self.rows, html(self.title)) if self.rows else f"<p>{html(self.title)}</p>"
+        return (
+            table_html(self.columns, self.rows, html(self.title))
+            if self.rows
+            else f"<p>{html(self.title)}</p>"
+        )
 
     @property
     def text(self) -> str:
@@ -43,17 +49,26 @@ class Cells(NamedTuple):
 
 def messages(log: Log) -> Cells:
     """The log, one row per write."""
-    rows = [row for number, message in _last(log) for row in _writes(log.until(number + 1), message)]
+    rows = [
+        row for number, message in _last(log) for row in _writes(log.until(number + 1), message)
+    ]
     title = counted(len(log), "message")
-    return Cells(title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows))
+    return Cells(
+        title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows)
+    )
 
 
 def state(log: Log) -> Cells:
-    """Every reference that a message of ``log`` writes, its value at the end, and the messages that wrote it."""
+    """Every reference that a message of ``log`` writes, its value at the end, and the messages that
+    wrote it."""
     found = list(references(log))
     rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
     more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
-    after = f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}" if len(log) else NO_MESSAGE
+    after = (
+        f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
+        if len(log)
+        else NO_MESSAGE
+    )
     return Cells(after + more, _STATE, rows)
 
 
@@ -63,7 +78,8 @@ def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
 
 
 def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
-    """The writes of the last message of ``log``, each with the resulting value if that is another one."""
+    """The writes of the last message of ``log``, each with the resulting value if that is another
+    one."""
     content, number = read_content(message), str(len(log) - 1)
     by, when = writer(message), line(str(message.get("_date", "")), 30)
     if content is None:
@@ -72,7 +88,10 @@ def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]
     for writing in content.writings[:MOST_ROWS]:
         reference = Reference(content.kind, writing.path, content.instance)
         written, then = _value(writing.value), _row(log, reference)[1]
-        name, method = line(str(reference), 100), "" if writing.method in ("set", PATCH) else writing.method
+        name, method = (
+            line(str(reference), 100),
+            "" if writing.method in ("set", PATCH) else writing.method,
+        )
         yield number, by, name, method, written, then if then != written else "", when
 
 

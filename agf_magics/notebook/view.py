@@ -1,7 +1,9 @@
-"""The display of a run while it runs: one output of the cell, reserved before the first print and static at the end.
+"""The display of a run while it runs: one output of the cell, reserved before the first print and
+static at the end.
 
-The static end is HTML and text, so that a saved notebook reads without a kernel. A view renders the page of the run at
-most `refresh_hz` times a second, on one thread of its own, and only if something changed.
+The static end is HTML and text, so that a saved notebook reads without a kernel. A view renders the
+page of the run at most `refresh_hz` times a second, on one thread of its own, and only if something
+changed.
 """
 
 from __future__ import annotations
@@ -34,14 +36,16 @@ if TYPE_CHECKING:
     from .explorer import Channel
 
 FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Environment variables of a kernel with a front end. nbclient sets none and would save an empty widget."""
+"""Environment variables of a kernel with a front end. nbclient sets none and would save an empty
+widget."""
 
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
 
 
 class View(Protocol):
-    """How a run is shown. `reserve` may come from any thread; then `tick` from one, then `close` from one."""
+    """How a run is shown. `reserve` may come from any thread; then `tick` from one, then `close`
+    from one."""
 
     shows_page: bool
     """Whether the page of the run stays in the output."""
@@ -59,8 +63,9 @@ class Page:
     shows_page = True
 
     def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
-        """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``: whether the run asks its
-        questions in the output of another cell; in its own output the page does not repeat them."""
+        """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``:
+        whether the run asks its questions in the output of another cell; in its own output the page
+        does not repeat them."""
         self.config, self._elsewhere = config, elsewhere
         self.slot = OutputSlot()
         self._flow = flow
@@ -93,11 +98,19 @@ class Page:
         return self.bundle(run, self.picture(run), self.body(run))
 
     def bundle(self, run: Run, picture: str, body: str) -> Bundle:
-        """The page of the run. A notebook that is saved during the run has it for good, so it says that."""
+        """The page of the run. A notebook that is saved during the run has it for good, so it says
+        that."""
         with self._lock:
             self._has_page = True
-        saved = "" if run.done else f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
-        text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **self._parts(run))]
+        saved = (
+            ""
+            if run.done
+            else f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
+        )
+        text = [
+            headline(run.progress, run.run_id, now=clock()),
+            *body_text(run, **self._parts(run)),
+        ]
         note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
         return {
             "text/html": run_header_html(run) + picture + body + note,
@@ -108,7 +121,8 @@ class Page:
         return body_html(run, **self._parts(run))
 
     def picture(self, run: Run) -> str:
-        """The picture in the colors of the run; empty if none is wanted or, during the run, ready."""
+        """The picture in the colors of the run; empty if none is wanted or, during the run,
+        ready."""
         if self._drawing is None:
             return ""
         if run.done:
@@ -127,7 +141,8 @@ class Page:
 
 
 class Explorer(Page):
-    """The page of the run, over which the explorer draws where the front end can; static HTML and text at the end."""
+    """The page of the run, over which the explorer draws where the front end can; static HTML and
+    text at the end."""
 
     _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
     """The ids of runs whose explorer failed."""
@@ -161,7 +176,9 @@ class Explorer(Page):
             self.draw(run)
 
     def _begin(self, run: Run) -> None:
-        self._channel = Explorer.open(run, self._hears or run.done, self._put, draw=self._flow is not None)
+        self._channel = Explorer.open(
+            run, self._hears or run.done, self._put, draw=self._flow is not None
+        )
         self._put(run)
 
     def _put(self, run: Run) -> None:
@@ -179,7 +196,8 @@ class Explorer(Page):
             Explorer._broken_runs.append(run.run_id)
             for question in list(run.progress.asked.values()):
                 if (pending := PendingQuestion.of(question)) is not None:
-                    pending.give_up()  # no field is left: the run ends, and can be resumed with an answer
+                    # no field is left: the run ends, and can be resumed with an answer
+                    pending.give_up()
             self.draw(run)
 
     @classmethod
@@ -188,7 +206,9 @@ class Explorer(Page):
         return run._stream and run.run_id not in cls._broken_runs
 
     @classmethod
-    def open(cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False) -> Channel:
+    def open(
+        cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False
+    ) -> Channel:
         """Open an explorer."""
         from .explorer import Channel
 
@@ -201,12 +221,17 @@ def framed(page: Bundle, mark: str) -> Bundle:
 
 
 def show_ended(run: Run | PastRun, shell: Any) -> None:
-    """Show the page of a run that has ended, with an explorer over it; the page of a run that it starts replaces it."""
+    """Show the page of a run that has ended, with an explorer over it; the page of a run that it
+    starts replaces it."""
     page, slot = dict(run._repr_mimebundle_()), OutputSlot()
     if not is_watched(shell):
         return show(page)
-    with contextlib.suppress(Exception):  # a run whose definitions can no longer be loaded has its page only
-        channel = Explorer.open(run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark)))
+    with contextlib.suppress(
+        Exception
+    ):  # a run whose definitions can no longer be loaded has its page only
+        channel = Explorer.open(
+            run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark))
+        )
         page = framed(page, mark := channel.mark)
     return slot.reserve(page)
 
@@ -236,7 +261,11 @@ class Text(Nothing):
     def tick(self, run: Run) -> None:
         for row in list(run.progress.rows.values()):
             # A fan-out has one line; an iteration or a visit has a line of its own.
-            if self._printed.get(row.id) != row.times and not row.many and row.state not in ("pending", "running"):
+            if (
+                self._printed.get(row.id) != row.times
+                and not row.many
+                and row.state not in ("pending", "running")
+            ):
                 self._printed[row.id] = row.times
                 print(_line(row))
 
@@ -248,7 +277,8 @@ class Text(Nothing):
 
 
 class EndLine(Nothing):
-    """For a terminal: one line about the end of a background run, at the next prompt and not while a person types."""
+    """For a terminal: one line about the end of a background run, at the next prompt and not while
+    a person types."""
 
     def __init__(self, shell: Any, wanted: bool) -> None:
         self._shell, self._wanted = shell, wanted
@@ -286,24 +316,38 @@ class Pictured:
 
 
 def choose_view(
-    config: AgfMagics, shell: Any, *, quiet: bool, drawn: Flow | None, background: bool = False, elsewhere: bool = False
+    config: AgfMagics,
+    shell: Any,
+    *,
+    quiet: bool,
+    drawn: Flow | None,
+    background: bool = False,
+    elsewhere: bool = False,
 ) -> View:
-    """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the flow of the picture;
-    ``elsewhere``: whether the run asks its questions in the output of another cell."""
+    """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the
+    flow of the picture; ``elsewhere``: whether the run asks its questions in the output of another
+    cell."""
     mode = "off" if quiet else view_mode(config.progress, shell)
     if mode in ("widget", "html"):
         # After the end of a cell every kernel receives requests.
         hears = background or hears_while_busy(shell)
-        return Explorer(config, drawn, elsewhere, hears) if mode == "widget" else Page(config, drawn, elsewhere)
+        return (
+            Explorer(config, drawn, elsewhere, hears)
+            if mode == "widget"
+            else Page(config, drawn, elsewhere)
+        )
     if drawn is not None and getattr(shell, "kernel", None) is None:
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
-    lines: View = Nothing() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+    lines: View = (
+        Nothing() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+    )
     return lines if drawn is None else Pictured(lines, drawn)
 
 
 def view_mode(wanted: str, shell: Any) -> str:
-    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that fits the front end."""
+    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that
+    fits the front end."""
     if wanted != "auto":
         return wanted
     if getattr(shell, "kernel", None) is None:
@@ -313,10 +357,16 @@ def view_mode(wanted: str, shell: Any) -> str:
 
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
-    return getattr(shell, "kernel", None) is not None and any(name in os.environ for name in FRONT_ENDS)
+    return getattr(shell, "kernel", None) is not None and any(
+        name in os.environ for name in FRONT_ENDS
+    )
 
 
 def _line(row: Row) -> str:
     """``✓ ok  tool fetch  steps[0]  12 ms``"""
-    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (f" ×{row.times:,}" if row.times > 1 else "")
-    return "  ".join(part for part in (words(row), what, line(row.id, 100), duration(row.seconds)) if part)
+    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (
+        f" ×{row.times:,}" if row.times > 1 else ""
+    )
+    return "  ".join(
+        part for part in (words(row), what, line(row.id, 100), duration(row.seconds)) if part
+    )

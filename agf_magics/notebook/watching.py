@@ -1,4 +1,5 @@
-"""A run is started and shown until its end: by the cell that waits for it, or while other cells run."""
+"""A run is started and shown until its end: by the cell that waits for it, or while other cells
+run."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ from ..lifecycle.launch import Run
 from .view import View
 
 Start = Callable[[Callable[[], None]], Run]
-"""Starts a run and calls its argument first: the output must be above everything that the run prints."""
+"""Starts a run and calls its argument first: the output must be above everything that the run
+prints."""
 
 
 def watch(start: Start, view: View, hz: float) -> Run:
     """Start a run, show it and wait for its end. The view is closed in any case."""
-    over: SimpleQueue[None] = SimpleQueue()  # an interrupt can leave the lock of a `threading.Event` locked
+    over: SimpleQueue[None] = (
+        SimpleQueue()
+    )  # an interrupt can leave the lock of a `threading.Event` locked
 
     def wait(run: Run) -> None:
         def tick() -> None:
@@ -45,7 +49,8 @@ def watch(start: Start, view: View, hz: float) -> Run:
 
 
 def follow(start: Start, view: View, hz: float) -> Run:
-    """Start a run in the background and show it in the output of this cell, from a thread that ends with the run."""
+    """Start a run in the background and show it in the output of this cell, from a thread that ends
+    with the run."""
     run = start(view.reserve)
 
     def show() -> None:
@@ -60,7 +65,8 @@ def follow(start: Start, view: View, hz: float) -> Run:
 
 
 def _tick(view: View, run: Run) -> bool:
-    """Whether the view still works. If not, it only shows the end of the run: its thread must not print into a cell."""
+    """Whether the view still works. If not, it only shows the end of the run: its thread must not
+    print into a cell."""
     try:
         view.tick(run)
     except Exception:

@@ -38,7 +38,9 @@ class WorkerMagics(NotebookMagics):
             for backend in known:
                 restart = getattr(backend, "restart", None)
                 print(
-                    f"restarted {backend.name}" if restart is not None else f"{backend.name} cannot be restarted here"
+                    f"restarted {backend.name}"
+                    if restart is not None
+                    else f"{backend.name} cannot be restarted here"
                 )
                 if restart is not None:
                     restart()
@@ -54,20 +56,27 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
     if rows:
         table = drop_empty_columns(COLUMNS, tuple(rows))
         caption = counted(len(backends), "worker backend")
-        bundle = {"text/html": table_html(*table, caption), "text/plain": "\n".join(table_text(*table))}
+        bundle = {
+            "text/html": table_html(*table, caption),
+            "text/plain": "\n".join(table_text(*table)),
+        }
     for one in backends:
         if is_page(one.dashboard):
             link = html(one.dashboard)
             bundle["text/html"] += (
-                f'<p>{html(one.name)}: <a href="{link}" target="_blank" rel="noopener">dashboard</a></p>'
+                f'<p>{html(one.name)}: <a href="{link}" target="_blank" '
+                f'rel="noopener">dashboard</a></p>'
             )
             bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
     return bundle
 
 
 def is_page(link: str) -> bool:
-    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of JupyterHub."""
-    return link.startswith(("http://", "https://")) or (link[:1] == "/" and link[1:2] not in ("/", "\\"))
+    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of
+    JupyterHub."""
+    return link.startswith(("http://", "https://")) or (
+        link[:1] == "/" and link[1:2] not in ("/", "\\")
+    )
 
 
 def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
@@ -100,7 +109,11 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
 def _versions(versions: Mapping[str, str]) -> str:
     """The versions that differ from those of this process."""
     here = describe_process()
-    other = [f"{name} {version}" for name, version in versions.items() if version and version != here.get(name)]
+    other = [
+        f"{name} {version}"
+        for name, version in versions.items()
+        if version and version != here.get(name)
+    ]
     return ", ".join(other) or ("as here" if versions else "")
 
 

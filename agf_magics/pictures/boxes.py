@@ -1,7 +1,9 @@
-"""The parts of a picture: boxes, frames around them, arrows between them; without states and places.
+"""The parts of a picture: boxes, frames around them, arrows between them; without states and
+places.
 
-Every step is one box. A step that contains steps is a frame with that box as its head, so that an arrow into a step
-always ends at a box, and no edge crosses the texts of the head (source, limit, policy, counters).
+Every step is one box. A step that contains steps is a frame with that box as its head, so that an
+arrow into a step always ends at a box, and no edge crosses the texts of the head (source, limit,
+policy, counters).
 """
 
 from __future__ import annotations
@@ -17,10 +19,10 @@ from .dataflow import DataFlow
 from .plain import line
 
 Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]
-"""``data``: a value that flows; ``wire``: the same in a plan, where only values decide the order. ``again``: to the
-head of a frame for the next element or iteration. ``back``: to an earlier node of a graph, ``beside`` if only one
-edge leads down from that. ``exit``: from a node that reached its limit. ``below`` and ``right`` are invisible and keep
-a box in its place."""
+"""``data``: a value that flows; ``wire``: the same in a plan, where only values decide the order.
+``again``: to the head of a frame for the next element or iteration. ``back``: to an earlier node of
+a graph, ``beside`` if only one edge leads down from that. ``exit``: from a node that reached its
+limit. ``below`` and ``right`` are invisible and keep a box in its place."""
 HIDDEN = frozenset({"below", "right"})
 
 INPUT = "input"
@@ -50,7 +52,8 @@ class Box:
     id: str
     word: str
     kicker: str
-    """The small first line: the kind, the role in its frame, who is asked, the id if the name is not unique."""
+    """The small first line: the kind, the role in its frame, who is asked, the id if the name is
+    not unique."""
     name: str
     """The bold lines below."""
     note: str = ""
@@ -134,10 +137,17 @@ class Scene:
 
 
 def make_box(
-    step: Step, data: DataFlow, many: bool, *, part: str = "", head: bool = False, note: str = "", name: str = ""
+    step: Step,
+    data: DataFlow,
+    many: bool,
+    *,
+    part: str = "",
+    head: bool = False,
+    note: str = "",
+    name: str = "",
 ) -> Box:
-    """The box of ``step``. ``part``: its role in its frame; ``note``: of its place there; ``name``: its name there,
-    if that is not its label."""
+    """The box of ``step``. ``part``: its role in its frame; ``note``: of its place there; ``name``:
+    its name there, if that is not its label."""
     if name and step.label != name:
         part = line(step.label, 32)
     place = step.id if data.is_repeated(step) and not name else ""
@@ -182,13 +192,18 @@ def _tools(step: Step, most: int = 3) -> str:
 
 def _tooltip(step: Step, name: str, data: DataFlow, notes: Iterable[str]) -> str:
     reads, writes = data.reads(step), data.writes(step)
-    facts = (f"{step.id}: {step.word} {name}".rstrip(), step.label if step.label != name else "", *notes)
+    facts = (
+        f"{step.id}: {step.word} {name}".rstrip(),
+        step.label if step.label != name else "",
+        *notes,
+    )
     flows = (f"reads {reads}" if reads else "", f"writes {writes}" if writes else "")
     return "\n".join(line(fact, TOOLTIP) for fact in dict.fromkeys((*facts, *flows)) if fact)
 
 
 def how(step: Step) -> str:
-    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at most 5 times``."""
+    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at
+    most 5 times``."""
     bits = []
     match step:
         case Each():
@@ -198,9 +213,14 @@ def how(step: Step) -> str:
             bits.append(f"at most {step.most:,}")
         case Repeat():
             bits += [f"until {condition(step.until)}"] if step.until is not None else []
-            bits.append(f"at most {step.limit:,} times" if step.until is not None or step.session else
-                        f"{step.limit:,} times")  # fmt: skip
-    if isinstance(step, (Each, Branches)) and (step.retries or (step.on_error == "continue" and step.gather is None)):
+            bits.append(
+                f"at most {step.limit:,} times"
+                if step.until is not None or step.session
+                else f"{step.limit:,} times"
+            )
+    if isinstance(step, (Each, Branches)) and (
+        step.retries or (step.on_error == "continue" and step.gather is None)
+    ):
         bits.append(f"on error: {f'retry({step.retries})' if step.retries else step.on_error}")
     if isinstance(step, Invoke) and step.permit is not None:
         bits.append("asks before")

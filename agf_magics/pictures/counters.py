@@ -41,13 +41,19 @@ class Tally(NamedTuple):
         >>> str(Tally(1000, 812, 3, 8, 0))
         '812 ok, 3 failed, 8 running of 1,000'
         """
-        parts = [(self.ok, "ok"), (self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
+        parts = [
+            (self.ok, "ok"),
+            (self.failed, "failed"),
+            (self.running, "running"),
+            (self.cancelled, "cancelled"),
+        ]
         counts = ", ".join(f"{count:,} {word}" for count, word in parts if count or word == "ok")
         return f"{counts} of {self.total:,}"
 
 
 class Corner(NamedTuple):
-    """The state of a step in the corner of its box, short enough for the reserved space: ``▶ 812/1,000``."""
+    """The state of a step in the corner of its box, short enough for the reserved space: ``▶
+    812/1,000``."""
 
     words: str
     look: State
@@ -84,8 +90,8 @@ def corner(row: Row, tally: Tally | None) -> Corner:
 
 
 def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
-    """The taken edges of the walks of the outermost flow: for walk, source and target the round numbers. An edge
-    from START has the number 1."""
+    """The taken edges of the walks of the outermost flow: for walk, source and target the round
+    numbers. An edge from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for at, source, target in list(progress.taken):
         match at:
@@ -97,20 +103,28 @@ def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
 def taken(numbers: list[int]) -> Corner:
     """The label of an edge that was taken: ``1, 4``."""
     few = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
-    return Corner(f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken"))
+    return Corner(
+        f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken")
+    )
 
 
 def times(row: Row) -> str:
-    """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row that ran once."""
+    """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
+    that ran once."""
     if not row.many:
         if row.by_need and row.state == "skipped":
             return line(row.why, 100)
         if row.times <= 1:
             return f"{row.retried:,} retried" if row.retried else ""
     lost = row.failed - row.retried
-    parts = [(row.finished, "ok"), (lost, "waiting" if row.asks else "failed"), (row.running, "running"),
-             (row.retried, "retried"), (row.cancelled, "cancelled"),
-             (0 if row.loops and row.finished else row.skipped, "skipped")]  # fmt: skip
+    parts = [
+        (row.finished, "ok"),
+        (lost, "waiting" if row.asks else "failed"),
+        (row.running, "running"),
+        (row.retried, "retried"),
+        (row.cancelled, "cancelled"),
+        (0 if row.loops and row.finished else row.skipped, "skipped"),
+    ]
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 
@@ -133,14 +147,18 @@ def spent(row: Row) -> tuple[str, ...]:
 
 
 def tails(row: Row) -> tuple[str, ...]:
-    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``, its text, the calls of
-    tools."""
-    parts = [("printed", row.printed), *(list(row.arriving.parts.items()) if row.arriving is not None else ())]
+    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``,
+    its text, the calls of tools."""
+    parts = [
+        ("printed", row.printed),
+        *(list(row.arriving.parts.items()) if row.arriving is not None else ()),
+    ]
     return tuple(f"{MARKED.get(part, '')}{_tail(text)}" for part, text in parts if text.strip())
 
 
 def _tail(text: str) -> str:
-    """The last lines of a text; of a line that is written again and again, such as a progress bar, its last state."""
+    """The last lines of a text; of a line that is written again and again, such as a progress bar,
+    its last state."""
     lines = text[-TAIL:].strip("\r\n").split("\n")
     shown = "\n".join(one.rstrip("\r").rpartition("\r")[2] for one in lines[-TAIL_LINES:])
     return plain(shown if len(text) <= TAIL and len(lines) <= TAIL_LINES else f"…{shown}")
@@ -160,7 +178,9 @@ def _earlier(row: Row) -> str:
 def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
     ok = sum(row.finished for row in parts)
     failed = sum(max(0, row.failed - row.retried) for row in parts)
-    return Tally(total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts))
+    return Tally(
+        total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts)
+    )
 
 
 def _short(count: int) -> str:
@@ -168,4 +188,10 @@ def _short(count: int) -> str:
     >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
     ['812', '1,000', '12k', '3.4M']
     """
-    return f"{count:,}" if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count / 1e6:.1f}M"
+    return (
+        f"{count:,}"
+        if count < 10_000
+        else f"{count // 1000}k"
+        if count < 1_000_000
+        else f"{count / 1e6:.1f}M"
+    )

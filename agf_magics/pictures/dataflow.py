@@ -24,7 +24,9 @@ class DataFlow:
             self._labels[step.word, step.label] += 1
             if isinstance(step, Walk):
                 self.nodes |= {inner.id for inner in every(step)}
-                self._writes |= {node.id: step.written.get(name, ()) for name, node in step.nodes.items()}
+                self._writes |= {
+                    node.id: step.written.get(name, ()) for name, node in step.nodes.items()
+                }
 
     def reads(self, step: Step) -> str:
         return ", ".join(self._reads.get(step.id, ()))

@@ -22,7 +22,8 @@ from .scene import scene
 from .svg import EDGE, SCALE, described, paint, tooltip
 
 SMALLEST = 1 / SCALE
-"""A picture is not shown smaller than this fraction of its width: its smallest text then has 10 pixels."""
+"""A picture is not shown smaller than this fraction of its width: its smallest text then has 10
+pixels."""
 MAX_PICTURE_HEIGHT = 800
 """Pixels of height; a taller picture is scrolled."""
 MOST_BOXES = 500
@@ -32,7 +33,8 @@ MOST_BOXES = 500
 class Diagram:
     """The picture of a flow; with ``progress`` in the colours of the run, on the same layout.
 
-    Without graphviz, or for a large flow, it is displayed as an outline with a line that says how to get the picture.
+    Without graphviz, or for a large flow, it is displayed as an outline with a line that says how
+    to get the picture.
     """
 
     def __init__(self, flow: Flow, progress: Progress | None = None) -> None:
@@ -59,14 +61,17 @@ class Diagram:
         return outline(self._flow, self._progress)
 
     def html(self, smallest: float = SMALLEST) -> str:
-        """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips over its boxes.
+        """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips
+        over its boxes.
 
-        Its width is that of its place, but at least the fraction ``smallest`` of its own: below that it is scrolled.
+        Its width is that of its place, but at least the fraction ``smallest`` of its own: below
+        that it is scrolled.
         """
         return self._shown(smallest)["text/html"]
 
     def save(self, path: str | Path) -> Path:
-        """Save as .svg, .dot or .txt; as .png or .pdf if graphviz itself is installed. Returns the path."""
+        """Save as .svg, .dot or .txt; as .png or .pdf if graphviz itself is installed. Returns the
+        path."""
         path = Path(path)
         match path.suffix.lower():
             case ".svg":
@@ -79,7 +84,8 @@ class Diagram:
                 path.write_bytes(export(self.to_dot(), suffix[1:]))
             case suffix:
                 raise ValueError(
-                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .dot, .txt, .png or .pdf"
+                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .dot, .txt, "
+                    f".png or .pdf"
                 )
         return path
 
@@ -114,7 +120,8 @@ class Diagram:
 
 
 def place(drawn: Scene) -> Layout:
-    """The layout of ``drawn`` with its data edges, for all states of its steps. Raises `NoPicture`."""
+    """The layout of ``drawn`` with its data edges, for all states of its steps. Raises
+    `NoPicture`."""
     count = len(tuple(drawn.boxes))
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
@@ -122,12 +129,14 @@ def place(drawn: Scene) -> Layout:
 
 
 def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:
-    """The picture in an <img>, where nothing in it can act on the page, under transparent areas with tooltips."""
+    """The picture in an <img>, where nothing in it can act on the page, under transparent areas
+    with tooltips."""
     data = base64.b64encode(picture.encode()).decode()
     width = SCALE * (placed.width + 2 * EDGE)
     inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
-        f'<figure style="margin:0;overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px"><div style="{inside}">'
+        f'<figure style="margin:0;overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px"><div '
+        f'style="{inside}">'
         f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
         f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, found))}</div></figure>'
     )
@@ -140,4 +149,7 @@ def _tooltips(drawn: Scene, placed: Layout, found: States) -> Iterator[str]:
         left, top = middle.x - box.width / 2 + EDGE, middle.y - box.height / 2 + EDGE
         place = f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%"
         size = f"width:{100 * box.width / width:.2f}%;height:{100 * box.height / height:.2f}%"
-        yield f'<span title="{html(tooltip(box, found.get(box.id)))}" style="position:absolute;{place};{size}"></span>'
+        yield (
+            f'<span title="{html(tooltip(box, found.get(box.id)))}" '
+            f'style="position:absolute;{place};{size}"></span>'
+        )

@@ -1,4 +1,5 @@
-"""The difference of two values, part by part, and of two texts, line by line; for any size, in bounded time."""
+"""The difference of two values, part by part, and of two texts, line by line; for any size, in
+bounded time."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _WIDE = 60
 
 
 def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any]]:
-    """The path of each part that differs (`.limit`, `[2].name`), and both values of it, or `MISSING`. If the first
-    `MOST_PARTS` parts are the same and there are more, the whole values.
+    """The path of each part that differs (`.limit`, `[2].name`), and both values of it, or
+    `MISSING`. If the first `MOST_PARTS` parts are the same and there are more, the whole values.
 
     >>> list(find_differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]}))
     [('.b[1]', 2, 3)]
@@ -41,12 +42,20 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
         at, one, two, depth = left.pop()
         if depth < MOST_DEEP and type(one) is type(two) is dict:
             keys = list(dict.fromkeys((*one, *two)))[: MOST_PARTS - len(left)]
-            left += [(_key(at, key), one.get(key, MISSING), two.get(key, MISSING), depth + 1)
-                     for key in reversed(keys)]  # fmt: skip
+            left += [
+                (_key(at, key), one.get(key, MISSING), two.get(key, MISSING), depth + 1)
+                for key in reversed(keys)
+            ]
         elif depth < MOST_DEEP and type(one) is type(two) is list:
             size = min(max(len(one), len(two)), MOST_PARTS)
-            left += [(f"{at}[{n}]", *(part[n] if n < len(part) else MISSING for part in (one, two)), depth + 1)
-                     for n in reversed(range(size))]  # fmt: skip
+            left += [
+                (
+                    f"{at}[{n}]",
+                    *(part[n] if n < len(part) else MISSING for part in (one, two)),
+                    depth + 1,
+                )
+                for n in reversed(range(size))
+            ]
         elif type(one) is not type(two) or (one != two and (one == one or two == two)):
             differs = True
             yield at, one, two
@@ -55,7 +64,11 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
 
 
 def _key(at: str, key: object) -> str:
-    return f"{at}.{key}" if isinstance(key, str) and key.isidentifier() else f"{at}[{line(repr(key), _WIDE)}]"
+    return (
+        f"{at}.{key}"
+        if isinstance(key, str) and key.isidentifier()
+        else f"{at}[{line(repr(key), _WIDE)}]"
+    )
 
 
 def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
@@ -67,9 +80,13 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
     if not (type(first) is type(other) is str):
         return _short(first), _short(other)
     same, end = 0, min(len(first), len(other))
-    while same < end:  # the length of what they have in common, by bisection: slices are compared in C
+    while (
+        same < end
+    ):  # the length of what they have in common, by bisection: slices are compared in C
         middle = (same + end + 1) // 2
-        same, end = (middle, end) if first[same:middle] == other[same:middle] else (same, middle - 1)
+        same, end = (
+            (middle, end) if first[same:middle] == other[same:middle] else (same, middle - 1)
+        )
     start = max(0, same - _WIDE // 3) if max(len(first), len(other)) > _WIDE else 0
     return _short(first, start), _short(other, start)
 
@@ -77,13 +94,17 @@ def shorten_pair(first: Value, other: Value) -> tuple[str, str]:
 def _short(value: Value, start: int = 0) -> str:
     if type(value) is str:
         return f'{"…" if start else ""}"{line(value[start : start + 4 * _WIDE], _WIDE)}"'
-    return line(encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), _WIDE)
+    return line(
+        encode(preview(value, 3, [40])) if type(value) in (dict, list) else value_text(value), _WIDE
+    )
 
 
 def text_difference(title: str, first: str | None, other: str | None) -> str:
-    """A unified diff with three lines around each change; empty if the texts are the same. None: there is no text.
+    """A unified diff with three lines around each change; empty if the texts are the same. None:
+    there is no text.
 
-    More than `MOST_LINES` lines are not matched with each other: the whole of what differs is removed and added.
+    More than `MOST_LINES` lines are not matched with each other: the whole of what differs is
+    removed and added.
 
     >>> print(text_difference("p", "a", "b"), end="")
     --- p
@@ -95,13 +116,18 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     if first == other:
         return ""
     a, b = ((text or "").split("\n") if text is not None else [] for text in (first, other))
-    heads = (f"--- {_head(title) if first is not None else 'nothing'}\n",
-             f"+++ {_head(title) + ' of the other run' if other is not None else 'nothing'}\n")  # fmt: skip
+    heads = (
+        f"--- {_head(title) if first is not None else 'nothing'}\n",
+        f"+++ {_head(title) + ' of the other run' if other is not None else 'nothing'}\n",
+    )
     start = _same(a, b)
     end = _same(a[start:][::-1], b[start:][::-1])
     if max(len(a), len(b)) - start - end > MOST_LINES:
-        lines = [f"@@ line {start + 1} @@", *(f"-{one}" for one in a[start : len(a) - end]),
-                 *(f"+{one}" for one in b[start : len(b) - end])]  # fmt: skip
+        lines = [
+            f"@@ line {start + 1} @@",
+            *(f"-{one}" for one in a[start : len(a) - end]),
+            *(f"+{one}" for one in b[start : len(b) - end]),
+        ]
     else:
         low, high = max(0, start - 3), max(0, end - 3)
         found = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
@@ -124,7 +150,10 @@ def _moved(head: str, by: int) -> str:
 
 def _same(a: list[str], b: list[str]) -> int:
     """The number of lines that both begin with."""
-    return next((n for n, (one, two) in enumerate(zip(a, b, strict=False)) if one != two), min(len(a), len(b)))
+    return next(
+        (n for n, (one, two) in enumerate(zip(a, b, strict=False)) if one != two),
+        min(len(a), len(b)),
+    )
 
 
 def diff_text(text: str) -> str:
@@ -138,7 +167,9 @@ def diff_html(text: str) -> str:
     lines, more = _shown(text)
     inside = "".join(_line_html(one) for one in lines)
     style = "margin:0;background:none;line-height:1.4;white-space:pre;color:inherit"
-    return bounded(f'<pre style="{style}">{inside}</pre>') + (f"<p>{html(more)}</p>" if more else "")
+    return bounded(f'<pre style="{style}">{inside}</pre>') + (
+        f"<p>{html(more)}</p>" if more else ""
+    )
 
 
 TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}
@@ -146,7 +177,13 @@ TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}
 
 def _line_html(one: str) -> str:
     tint = TINTS.get(one[:1]) if not one.startswith(("+++", "---")) else None
-    paint = f";background-color:{tint}" if tint else ";opacity:0.7" if one.startswith(("+++", "---", "@@")) else ""
+    paint = (
+        f";background-color:{tint}"
+        if tint
+        else ";opacity:0.7"
+        if one.startswith(("+++", "---", "@@"))
+        else ""
+    )
     return f'<div style="min-height:1.4em{paint}">{html(one)}</div>'
 
 

@@ -1,7 +1,7 @@
 """A scene as graphviz text, with boxes of fixed size: graphviz places them and measures no text.
 
-So the layout is the same for every graphviz, every font and every state of a run. The text has the labels, colours and
-states too: any ``dot`` can draw it.
+So the layout is the same for every graphviz, every font and every state of a run. The text has the
+labels, colours and states too: any ``dot`` can draw it.
 """
 
 from __future__ import annotations
@@ -34,32 +34,41 @@ STYLES = {
 }
 
 _HEAD = """\
-  graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=RANKS, margin=0, pad=0.1,
-         splines=true, nslimit=4, nslimit1=4, bgcolor=transparent, fontname="Helvetica,Arial,sans-serif"]
-  node [shape=box, fixedsize=true, style="rounded,filled", penwidth=1.2, fontcolor="#1b1b1b", fontsize=11,
+  graph [rankdir=TB, compound=true, newrank=true, remincross=false, nodesep=0.3, ranksep=RANKS,
+  margin=0, pad=0.1,
+         splines=true, nslimit=4, nslimit1=4, bgcolor=transparent,
+         fontname="Helvetica,Arial,sans-serif"]
+  node [shape=box, fixedsize=true, style="rounded,filled", penwidth=1.2, fontcolor="#1b1b1b",
+  fontsize=11,
         fontname="Helvetica,Arial,sans-serif"]
   edge [color="#7d7d7d", fontcolor="#7d7d7d", arrowsize=0.7, penwidth=1.2, fontsize=12,
         fontname="Helvetica,Arial,sans-serif"]"""
 
 
 def dot(flow: Flow, progress: Progress | None = None) -> str:
-    """``flow`` as graphviz text; with ``progress`` in the colours of the run, on the same layout."""
+    """``flow`` as graphviz text; with ``progress`` in the colours of the run, on the same
+    layout."""
     return scene_dot(scene(flow), states(progress) if progress else {})
 
 
 def states(progress: Progress) -> States:
     """The corners of the boxes and the numbers of the edges of a run."""
     counted = tallies(progress)
-    found = {key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1}
+    found = {
+        key[0]: corner(row, counted.get(key)) for key, row in progress.rows.items() if len(key) == 1
+    }
     return found | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
 
 
 def scene_dot(drawn: Scene, shown: States, without: Collection[int] = ()) -> str:
-    """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene: a step's id may
-    contain any text, and graphviz has its own rules for names. ``without``: the places of arrows that are left out."""
+    """Boxes are ``n0, n1, …``, frames ``cluster_0, …``, arrows ``e0, …`` in the order of the scene:
+    a step's id may contain any text, and graphviz has its own rules for names. ``without``: the
+    places of arrows that are left out."""
     boxes = {box.id: place for place, box in enumerate(drawn.boxes)}
     frames = {frame.id: place for place, frame in enumerate(drawn.frames)}
-    ranks = "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"  # room for the numbers of the edges
+    ranks = (
+        "0.5" if any(arrow.way for arrow in drawn.arrows) else "0.3"
+    )  # room for the numbers of the edges
     lines = [f"digraph {_quoted(line(drawn.name, 80))} {{", _HEAD.replace("RANKS", ranks)]
     for part in drawn.parts:
         lines += _part(part, boxes, frames, shown, "  ")
@@ -68,13 +77,18 @@ def scene_dot(drawn: Scene, shown: States, without: Collection[int] = ()) -> str
     return "\n".join([*lines, "}", ""])
 
 
-def _part(part: Box | Frame, boxes: Places, frames: Places, shown: States, indent: str) -> Iterator[str]:
+def _part(
+    part: Box | Frame, boxes: Places, frames: Places, shown: States, indent: str
+) -> Iterator[str]:
     if isinstance(part, Box):
         yield f"{indent}n{boxes[part.id]} {_box(part, shown.get(part.id))}"
         return
     kind = look.kind(part.word)
     yield f"{indent}subgraph cluster_{frames[part.id]} {{"
-    yield f'{indent}  graph [margin=14, style="rounded", color="{kind.hue}90", bgcolor="{kind.hue}1c", label=""]'
+    yield (
+        f'{indent}  graph [margin=14, style="rounded", color="{kind.hue}90", '
+        f'bgcolor="{kind.hue}1c", label=""]'
+    )
     for inner in part.parts:
         yield from _part(inner, boxes, frames, shown, indent + "  ")
     yield f"{indent}}}"
@@ -99,10 +113,16 @@ def _box(box: Box, shown: Corner | None) -> str:
 def _arrow(arrow: Arrow, place: int, boxes: Places, frames: Places) -> str:
     tail, head, end = boxes[arrow.tail], boxes[arrow.head], "ltail"
     facts = [f"id=e{place}", *STYLES[arrow.line]]
-    if arrow.line in ("again", "back", "beside"):  # written downwards, or graphviz puts the picture upside down
+    if arrow.line in (
+        "again",
+        "back",
+        "beside",
+    ):  # written downwards, or graphviz puts the picture upside down
         tail, head, end = head, tail, "lhead"
     elif arrow.line == "data":
-        facts.append("constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}")
+        facts.append(
+            "constraint=false" if tail >= head else f"weight={8 if head == tail + 1 else 0}"
+        )
     if arrow.carries:
         facts.append(f'color="{look.LINE}:{look.DATA}", fontcolor="{look.DATA}"')
     if arrow.label or arrow.carries:
@@ -121,6 +141,12 @@ def _quoted(*lines: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    for raw, written in (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', '\\"')):
+    for raw, written in (
+        ("\\", "\\\\"),
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', '\\"'),
+    ):
         text = text.replace(raw, written)
     return text

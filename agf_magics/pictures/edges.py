@@ -1,4 +1,5 @@
-"""The nodes and edges of a graph as boxes and arrows, with its start, its end, conditions and edges back."""
+"""The nodes and edges of a graph as boxes and arrows, with its start, its end, conditions and edges
+back."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def walked(
 ) -> tuple[Boxes, list[Arrow], tuple[str, ...]]:
     """The parts of a walk, its arrows, and the boxes at which it ends.
 
-    ``head``: the head of its frame, at which it begins; without one it gets a box START. ``draw`` makes the boxes of a
-    node, given its name and a note.
+    ``head``: the head of its frame, at which it begins; without one it gets a box START. ``draw``
+    makes the boxes of a node, given its name and a note.
     """
     nodes = {name: draw(name, _limit(step, name)) for name in step.nodes}
     start = head or _end(step.id, START)
@@ -55,7 +56,9 @@ def _arrows(step: Walk, places: Mapping[str, tuple[str, str, str | None]]) -> It
         if edge.source not in places or edge.target not in places:
             continue
         _, tail, leaves = places[edge.source]
-        named = "" if (edge.source, edge.target) in drawn else way(step.id, edge.source, edge.target)
+        named = (
+            "" if (edge.source, edge.target) in drawn else way(step.id, edge.source, edge.target)
+        )
         drawn.add((edge.source, edge.target))
         at: Line = _way_back(step, edge, back) if place in back else "control"
         yield Arrow(tail, places[edge.target][0], at, condition_of(edge), leaves, way=named)
@@ -63,12 +66,23 @@ def _arrows(step: Walk, places: Mapping[str, tuple[str, str, str | None]]) -> It
         target = step.exits.get(name, END)
         if name in places and target in places and (name, target) not in drawn:
             _, tail, leaves = places[name]
-            yield Arrow(tail, places[target][0], "exit", "limit reached", leaves, way=way(step.id, name, target))
+            yield Arrow(
+                tail,
+                places[target][0],
+                "exit",
+                "limit reached",
+                leaves,
+                way=way(step.id, name, target),
+            )
 
 
 def _way_back(step: Walk, edge: Edge, back: set[int]) -> Line:
     """An edge back is next to the only edge down; among several edges graphviz finds its way."""
-    down = {one.target for place, one in enumerate(step.edges) if one.source == edge.target and place not in back}
+    down = {
+        one.target
+        for place, one in enumerate(step.edges)
+        if one.source == edge.target and place not in back
+    }
     return "beside" if down == {edge.source} else "back"
 
 
@@ -88,7 +102,8 @@ def _end(walk: str, name: str) -> Box:
 
 
 def _back(edges: Sequence[Edge]) -> set[int]:
-    """The edges that close a cycle. A depth-first search without recursion: a graph may have thousands of nodes."""
+    """The edges that close a cycle. A depth-first search without recursion: a graph may have
+    thousands of nodes."""
     out: dict[str, list[tuple[int, str]]] = {}
     for place, edge in enumerate(edges):
         out.setdefault(edge.source, []).append((place, edge.target))

@@ -1,4 +1,5 @@
-"""Errors, warnings and notes as static HTML and as text, with the lines of source that they point at."""
+"""Errors, warnings and notes as static HTML and as text, with the lines of source that they point
+at."""
 
 from __future__ import annotations
 
@@ -27,18 +28,26 @@ def error_text(error: BaseException) -> str:
 
 
 def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
-    return "".join(_with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code) for one in diagnostics)
+    return "".join(
+        _with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code)
+        for one in diagnostics
+    )
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
-    return "\n".join(f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics)
+    return "\n".join(
+        f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics
+    )
 
 
 def warnings_html(warnings: Iterable[Diagnostic]) -> str:
     found = list(warnings)
     if not found:
         return ""
-    return f"<details><summary>⚠ {counted(len(found), 'warning')}</summary>{diagnostics_html(found[:20])}</details>"
+    return (
+        f"<details><summary>⚠ "
+        f"{counted(len(found), 'warning')}</summary>{diagnostics_html(found[:20])}</details>"
+    )
 
 
 def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
@@ -65,10 +74,13 @@ def _with_help(page: str, code: str) -> str:
 
 def _finding_html(severity: str, text: str) -> str:
     style = (
-        f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px 0;white-space:pre;overflow:auto"
+        f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px "
+        f"0;white-space:pre;overflow:auto"
     )
     first, *rest = _wrapped(f"{severity}: {text}".split("\n"))
-    head = f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
+    head = (
+        f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
+    )
     # nbconvert has a proportional font for <pre>, which moves the carets.
     inside = "\n".join([head, *map(html, rest)])
     return f'<pre style="{style};font-family:monospace">{inside}</pre>'

@@ -1,4 +1,5 @@
-"""A scene with some of its frames folded to the box of their head, for a picture in which a reader folds them."""
+"""A scene with some of its frames folded to the box of their head, for a picture in which a reader
+folds them."""
 
 from __future__ import annotations
 
@@ -9,12 +10,15 @@ from .plain import line
 
 
 def fold(drawn: Scene, ids: Collection[str]) -> Scene:
-    """``drawn`` without the parts of the frames ``ids`` but their heads; arrows of these parts begin and end there."""
+    """``drawn`` without the parts of the frames ``ids`` but their heads; arrows of these parts
+    begin and end there."""
     if not ids:
         return drawn
     heads: dict[str, str] = {}
     parts = tuple(_folded(drawn.parts, ids, heads))
-    gone = {frame.id for frame in drawn.frames} - {frame.id for frame in Scene(name="", parts=parts, arrows=()).frames}
+    gone = {frame.id for frame in drawn.frames} - {
+        frame.id for frame in Scene(name="", parts=parts, arrows=()).frames
+    }
     arrows = [one for arrow in drawn.arrows if (one := _moved(arrow, heads, gone)) is not None]
     return Scene(name=drawn.name, parts=parts, arrows=tuple(_merged(arrows)))
 
@@ -26,10 +30,16 @@ def _merged(arrows: Iterable[Arrow]) -> Iterator[Arrow]:
         label = arrow.label if arrow.line == "data" else ""
         found.setdefault(arrow._replace(label="") if label else arrow, {})[label] = None
     for arrow, labels in found.items():
-        yield arrow._replace(label=line(", ".join(filter(None, labels)), LABEL)) if any(labels) else arrow
+        yield (
+            arrow._replace(label=line(", ".join(filter(None, labels)), LABEL))
+            if any(labels)
+            else arrow
+        )
 
 
-def _folded(parts: tuple[Box | Frame, ...], ids: Collection[str], heads: dict[str, str]) -> Iterator[Box | Frame]:
+def _folded(
+    parts: tuple[Box | Frame, ...], ids: Collection[str], heads: dict[str, str]
+) -> Iterator[Box | Frame]:
     for part in parts:
         if isinstance(part, Box):
             yield part

@@ -1,6 +1,7 @@
 """The steps of a large run in folds: some hundred short lines each, with their totals in the title.
 
-A page of a run has at most 1 MB, whatever the number of its steps. A row of a table has 600 bytes, a line of a fold 60.
+A page of a run has at most 1 MB, whatever the number of its steps. A row of a table has 600 bytes,
+a line of a fold 60.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def folds_html(rows: Sequence[Row]) -> str:
         size += len(fold.encode())
         if size > MOST_BYTES:
             more = counted(len(rows) - first, "more step")
-            found.append(f"<p><em>… {more} ({html(totals(rows[first:]))}): run.progress.rows</em></p>")
+            found.append(
+                f"<p><em>… {more} ({html(totals(rows[first:]))}): run.progress.rows</em></p>"
+            )
             break
         found.append(fold)
     return "".join(found)
@@ -43,10 +46,21 @@ def folds_html(rows: Sequence[Row]) -> str:
 def _fold(rows: Sequence[Row]) -> str:
     title = f"{line(rows[0].id, 60)} … {line(rows[-1].id, 60)} · {totals(rows)}"
     inside = "\n".join(_lines(rows))
-    return f'<details><summary>{html(title)}</summary><pre style="margin:0">{html(inside)}</pre></details>'
+    return (
+        f"<details><summary>{html(title)}</summary><pre "
+        f'style="margin:0">{html(inside)}</pre></details>'
+    )
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
-        parts = (words(row), look.kind(row.word).glyph, line(row.word, 24), line(row.label, 40), times(row))
-        yield " " * row.depth + " ".join(filter(None, (*parts, duration(row.seconds), line(row.id, 60))))
+        parts = (
+            words(row),
+            look.kind(row.word).glyph,
+            line(row.word, 24),
+            line(row.label, 40),
+            times(row),
+        )
+        yield " " * row.depth + " ".join(
+            filter(None, (*parts, duration(row.seconds), line(row.id, 60)))
+        )

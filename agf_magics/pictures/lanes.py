@@ -1,8 +1,9 @@
-"""The places of the data edges next to the boxes: the values of a box flow along one vertical trunk, and from it
-one line leads into each box that reads them.
+"""The places of the data edges next to the boxes: the values of a box flow along one vertical
+trunk, and from it one line leads into each box that reads them.
 
-Trunks are outside of all boxes, frames and arrows in their rows. They take the nearest free lane, short ones first, so
-that few lines cross. A row has two heights: values enter its boxes at the upper one and leave them at the lower one.
+Trunks are outside of all boxes, frames and arrows in their rows. They take the nearest free lane,
+short ones first, so that few lines cross. A row has two heights: values enter its boxes at the
+upper one and leave them at the lower one.
 """
 
 from __future__ import annotations
@@ -68,14 +69,17 @@ class Tap:
 
 
 class Lanes:
-    """The rows, frames, trunks and taps of a picture. x counts to the side of a trunk: the left is a mirror image."""
+    """The rows, frames, trunks and taps of a picture. x counts to the side of a trunk: the left is
+    a mirror image."""
 
     def __init__(self, drawn: Scene, placed: Layout, found: Sequence[Net]) -> None:
         self._placed = placed
         self.boxes = rectangles(drawn, placed)
         self.rows = find_rows(self.boxes)
         self.row_of = {place: number for number, row in enumerate(self.rows) for place in row.boxes}
-        corners = {frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)}
+        corners = {
+            frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)
+        }
         self.frames = {id: Rect(*corner, *far) for id, (corner, far) in corners.items()}
         self.trunks = [self._trunk(net) for net in found]
         self._choose_sides()
@@ -103,7 +107,9 @@ class Lanes:
     def _trunk(self, net: Net) -> Trunk:
         row = self.row_of[net.source]
         if net.leaves is not None:
-            row = bisect_left(self.rows, self.frames[net.leaves].bottom, key=lambda row: row.top) - 1
+            row = (
+                bisect_left(self.rows, self.frames[net.leaves].bottom, key=lambda row: row.top) - 1
+            )
         heights = [2 * row + 1, *(2 * self.row_of[reader.box] for reader in net.readers)]
         return Trunk(net, row, min(heights), max(heights))
 
@@ -146,7 +152,9 @@ class Lanes:
             cost = {}
             for side in (1, -1):
                 hidden = sum(not self.is_free(reader.box, side) for reader in trunk.net.readers)
-                away = LANE * used[side].lanes(trunk.first, trunk.last).bit_length() + self._origin(side)
+                away = LANE * used[side].lanes(trunk.first, trunk.last).bit_length() + self._origin(
+                    side
+                )
                 middle = side * (begin.left + begin.right) / 2
                 cost[side] = away - middle + BLOCKED * (hidden + self.is_hidden(trunk))
             trunk.side = 1 if cost[1] <= cost[-1] + FARTHER else -1
@@ -157,7 +165,9 @@ class Lanes:
         for trunk in self.trunks:
             for reader in trunk.net.readers:
                 control = trunk.net.control
-                tap = taps.setdefault((reader.box, trunk.side, control), Tap(reader.box, trunk.side, control))
+                tap = taps.setdefault(
+                    (reader.box, trunk.side, control), Tap(reader.box, trunk.side, control)
+                )
                 if trunk not in tap.trunks:
                     tap.trunks.append(trunk)
                 if not control:
@@ -169,13 +179,22 @@ class Lanes:
         for tap in self.taps:
             if self.is_free(tap.box, tap.side):
                 row, origin = self.row_of[tap.box], self._origin(tap.side)
-                outermost = origin + LANE * (used[tap.side].lanes(2 * row, 2 * row).bit_length() - 1)
+                outermost = origin + LANE * (
+                    used[tap.side].lanes(2 * row, 2 * row).bit_length() - 1
+                )
                 tap.at = max(self.boxes[tap.box].side(tap.side) + _HEAD, outermost)
-                self._take(used[tap.side], tap.at + look.width(tap.label, POINTS_WORD), tap.side, row)
+                self._take(
+                    used[tap.side], tap.at + look.width(tap.label, POINTS_WORD), tap.side, row
+                )
         for trunk in self.trunks:
             if trunk.net.control and not self.is_hidden(trunk):
-                across = max(look.width(self.label(trunk, reader), POINTS_WORD) for reader in trunk.net.readers)
+                across = max(
+                    look.width(self.label(trunk, reader), POINTS_WORD)
+                    for reader in trunk.net.readers
+                )
                 end = self.source(trunk).side(trunk.side) + LABEL_GAP + across
                 self._take(used[trunk.side], end, trunk.side, trunk.row)
-        for trunk in sorted(self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)):
+        for trunk in sorted(
+            self.trunks, key=lambda trunk: ((trunk.last - trunk.first).bit_length(), trunk.first)
+        ):
             trunk.lane = self._take_lane(used[trunk.side], trunk)

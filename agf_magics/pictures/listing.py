@@ -31,7 +31,13 @@ class ToolLike(Protocol):
 def list_flows(flows: Iterable[Flow]) -> dict[str, str]:
     """The table by MIME type."""
     rows = [
-        (line(flow.name, 60), flow.language, f"{len(outermost(flow)):,}", _inputs(flow), line(flow.description, 100))
+        (
+            line(flow.name, 60),
+            flow.language,
+            f"{len(outermost(flow)):,}",
+            _inputs(flow),
+            line(flow.description, 100),
+        )
         for flow in flows
     ]
     columns = ("name", "language", "steps", "inputs", "description")
@@ -41,20 +47,30 @@ def list_flows(flows: Iterable[Flow]) -> dict[str, str]:
 def list_tools(tools: Iterable[ToolLike]) -> dict[str, str]:
     """The table by MIME type."""
     rows = [
-        (line(tool.name, 60), line(tool.takes, 100), line(tool.description, 100), tool.where or "",
-         line(", ".join(sorted(tool.secret)), 60))
+        (
+            line(tool.name, 60),
+            line(tool.takes, 100),
+            line(tool.description, 100),
+            tool.where or "",
+            line(", ".join(sorted(tool.secret)), 60),
+        )
         for tool in tools
-    ]  # fmt: skip
+    ]
     columns = ("name", "arguments", "description", "runs", "secret")
     return list_rows(columns, rows, "tool", "no tools are registered: put @tool above a function")
 
 
-def list_rows(columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], noun: str, none: str) -> dict[str, str]:
+def list_rows(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], noun: str, none: str
+) -> dict[str, str]:
     """``none``: the text of an empty table."""
     if not rows:
         return {"text/html": f"<p>{none}</p>", "text/plain": none}
     table = drop_empty_columns(columns, tuple(rows))
-    return {"text/html": table_html(*table, counted(len(rows), noun)), "text/plain": "\n".join(table_text(*table))}
+    return {
+        "text/html": table_html(*table, counted(len(rows), noun)),
+        "text/plain": "\n".join(table_text(*table)),
+    }
 
 
 def _inputs(flow: Flow) -> str:

@@ -1,9 +1,9 @@
-"""The edges that graphviz does not see: they are routed after the layout, because the time of graphviz grows with the
-third power of the number of long edges. These are the data edges and, of a large graph, its edges back and its long
-edges.
+"""The edges that graphviz does not see: they are routed after the layout, because the time of
+graphviz grows with the third power of the number of long edges. These are the data edges and, of a
+large graph, its edges back and its long edges.
 
-All readers of one box make one net. The values of a plan are also its order, so graphviz gets those wires that no path
-of other wires implies: they place its calls as all of them would.
+All readers of one box make one net. The values of a plan are also its order, so graphviz gets those
+wires that no path of other wires implies: they place its calls as all of them would.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import NamedTuple
 from .boxes import Scene
 
 LARGE = 1_000
-"""Boxes times long edges of a graph above which these edges are routed; graphviz bends fewer between the boxes."""
+"""Boxes times long edges of a graph above which these edges are routed; graphviz bends fewer
+between the boxes."""
 NEAR = 2
 """Rows between the ends of an edge that is not long."""
 
@@ -28,7 +29,8 @@ class Reader(NamedTuple):
 
 
 class Net(NamedTuple):
-    """The values of one box and the boxes that read them; or some edges of a node and the nodes to which they lead."""
+    """The values of one box and the boxes that read them; or some edges of a node and the nodes to
+    which they lead."""
 
     source: int
     leaves: str | None
@@ -41,25 +43,36 @@ class Net(NamedTuple):
 def routed(drawn: Scene) -> frozenset[int]:
     """The places of the arrows that are routed after the layout."""
     number = {box.id: place for place, box in enumerate(drawn.boxes)}
-    ends = {place: (number[arrow.tail], number[arrow.head]) for place, arrow in enumerate(drawn.arrows)}
+    ends = {
+        place: (number[arrow.tail], number[arrow.head]) for place, arrow in enumerate(drawn.arrows)
+    }
     # The arrow to the next box is straight.
-    data = {at for at, arrow in enumerate(drawn.arrows) if arrow.line == "data" and ends[at][1] != ends[at][0] + 1}
+    data = {
+        at
+        for at, arrow in enumerate(drawn.arrows)
+        if arrow.line == "data" and ends[at][1] != ends[at][0] + 1
+    }
     wires = [at for at, arrow in enumerate(drawn.arrows) if arrow.line == "wire"]
     needed = _needed({ends[at] for at in wires})
     long = list(_long(drawn, ends))
     few = len(long) * len(number) <= LARGE
-    return frozenset(data.union((at for at in wires if ends[at] not in needed), () if few else long))
+    return frozenset(
+        data.union((at for at in wires if ends[at] not in needed), () if few else long)
+    )
 
 
 def _long(drawn: Scene, ends: Mapping[int, tuple[int, int]]) -> Iterator[int]:
     """The places of the edges of a graph that lead back or over many rows.
 
-    The row of a box is its distance from the beginning along the longest path, so every box keeps an edge to it.
+    The row of a box is its distance from the beginning along the longest path, so every box keeps
+    an edge to it.
     """
     pairs = {(arrow.tail, arrow.head) for arrow in drawn.arrows if arrow.way}
     if not pairs:
         return
-    down = [at for at, arrow in enumerate(drawn.arrows) if arrow.line in ("control", "below", "exit")]
+    down = [
+        at for at, arrow in enumerate(drawn.arrows) if arrow.line in ("control", "below", "exit")
+    ]
     order = _in_order({ends[at] for at in down})
     row = dict.fromkeys(order, 0)
     out: dict[int, list[int]] = {}
@@ -111,7 +124,8 @@ def _needed(edges: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
 
 
 def _in_order(edges: Iterable[tuple[int, int]]) -> list[int]:
-    """The boxes, each after those that lead to it, without those that are part of a cycle or after one."""
+    """The boxes, each after those that lead to it, without those that are part of a cycle or after
+    one."""
     out: dict[int, list[int]] = {}
     left: dict[int, int] = {}
     for tail, head in sorted(edges):

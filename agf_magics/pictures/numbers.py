@@ -1,4 +1,5 @@
-"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing else."""
+"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing
+else."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class Area(NamedTuple):
 
 
 def around(middle: Point, width: float, height: float) -> Area:
-    return Area(middle.x - width / 2, middle.y - height / 2, middle.x + width / 2, middle.y + height / 2)
+    return Area(
+        middle.x - width / 2, middle.y - height / 2, middle.x + width / 2, middle.y + height / 2
+    )
 
 
 def placed(text: str, route: Route, taken: Sequence[Area]) -> Area:

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..flow.steps import END, Branches, Choose, Dag, Flow, Sequence, Step, Walk, children, every, outermost
+from ..flow.steps import (
+    END,
+    Branches,
+    Choose,
+    Dag,
+    Flow,
+    Sequence,
+    Step,
+    Walk,
+    children,
+    every,
+    outermost,
+)
 from ..progress.progress import Key, Progress
 from . import theme as look
 from .boxes import how
@@ -24,16 +36,21 @@ _MOST_LINES = 3_000
 
 
 def outline(flow: Flow, progress: Progress | None = None) -> str:
-    """A line for each step: kind and label, reads and writes, id, and its state in a run; then a graph's edges."""
+    """A line for each step: kind and label, reads and writes, id, and its state in a run; then a
+    graph's edges."""
     return "\n".join(text for _, text in _lines(flow, progress))
 
 
 def outline_html(flow: Flow, progress: Progress | None = None) -> str:
-    """The outline as HTML. In a long one the steps inside a step, and `_GROUP` steps in a row, are folded."""
+    """The outline as HTML. In a long one the steps inside a step, and `_GROUP` steps in a row, are
+    folded."""
     (_, head), *lines = _lines(flow, progress)
     shown = lines[:_MOST_LINES]
     more = len(lines) - len(shown)
-    rest = f"<p><em>… {counted(more, 'more line')}: agf.draw({html(repr(line(flow.name, 80)))}).outline()</em></p>"
+    rest = (
+        f"<p><em>… {counted(more, 'more line')}: "
+        f"agf.draw({html(repr(line(flow.name, 80)))}).outline()</em></p>"
+    )
     body = _pre(shown) if len(lines) <= _MOST_OPEN else "".join(_folded(shown))
     return f"{_pre([(0, head)])}{body}{rest if more else ''}"
 
@@ -52,12 +69,16 @@ def _folded(lines: list[tuple[int, str]]) -> Iterator[str]:
             plain = []
         if after > first + 1:
             inside = lines[first + 1 : after]
-            yield _details(lines[first][1].strip(), "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside))
+            yield _details(
+                lines[first][1].strip(),
+                "".join(_folded(inside)) if len(inside) > _SHORT else _pre(inside),
+            )
 
 
 def _details(title: str, inside: str) -> str:
     return (
-        f'<details><summary style="white-space:pre;overflow:hidden;font-family:monospace">{html(title)}</summary>'
+        f"<details><summary "
+        f'style="white-space:pre;overflow:hidden;font-family:monospace">{html(title)}</summary>'
         f"{inside}</details>"
     )
 
@@ -74,7 +95,9 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     data, tallied = DataFlow(flow), tallies(progress) if progress else {}
     rows = []
     for depth, part, step in named:
-        title = f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}".rstrip()
+        title = (
+            f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}"
+        ).rstrip()
         what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
         rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
     lines = [(0, about + (f" · {progress.status}" if progress else ""))]
@@ -84,7 +107,10 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     for (depth, _, _), (what, flows, id, state) in zip(named, rows, strict=True):
         columns = (padded(what, widths[0]), padded(flows, widths[1]), padded(id, widths[2]), state)
         lines.append((depth, "  ".join(column for column in columns if column).rstrip()))
-    return [*lines, *((1 if text.startswith("  edges") else 2, text) for text in _edges(flow, progress))]
+    return [
+        *lines,
+        *((1 if text.startswith("  edges") else 2, text) for text in _edges(flow, progress)),
+    ]
 
 
 def count_steps(flow: Flow) -> str:
@@ -94,7 +120,8 @@ def count_steps(flow: Flow) -> str:
 
 
 def _whole(flow: Flow) -> Step:
-    """The parent of the steps that are shown: the plan or the graph if the flow has nothing else."""
+    """The parent of the steps that are shown: the plan or the graph if the flow has nothing
+    else."""
     return flow.body if outermost(flow) is flow.body.steps else flow.body.steps[0]
 
 
@@ -116,7 +143,9 @@ def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
         for edge in walk.edges:
             way = f"    {line(edge.source, 40)} → {line(edge.target, 40)}"
             when = numbers.get((walk.id, edge.source, edge.target))
-            yield "  ".join([way, *filter(None, (condition_of(edge), f"({taken(when).words})" if when else ""))])
+            yield "  ".join(
+                [way, *filter(None, (condition_of(edge), f"({taken(when).words})" if when else ""))]
+            )
         for name, limit in walk.limits.items():
             target = walk.exits.get(name, END)
             when = numbers.get((walk.id, name, target))
@@ -147,5 +176,7 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
     if row is None:
         return ""
     tally = counted.get(row.key)
-    counts = str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
+    counts = (
+        str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
+    )
     return f"{words(row)}: {counts}" if counts else words(row)

@@ -1,8 +1,10 @@
-"""The parts of a run's page as static HTML and as text, for the live view and for the saved notebook.
+"""The parts of a run's page as static HTML and as text, for the live view and for the saved
+notebook.
 
-Only elements and styles that JupyterLab leaves in an untrusted notebook: no script, style sheet, id, role or variable,
-and only the values of a style that its sanitizer knows. A state is a word in dark ink on its own pastel, which has
-enough contrast in a light and in a dark theme; all other text has the color of the page.
+Only elements and styles that JupyterLab leaves in an untrusted notebook: no script, style sheet,
+id, role or variable, and only the values of a style that its sanitizer knows. A state is a word in
+dark ink on its own pastel, which has enough contrast in a light and in a dark theme; all other text
+has the color of the page.
 """
 
 from __future__ import annotations
@@ -40,7 +42,11 @@ URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
 
 def progress_html(progress: Progress, *, now: float) -> str:
     """A run and its steps; ``now`` is on the clock of the events."""
-    parts = [header_html(progress, now=now), steps_html(progress, now=now), questions_html(progress)]
+    parts = [
+        header_html(progress, now=now),
+        steps_html(progress, now=now),
+        questions_html(progress),
+    ]
     parts += [failures_html(progress), warnings_html(progress.warnings)]
     return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])
 
@@ -73,14 +79,21 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 
 def steps_html(progress: Progress, *, now: float) -> str:
-    """The tree as a table, as wide as the output and of a bounded height. The first columns have a fixed width, so that
-    nothing moves while numbers grow. A large run has a short table, and at its end all steps in folds."""
+    """The tree as a table, as wide as the output and of a bounded height. The first columns have a
+    fixed width, so that nothing moves while numbers grow. A large run has a short table, and at its
+    end all steps in folds."""
     widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
     style = f"{CELL};{DIM};font-weight:normal"
-    head = "".join(f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items())
+    head = "".join(
+        f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items()
+    )
     rows = "".join(map(_line_html, _lines(progress, now)))
     # Not during the run: every new page closes what a reader opened.
-    folds = folds_html(list(progress.rows.values())) if _is_large(progress) and progress.ended is not None else ""
+    folds = (
+        folds_html(list(progress.rows.values()))
+        if _is_large(progress) and progress.ended is not None
+        else ""
+    )
     return bounded(
         '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;width:100%">'
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
@@ -104,20 +117,29 @@ def questions_html(progress: Progress) -> str:
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
         for question in list(progress.asked.values())
     )
-    return f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>' if asked else ""
+    return (
+        f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>'
+        if asked
+        else ""
+    )
 
 
 def questions_text(progress: Progress) -> list[str]:
     asked = list(progress.asked.values())
-    return [f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip() for one in asked]
+    return [
+        f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip()
+        for one in asked
+    ]
 
 
 def failures_html(progress: Progress) -> str:
-    """The failed elements that are missing in the result; only their number where the run allowed them and others
-    succeeded."""
+    """The failed elements that are missing in the result; only their number where the run allowed
+    them and others succeeded."""
     if not progress.failed:
         return ""
-    items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in _failures(progress))
+    items = "".join(
+        f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in _failures(progress)
+    )
     more = progress.failed - min(len(progress.failures), MOST_FAILURES)
     items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
     none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
@@ -143,10 +165,13 @@ def tokens(progress: Progress) -> list[str]:
 
 
 def cost(used: Usage) -> list[str]:
-    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have one."""
+    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have
+    one."""
     if used.unpriced == used.requests:
         return []
-    missing = f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
+    missing = (
+        f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
+    )
     return [money(used.known_cost) + missing]
 
 
@@ -165,11 +190,14 @@ def state_html(status: str) -> str:
 
 def chip(shown: look.State, text: str) -> str:
     """A word in dark ink on its pastel."""
-    style = f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 6px;border-radius:3px"
+    style = (
+        f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 "
+        f"6px;border-radius:3px"
+    )
     return f'<span style="{style}">{html(text)}</span>'
 
 
-# ----------------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 class _Line(NamedTuple):
@@ -194,18 +222,27 @@ def _is_large(progress: Progress) -> bool:
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
-    """The rows of the tree. In a long tree several steps in a row that are pending, or that went well in a run that did
-    not, are one line. A large tree has the rows that need attention, failed ones first, and the numbers of the others.
+    """The rows of the tree. In a long tree several steps in a row that are pending, or that went
+    well in a run that did not, are one line. A large tree has the rows that need attention, failed
+    ones first, and the numbers of the others.
     """
     rows = list(progress.rows.values())
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
     if not _is_large(progress):
         return _listed(progress, rows, quiet, now)
-    loud = sorted((row for row in rows if row.state not in QUIET), key=lambda row: URGENT.get(row.state, len(URGENT)))
+    loud = sorted(
+        (row for row in rows if row.state not in QUIET),
+        key=lambda row: URGENT.get(row.state, len(URGENT)),
+    )
     lines = _listed(progress, loud[:MOST_LOUD], set(), now)
-    rest = Counter(row.state for row in [*loud[MOST_LOUD:], *(row for row in rows if row.state in QUIET)])
+    rest = Counter(
+        row.state for row in [*loud[MOST_LOUD:], *(row for row in rows if row.state in QUIET)]
+    )
     for state, count in rest.items():
-        shown, more = look.state(state), "more " if any(row.state == state for row in loud[:MOST_LOUD]) else ""
+        shown, more = (
+            look.state(state),
+            "more " if any(row.state == state for row in loud[:MOST_LOUD]) else "",
+        )
         lines.append(_Line(shown, f"{shown.mark} {shown.word}", 0, counted(count, f"{more}step")))
     return lines
 
@@ -219,13 +256,19 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
         if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
             shown = look.state(state)
             depth = min(row.depth for row in found)
-            lines.append(_Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step")))
+            lines.append(
+                _Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step"))
+            )
             continue
         for row in found:
             tally = counts.get(row.key)
             is_asked = row.key in asking and row.running and progress.ended is None
             shown = look.state("waiting" if is_asked else state)
-            bar = (tally.ended, tally.total) if tally is not None and row.running and tally.total else None
+            bar = (
+                (tally.ended, tally.total)
+                if tally is not None and row.running and tally.total
+                else None
+            )
             seconds = now - row.when if row.running and row.when is not None else row.seconds
             lines.append(
                 _Line(
@@ -236,7 +279,15 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                     look.kind(row.word).glyph,
                     line(row.word, 24),
                     " · ".join(
-                        filter(None, (line(row.asked, 120), str(tally or times(row)), on_workers(row), *spent(row)))
+                        filter(
+                            None,
+                            (
+                                line(row.asked, 120),
+                                str(tally or times(row)),
+                                on_workers(row),
+                                *spent(row),
+                            ),
+                        )
                     ),
                     duration(seconds),
                     line(row.id, 100),
@@ -248,8 +299,16 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
 
 
 def _line_html(one: _Line) -> str:
-    id = f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>' if one.id else ""
-    bar = f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> ' if one.bar else ""
+    id = (
+        f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>'
+        if one.id
+        else ""
+    )
+    bar = (
+        f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> '
+        if one.bar
+        else ""
+    )
     elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
     style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
     tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)

@@ -1,4 +1,5 @@
-"""Runs of the journal as pages: a list of runs, and one run with its calls and a timeline of them."""
+"""Runs of the journal as pages: a list of runs, and one run with its calls and a timeline of
+them."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ from . import theme as look
 from .page import chip
 from .plain import counted, duration, html, line, money, padded
 from .run_page import RunLike, run_html, run_text
-from .values import WRAP, Table, bounded, drop_empty_columns, table_html, table_text, value_html, value_text
+from .values import (
+    WRAP,
+    Table,
+    bounded,
+    drop_empty_columns,
+    table_html,
+    table_text,
+    value_html,
+    value_text,
+)
 
 MOST_CALLS = 100
 """Calls in the list and the timeline; `PastRun.calls` has all."""
@@ -20,7 +30,9 @@ MOST_RUNS = 200
 TIMELINE_WIDTH = 40
 """Characters of the timeline in a text."""
 
-_NO_RUNS = "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
+_NO_RUNS = (
+    "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
+)
 _COLUMNS = ("run", "name", "status", "started", "took", "tokens", "cost", "shown in", "")
 
 
@@ -71,16 +83,23 @@ class Listed(NamedTuple):
 ALL = Listed()
 
 
-def runs_html(runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None) -> str:
-    """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the run."""
+def runs_html(
+    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+) -> str:
+    """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the
+    run."""
     columns, rows = _table(runs, listed, places)
     if not rows:
         return f"<p>{html(listed.empty)}</p>"
     more = f" · next: <code>{html(listed.more)}</code>" if listed.more else ""
-    return table_html(columns, rows, counted(len(runs), "run")) + f"{html(_which(runs, listed))}{more}"
+    return (
+        table_html(columns, rows, counted(len(runs), "run")) + f"{html(_which(runs, listed))}{more}"
+    )
 
 
-def runs_text(runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None) -> str:
+def runs_text(
+    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+) -> str:
     columns, rows = _table(runs, listed, places)
     if not rows:
         return listed.empty
@@ -92,7 +111,9 @@ def past_html(run: PastLike) -> str:
     """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
     when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
-    given = f"<details><summary>input</summary>{value_html(run.input)}</details>" if run.input else ""
+    given = (
+        f"<details><summary>input</summary>{value_html(run.input)}</details>" if run.input else ""
+    )
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
     parts = [run_html(run), when, given]
@@ -100,7 +121,9 @@ def past_html(run: PastLike) -> str:
         style = "margin:0;padding-left:1.2em;list-style:none"
         rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
         parts.append(f"<details><summary>calls</summary>{rows}</details>")
-        parts.append(f"<details><summary>timeline</summary>{bounded(timeline_html(calls[:MOST_CALLS]))}</details>")
+        parts.append(
+            f"<details><summary>timeline</summary>{bounded(timeline_html(calls[:MOST_CALLS]))}</details>"
+        )
     return "".join(parts)
 
 
@@ -126,9 +149,11 @@ def timeline_html(calls: Sequence[dict[str, Any]]) -> str:
             f'background-color:{color};opacity:0.75"></div>'
         )
         rows.append(
-            f'<tr><td style="border:none;padding:1px 8px 1px 0;text-align:left;white-space:nowrap"><code>{html(name)}'
+            f'<tr><td style="border:none;padding:1px 8px 1px '
+            f'0;text-align:left;white-space:nowrap"><code>{html(name)}'
             f'</code></td><td style="border:none;padding:1px 0;width:60%">{bar}</td>'
-            f'<td style="border:none;padding:1px 0 1px 8px;white-space:nowrap">{html(took)}</td></tr>'
+            f'<td style="border:none;padding:1px 0 1px '
+            f'8px;white-space:nowrap">{html(took)}</td></tr>'
         )
     return f'<table style="border:none;width:100%;color:inherit"><tbody>{"".join(rows)}</tbody></table>'
 
@@ -145,13 +170,20 @@ def timeline_text(calls: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _bars(calls: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, float, float, str]]:
-    """For each call: name, status, start and duration as shares of the whole, and the duration as text."""
+    """For each call: name, status, start and duration as shares of the whole, and the duration as
+    text."""
     timed = [call for call in calls if call["started"] is not None and call["seconds"] is not None]
     begin = min((call["started"] for call in timed), default=0.0)
     whole = max((call["started"] + call["seconds"] for call in timed), default=1.0) - begin or 1.0
     for call in sorted(timed, key=lambda call: call["started"]):
         name = f"{line(call['step'], 60)} {line(call['label'], 30)}"
-        yield name, _state(call), (call["started"] - begin) / whole, call["seconds"] / whole, duration(call["seconds"])
+        yield (
+            name,
+            _state(call),
+            (call["started"] - begin) / whole,
+            call["seconds"] / whole,
+            duration(call["seconds"]),
+        )
 
 
 def _state(call: dict[str, Any]) -> str:
@@ -164,12 +196,20 @@ def _call_html(call: dict[str, Any]) -> str:
     state = chip(shown, f"{shown.mark} {line(call['status'], 12)}")
     title = (
         f"{state} "
-        f"<code>{html(line(call['step'], 100))}</code> <strong>{html(line(call['label'], 48))}</strong>"
+        f"<code>{html(line(call['step'], 100))}</code> "
+        f"<strong>{html(line(call['label'], 48))}</strong>"
         f" · {html(duration(call['seconds']))}{again}"
     )
     inside = f"<div>input: {value_html(call['input'])}</div>" if call["input"] is not None else ""
-    inside += f"<div>output: {value_html(call['output'])}</div>" if not call["error"] else _error_html(call)
-    return f'<li><details><summary>{title}</summary><div style="padding-left:1.2em">{inside}</div></details></li>'
+    inside += (
+        f"<div>output: {value_html(call['output'])}</div>"
+        if not call["error"]
+        else _error_html(call)
+    )
+    return (
+        f"<li><details><summary>{title}</summary><div "
+        f'style="padding-left:1.2em">{inside}</div></details></li>'
+    )
 
 
 def _call_text(call: dict[str, Any]) -> str:
@@ -186,7 +226,9 @@ def _error_html(call: dict[str, Any]) -> str:
 
 def _table(runs: Sequence[LineLike], listed: Listed, places: Mapping[str, str] | None) -> Table:
     part = runs[listed.first : listed.first + listed.most]
-    return drop_empty_columns(_COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in part))
+    return drop_empty_columns(
+        _COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in part)
+    )
 
 
 def _row(run: LineLike, place: str) -> tuple[str, ...]:
@@ -195,8 +237,17 @@ def _row(run: LineLike, place: str) -> tuple[str, ...]:
     used = f"{run.tokens:,}" if run.tokens is not None else ""
     paid = money(run.cost) if run.cost is not None else ""
     state = f"{shown.mark} {line(run.status, 20)}"
-    return (line(run.run_id, 90), line(run.name, 60), state, when, duration(run.seconds), used, paid,
-            line(place, 60), line(run.note, 60))  # fmt: skip
+    return (
+        line(run.run_id, 90),
+        line(run.name, 60),
+        state,
+        when,
+        duration(run.seconds),
+        used,
+        paid,
+        line(place, 60),
+        line(run.note, 60),
+    )
 
 
 def _moment(when: datetime) -> str:

@@ -1,7 +1,8 @@
 """Text that is safe to display: bounded, in one direction, without control characters; and as HTML.
 
-Definitions and results are untrusted text. A bidi mark can show ``deploy`` in reverse, an escape sequence can rewrite a
-terminal, a lone surrogate cannot be sent to the browser. They are shown as Python escapes (``\\u202e``).
+Definitions and results are untrusted text. A bidi mark can show ``deploy`` in reverse, an escape
+sequence can rewrite a terminal, a lone surrogate cannot be sent to the browser. They are shown as
+Python escapes (``\\u202e``).
 """
 
 from __future__ import annotations
@@ -12,16 +13,20 @@ from html import escape
 
 from ..text.excerpt import cells as cells
 
-# Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators, surrogates, tags.
+# Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators,
+# surrogates, tags.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\ufffe\uffff\U000e0000-\U000e007f]"
 )
-_PILED = re.compile(r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")  # fmt: skip  # noqa: E501
+_PILED = re.compile(
+    r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{4})[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+"
+)
 
 
 def plain(text: str, most: int = 2_000) -> str:
-    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its size.
+    """At most ``most`` characters of ``text`` with its lines and tabs; a longer one ends with its
+    size.
 
     >>> plain("to\\u202edo")
     'to\\\\u202edo'
@@ -54,7 +59,9 @@ def size(characters: int) -> str:
     >>> size(10_000_000), size(4_200)
     ('10 MB', '4,200 characters')
     """
-    return f"{characters / 1e6:,.0f} MB" if characters >= 1_000_000 else f"{characters:,} characters"
+    return (
+        f"{characters / 1e6:,.0f} MB" if characters >= 1_000_000 else f"{characters:,} characters"
+    )
 
 
 def counted(number: int, noun: str) -> str:
@@ -77,7 +84,11 @@ def duration(seconds: float | None) -> str:
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    return (
+        f"{whole // 60} min {whole % 60} s"
+        if whole < 3600
+        else f"{whole // 3600} h {whole % 3600 // 60} min"
+    )
 
 
 def money(dollars: Decimal) -> str:
@@ -93,4 +104,10 @@ def money(dollars: Decimal) -> str:
 
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )

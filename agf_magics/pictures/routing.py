@@ -1,8 +1,9 @@
-"""The routes of the data edges, after the layout: around the boxes, like the wires of a circuit diagram.
+"""The routes of the data edges, after the layout: around the boxes, like the wires of a circuit
+diagram.
 
-A dot marks where lines are connected; all other lines only cross. A box between others is reached through
-the space above its row, and left through the space below it: the rows move apart for these lines. The time is n log n,
-and the same layout gives the same routes.
+A dot marks where lines are connected; all other lines only cross. A box between others is reached
+through the space above its row, and left through the space below it: the rows move apart for these
+lines. The time is n log n, and the same layout gives the same routes.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ CLEAR = 10.5
 NAMES = 12.0
 """The height of the names between these lines and the boxes."""
 PORT = 16.0
-"""The distance of a line at the top or the bottom of a box from its middle, where the control arrow is."""
+"""The distance of a line at the top or the bottom of a box from its middle, where the control arrow
+is."""
 ENTRY, EXIT = 0.36, 0.74
 """The fractions of the height of a box at which values enter and leave its side."""
 EDGE_PORT, EDGE_ENTRY, EDGE_EXIT = 28.0, 0.2, 0.88
@@ -68,8 +70,13 @@ class _Routing:
         for trunk in lanes.trunks:
             if lanes.is_hidden(trunk):
                 self.below.setdefault(trunk.row, []).append(trunk)
-        spaces = [(lanes.rows[row].top - CLEAR, len(taps) * TRACK + NAMES) for row, taps in self.above.items()]
-        spaces += [(lanes.rows[row].bottom + CLEAR, _height(trunks)) for row, trunks in self.below.items()]
+        spaces = [
+            (lanes.rows[row].top - CLEAR, len(taps) * TRACK + NAMES)
+            for row, taps in self.above.items()
+        ]
+        spaces += [
+            (lanes.rows[row].bottom + CLEAR, _height(trunks)) for row, trunks in self.below.items()
+        ]
         leftmost = max((trunk.lane for trunk in lanes.trunks if trunk.side < 0), default=0.0)
         rightmost = max((trunk.lane for trunk in lanes.trunks if trunk.side > 0), default=0.0)
         self.right = max(0.0, leftmost)
@@ -98,9 +105,13 @@ class _Routing:
             tuple(dict.fromkeys(self.joints)),
         )
         found, edges = self.stretch.layout(self.placed), dict(self.edges())
-        lowest = max((point.y for edge in edges.values() for point in edge.points), default=0.0)  # below the last row
+        lowest = max(
+            (point.y for edge in edges.values() for point in edge.points), default=0.0
+        )  # below the last row
         height = max(found.height, lowest + CLEAR)
-        return found._replace(width=self.width, height=height, wiring=wiring, routes=found.routes | edges)
+        return found._replace(
+            width=self.width, height=height, wiring=wiring, routes=found.routes | edges
+        )
 
     def edges(self) -> Iterator[tuple[str, Route]]:
         """The edges of a graph, each with its whole way."""
@@ -108,36 +119,50 @@ class _Routing:
             begin = self.begin(trunk)
             for number, reader in enumerate(trunk.net.readers if trunk.net.control else ()):
                 way = self.ways[trunk, reader.box]
-                points = [self.seen(trunk.side, one) for one in (*begin, Point(trunk.lane, way[0].y), *way)]
+                points = [
+                    self.seen(trunk.side, one)
+                    for one in (*begin, Point(trunk.lane, way[0].y), *way)
+                ]
                 place, text = self.edge_label(trunk, reader, begin[0], number)
                 yield f"e{reader.arrow}", rounded(points)._replace(label=place, text=text)
 
-    def edge_label(self, trunk: Trunk, reader: Reader, begin: Point, number: int) -> tuple[Point | None, str]:
-        """The middle and the text of a label at the beginning of an edge; ``number``: that of the edge at its box."""
+    def edge_label(
+        self, trunk: Trunk, reader: Reader, begin: Point, number: int
+    ) -> tuple[Point | None, str]:
+        """The middle and the text of a label at the beginning of an edge; ``number``: that of the
+        edge at its box."""
         text, x, y = self.lanes.label(trunk, reader), begin.x + LABEL_GAP, begin.y - 7
         if self.lanes.is_hidden(trunk):
             source = self.lanes.source(trunk)
-            text, y = look.fitted(text, POINTS_WORD, (source.right - source.left) / 2 - EDGE_PORT), begin.y - 2
+            text, y = (
+                look.fitted(text, POINTS_WORD, (source.right - source.left) / 2 - EDGE_PORT),
+                begin.y - 2,
+            )
             number += 1
         elif number:  # the line is above it
             y += 4
         if not text:
             return None, ""
-        return self.seen(trunk.side, Point(x + look.width(text, POINTS_WORD) / 2, y + NAMES * number)), text
+        return self.seen(
+            trunk.side, Point(x + look.width(text, POINTS_WORD) / 2, y + NAMES * number)
+        ), text
 
     def direct(self) -> Iterator[_Feed]:
         """The lines into the sides of boxes."""
         for tap in self.lanes.taps:
             if self.lanes.is_free(tap.box, tap.side):
                 box = self.lanes.boxes[tap.box]
-                y = self.stretch.down(box.top) + (EDGE_ENTRY if tap.control else ENTRY) * (box.bottom - box.top)
+                y = self.stretch.down(box.top) + (EDGE_ENTRY if tap.control else ENTRY) * (
+                    box.bottom - box.top
+                )
                 self.label(tap, Point(tap.at, y - 3), tap.label)
                 way = (Point(box.side(tap.side), y),)
                 self.ways |= {(trunk, tap.box): way for trunk in tap.trunks}
                 yield _Feed(tap.side, _nearest_first(tap.trunks), y, way)
 
     def from_above(self) -> Iterator[_Feed]:
-        """The lines into the tops of boxes that other boxes hide: one along the row, and one into each box."""
+        """The lines into the tops of boxes that other boxes hide: one along the row, and one into
+        each box."""
         for number, groups in self.above.items():
             y = self.stretch.down(self.lanes.rows[number].top) - CLEAR - NAMES - TRACK * len(groups)
             for (side, _), taps in sorted(
@@ -171,17 +196,27 @@ class _Routing:
                 source.bottom - source.top
             )
         else:
-            port = trunk.side * (source.left + source.right) / 2 + (EDGE_PORT if trunk.net.control else PORT)
+            port = trunk.side * (source.left + source.right) / 2 + (
+                EDGE_PORT if trunk.net.control else PORT
+            )
             bottom = self.stretch.down(source.top) + source.bottom - source.top
             names = _height(self.below[trunk.row]) - TRACK * len(self.below[trunk.row])
-            y = self.stretch.down(row.bottom) + CLEAR + names + TRACK * (self.below[trunk.row].index(trunk) + 0.5)
+            y = (
+                self.stretch.down(row.bottom)
+                + CLEAR
+                + names
+                + TRACK * (self.below[trunk.row].index(trunk) + 0.5)
+            )
             return Point(port, bottom), Point(port, y), Point(trunk.lane, y)
         return Point(source.side(trunk.side), y), Point(trunk.lane, y)
 
     def draw(self, trunk: Trunk, feeds: list[_Feed]) -> None:
         path = self.begin(trunk)
         start = path[-1]
-        down, up = [feed for feed in feeds if feed.y > start.y], [feed for feed in feeds if feed.y <= start.y][::-1]
+        down, up = (
+            [feed for feed in feeds if feed.y > start.y],
+            [feed for feed in feeds if feed.y <= start.y][::-1],
+        )
         if down and up:
             self.dot(trunk, start)
         for way in filter(None, (down, up)):
@@ -197,7 +232,8 @@ class _Routing:
             path = (start,)
 
     def join(self, trunk: Trunk, feed: _Feed, at: Point) -> None:
-        """Connect a trunk, which continues, to a feed; the farthest trunk of a feed draws its line."""
+        """Connect a trunk, which continues, to a feed; the farthest trunk of a feed draws its
+        line."""
         self.dot(trunk, at)
         if feed.trunks[-1] is trunk:
             self.line(trunk, at, *feed.way, head=True)
@@ -220,7 +256,9 @@ class _Routing:
 
     def label(self, tap: Tap, place: Point, text: str) -> None:
         if text:
-            self.labels.append(Label(self.seen(tap.side, place), "start" if tap.side > 0 else "end", text))
+            self.labels.append(
+                Label(self.seen(tap.side, place), "start" if tap.side > 0 else "end", text)
+            )
 
     def seen(self, side: int, point: Point) -> Point:
         """A point of the picture."""
@@ -232,7 +270,8 @@ def _nearest_first(trunks: list[Trunk]) -> tuple[Trunk, ...]:
 
 
 def _height(trunks: list[Trunk]) -> float:
-    """The space below a row for the trunks that begin there, and for the labels of a graph's edges."""
+    """The space below a row for the trunks that begin there, and for the labels of a graph's
+    edges."""
     labels = max((len(trunk.net.readers) for trunk in trunks if trunk.net.control), default=0)
     return len(trunks) * TRACK + NAMES * labels
 
@@ -244,7 +283,10 @@ def rounded(points: list[Point]) -> Route:
     way[-1] = _towards(tip, last, BASE)
     found = [way[0]]
     for before, corner, after in zip(way, way[1:], way[2:], strict=False):
-        begin, end = (_towards(corner, other, min(ROUND, _length(corner, other) / 2)) for other in (before, after))
+        begin, end = (
+            _towards(corner, other, min(ROUND, _length(corner, other) / 2))
+            for other in (before, after)
+        )
         found += [found[-1], begin, begin, corner, corner, end]
     return Route((*found, found[-1], way[-1], way[-1]), tip, None)
 

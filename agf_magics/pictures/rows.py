@@ -33,7 +33,11 @@ def rectangles(drawn: Scene, placed: Layout) -> list[Rect]:
     """The places of the boxes, with their stacks."""
     found = []
     for place, box in enumerate(drawn.boxes):
-        middle, across, down = placed.boxes[f"n{place}"], (box.width + box.stack) / 2, (box.height + box.stack) / 2
+        middle, across, down = (
+            placed.boxes[f"n{place}"],
+            (box.width + box.stack) / 2,
+            (box.height + box.stack) / 2,
+        )
         found.append(Rect(middle.x - across, middle.y - down, middle.x + across, middle.y + down))
     return found
 
@@ -58,7 +62,8 @@ def find_rows(boxes: Sequence[Rect]) -> list[Row]:
 
 
 class Used:
-    """The lanes that are used at each height, as a tree over the heights: both operations take time log n.
+    """The lanes that are used at each height, as a tree over the heights: both operations take time
+    log n.
 
     Lanes are the bits of a number.
     """
@@ -100,7 +105,8 @@ class Used:
 
 
 class Stretch:
-    """Space between rows: everything below a place moves down. All of it moves to the right by the same distance."""
+    """Space between rows: everything below a place moves down. All of it moves to the right by the
+    same distance."""
 
     def __init__(self, spaces: Iterable[tuple[float, float]], right: float = 0.0) -> None:
         """``spaces``: a place and the space that begins there, in the layout as it was."""
@@ -115,9 +121,14 @@ class Stretch:
     def layout(self, placed: Layout) -> Layout:
         """``placed`` with the space in it."""
         boxes = {name: self._point(point) for name, point in placed.boxes.items()}
-        frames = {name: (self._point(corner), self._point(far)) for name, (corner, far) in placed.frames.items()}
+        frames = {
+            name: (self._point(corner), self._point(far))
+            for name, (corner, far) in placed.frames.items()
+        }
         routes = {name: self._route(route) for name, route in placed.routes.items()}
-        return placed._replace(height=self.down(placed.height), boxes=boxes, frames=frames, routes=routes)
+        return placed._replace(
+            height=self.down(placed.height), boxes=boxes, frames=frames, routes=routes
+        )
 
     def _point(self, point: Point) -> Point:
         return Point(point.x + self._right, self.down(point.y))

@@ -65,8 +65,9 @@ def run_header_html(run: RunLike) -> str:
 
 
 def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> str:
-    """Everything below the status: how to continue, the error, the output; stores and the steps of a run that went well
-    are folded. ``error``, ``questions``: False where the cell shows them elsewhere."""
+    """Everything below the status: how to continue, the error, the output; stores and the steps of
+    a run that went well are folded. ``error``, ``questions``: False where the cell shows them
+    elsewhere."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
     if continuing := how_to_continue(run):
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
@@ -75,7 +76,9 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if _has_output(run):
         parts.append(f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>')
     if run.stores:
-        stores = "".join(_store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES))
+        stores = "".join(
+            _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)
+        )
         parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", stores))
     steps = page.steps_html(run.progress, now=_now(run))
     if run.progress.ended is not None:
@@ -101,8 +104,13 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
             if len(found) == 1:
                 lines.append(f"  {line(name, 60)}: {found[0]}")
                 continue
-            more = [f"… {len(found) - _MOST_LINES:,} more lines"] if len(found) > _MOST_LINES else []
-            lines += [f"  {line(name, 60)}:", *(f"    {one}" for one in [*found[:_MOST_LINES], *more])]
+            more = (
+                [f"… {len(found) - _MOST_LINES:,} more lines"] if len(found) > _MOST_LINES else []
+            )
+            lines += [
+                f"  {line(name, 60)}:",
+                *(f"    {one}" for one in [*found[:_MOST_LINES], *more]),
+            ]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []
     return [*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)]

@@ -1,8 +1,10 @@
-"""The scene of a flow: its steps as boxes and frames, the order of steps and the flow of values as arrows.
+"""The scene of a flow: its steps as boxes and frames, the order of steps and the flow of values as
+arrows.
 
-An arrow leaves a frame at its border, because all of the frame is done then. A value flows to the very box that reads
-it, also inside a frame. Only its wires place the calls of a plan, only its edges the nodes of a graph; if that is
-the whole flow, it has no frame. The values of a graph are in its boxes: every node may read and write the state.
+An arrow leaves a frame at its border, because all of the frame is done then. A value flows to the
+very box that reads it, also inside a frame. Only its wires place the calls of a plan, only its
+edges the nodes of a graph; if that is the whole flow, it has no frame. The values of a graph are in
+its boxes: every node may read and write the state.
 """
 
 from __future__ import annotations
@@ -12,7 +14,19 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..flow.steps import Branches, Choose, Dag, Each, Flow, Fold, Repeat, Sequence, Step, Walk, children
+from ..flow.steps import (
+    Branches,
+    Choose,
+    Dag,
+    Each,
+    Flow,
+    Fold,
+    Repeat,
+    Sequence,
+    Step,
+    Walk,
+    children,
+)
 from ..flow.wiring import Wire
 from . import theme as look
 from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, make_box, within
@@ -29,17 +43,27 @@ def scene(flow: Flow) -> Scene:
     flowing: dict[tuple[str, str], dict[str, None]] = {}
     for source, dest, name in drawing.flowing():
         flowing.setdefault((source, dest), {})[name] = None
-    inputs = {name.split(" → ")[0]: None for (source, _), names in flowing.items() if source == INPUT for name in names}
+    inputs = {
+        name.split(" → ")[0]: None
+        for (source, _), names in flowing.items()
+        if source == INPUT
+        for name in names
+    }
     if len(inputs) > 1:  # a step that reads the whole input adds no name to its fields
         inputs.pop("".join(flow.stores[-1:]), None)
     if inputs:
         name = look.fitted(line(", ".join(inputs), 60), POINTS_NAME, LONGEST)
-        parts = (Box(id=INPUT, word="input", kicker="→ input", name=name, tooltip=", ".join(inputs)), *parts)
+        parts = (
+            Box(id=INPUT, word="input", kicker="→ input", name=name, tooltip=", ".join(inputs)),
+            *parts,
+        )
         if (INPUT, placed.entry) not in flowing:
             drawing.arrows.append(Arrow(INPUT, placed.entry, "below"))
     for (source, dest), names in flowing.items():
         # A field is not shown next to its whole value: rivers, and not rivers, rivers → name.
-        shown = [name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names]
+        shown = [
+            name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names
+        ]
         drawing.add_data(source, dest, line(", ".join(shown), 32))
     return Scene(name=flow.name, parts=parts, arrows=tuple(drawing.arrows))
 
@@ -82,7 +106,9 @@ class _Drawing:
 
     def add_data(self, source: str, dest: str, names: str) -> None:
         tail, leaves = self.ends.get(source, (source, None))
-        if leaves is not None and dest in self.inside[leaves]:  # a frame gives its element to the steps in it
+        if (
+            leaves is not None and dest in self.inside[leaves]
+        ):  # a frame gives its element to the steps in it
             tail, leaves = source, None
         if dest in self.wired and (source in self.wired or source == INPUT):
             self.arrows.append(Arrow(tail, dest, "wire", names, leaves))
@@ -102,7 +128,9 @@ class _Drawing:
                 found.setdefault((arrow.tail, arrow.head), place)
         return found
 
-    def step(self, step: Step, many: bool, part: str = "", note: str = "", name: str = "") -> _Placed:
+    def step(
+        self, step: Step, many: bool, part: str = "", note: str = "", name: str = ""
+    ) -> _Placed:
         """``part``, ``note``, ``name``: see `make_box`."""
         match step:
             case Sequence():
@@ -128,8 +156,13 @@ class _Drawing:
             case Branches(branches=branches):
                 inner, exits = self.in_parallel(head, [*branches.items()], many, step.collect)
             case Choose(cases=cases, default=default):
-                ways = [(step.conditions.get(label, f"= {label}"), case) for label, case in cases.items()]
-                inner, exits = self.in_parallel(head, [*ways, *([("otherwise", default)] if default else [])], many)
+                ways = [
+                    (step.conditions.get(label, f"= {label}"), case)
+                    for label, case in cases.items()
+                ]
+                inner, exits = self.in_parallel(
+                    head, [*ways, *([("otherwise", default)] if default else [])], many
+                )
             case Each():
                 inner, exits = self.each(step, head, many)
             case Fold() | Repeat():
@@ -139,9 +172,13 @@ class _Drawing:
                 inner, exits = self.free(step, many, head)
         frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
         self.inside[frame.id] = frozenset(found.id for found in within(frame.parts))
-        return _Placed((frame,), head.id, exits or (head.id,), frame.id)  # an empty plan is only its head
+        return _Placed(
+            (frame,), head.id, exits or (head.id,), frame.id
+        )  # an empty plan is only its head
 
-    def each(self, step: Each, head: Box, many: bool) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+    def each(
+        self, step: Each, head: Box, many: bool
+    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         one = self.step(step.body, True)
         self.arrows.append(Arrow(head.id, one.entry, label="each"))
         if step.collect is None:
@@ -150,28 +187,43 @@ class _Drawing:
         self.join(one, last.entry)
         return (*one.parts, *last.parts), last.exits
 
-    def again(self, step: Fold | Repeat, head: Box) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+    def again(
+        self, step: Fold | Repeat, head: Box
+    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         one = self.step(step.body, True)
         inside = {found.id for found in within(one.parts)}
         label = ""
         if isinstance(step, Fold):
             names = [ref.path[-1] for ref in step.acc.writes()]
-            self.carried |= {Wire(source, id, n) for source in (step.id, step.body.id) for id in inside for n in names}
+            self.carried |= {
+                Wire(source, id, n)
+                for source in (step.id, step.body.id)
+                for id in inside
+                for n in names
+            }
             label = line(", ".join(names), 24)
         else:
             self.judged[step.id] = inside
-        self.arrows.append(Arrow(head.id, one.entry, label="each" if isinstance(step, Fold) else ""))
+        self.arrows.append(
+            Arrow(head.id, one.entry, label="each" if isinstance(step, Fold) else "")
+        )
         self.arrows.append(Arrow(_middle(one.exits), head.id, "again", label, one.leaves))
         return one.parts, one.exits
 
-    def free(self, step: Dag | Walk, many: bool, head: Box | None) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
+    def free(
+        self, step: Dag | Walk, many: bool, head: Box | None
+    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
         """The steps of a plan or a graph. Without ``head`` they are the whole flow."""
         if isinstance(step, Walk):
 
             def draw(name: str, note: str) -> Drawn:
                 node = step.nodes[name]
                 placed = self.step(node, many, note=note, name=name)
-                return Drawn(placed.parts, placed.entry, *self.ends.get(node.id, (placed.exits[-1], placed.leaves)))
+                return Drawn(
+                    placed.parts,
+                    placed.entry,
+                    *self.ends.get(node.id, (placed.exits[-1], placed.leaves)),
+                )
 
             parts, arrows, exits = walked(step, head, draw)
             self.arrows += arrows
@@ -179,7 +231,11 @@ class _Drawing:
         placed = {inner.id: self.step(inner, many) for inner in step.steps}
         self.wired |= {inner.entry for inner in placed.values()}
         fed = {dest for _, dest, _ in step.feeds if dest in placed}
-        self.arrows += [Arrow(head.id, one.entry) for id, one in placed.items() if id not in fed] if head else []
+        self.arrows += (
+            [Arrow(head.id, one.entry) for id, one in placed.items() if id not in fed]
+            if head
+            else []
+        )
         feeding = {source for source, _, _ in step.feeds}
         last = tuple(exit for id, one in placed.items() if id not in feeding for exit in one.exits)
         return tuple(part for one in placed.values() for part in one.parts), last

@@ -1,7 +1,7 @@
 """A scene with its layout as one self-contained SVG.
 
-It has only presentation attributes: no ids, links, scripts, fonts or style sheets, which hosts remove or apply to other
-pictures. The same scene and states give the same text.
+It has only presentation attributes: no ids, links, scripts, fonts or style sheets, which hosts
+remove or apply to other pictures. The same scene and states give the same text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SCALE = 1.1
 _CORNER = 5.0
 """The radius of the corners of a data edge."""
 LONGEST_NUMBERS = "1, 2, 3, 4, … 5×"
-"""About the longest numbers that a run gives an edge: the explorer has their places before it has the numbers."""
+"""About the longest numbers that a run gives an edge: the explorer has their places before it has
+the numbers."""
 DASHED = ' stroke-dasharray="5 3.5"'
 
 
@@ -35,7 +36,8 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
     width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
     view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" width="{SCALE * width:.0f}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" '
+        f'width="{SCALE * width:.0f}" '
         f'height="{SCALE * height:.0f}" font-family="{look.SANS}" font-size="{POINTS_WORD:g}">',
         f"<title>{html(line(drawn.name, 80))}</title>",
         f"<desc>{html(described(drawn))}</desc>",
@@ -61,16 +63,21 @@ def paint(drawn: Scene, placed: Layout, states: States) -> str:
 
 def described(drawn: Scene) -> str:
     """The picture in one sentence, for screen readers."""
-    steps = [f"{line(box.word, 24)} {box.name}".strip() for box in drawn.boxes if box.step is not None]
+    steps = [
+        f"{line(box.word, 24)} {box.name}".strip() for box in drawn.boxes if box.step is not None
+    ]
     return line(
-        f"{drawn.name}: {', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}", 600
+        f"{drawn.name}: "
+        f"{', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}",
+        600,
     )
 
 
 def _frame(frame: Frame, corner: Point, far: Point) -> str:
     hue = look.kind(frame.word).hue
     return (
-        f'<rect x="{corner.x:.1f}" y="{corner.y:.1f}" width="{far.x - corner.x:.1f}" height="{far.y - corner.y:.1f}" '
+        f'<rect x="{corner.x:.1f}" y="{corner.y:.1f}" width="{far.x - corner.x:.1f}" '
+        f'height="{far.y - corner.y:.1f}" '
         f'rx="14" fill="{hue}" fill-opacity="0.11" stroke="{hue}" stroke-opacity="0.6"/>'
     )
 
@@ -104,12 +111,18 @@ def _head(base: Point, tip: Point, color: str) -> str:
 
 def _wiring(wiring: Wiring) -> Iterator[str]:
     for points in wiring.lines:
-        yield f'<path d="{_corners(points)}" fill="none" stroke="{look.DATA}" stroke-width="1.3"{DASHED}/>'
+        yield (
+            f'<path d="{_corners(points)}" fill="none" stroke="{look.DATA}" '
+            f'stroke-width="1.3"{DASHED}/>'
+        )
     for base, tip in wiring.heads:
         yield _head(base, tip, look.DATA)
     for dots, color in ((wiring.dots, look.DATA), (wiring.joints, look.LINE)):
         for dot in dots:
-            yield f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{color}" stroke-width="5" stroke-linecap="round"/>'
+            yield (
+                f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{color}" stroke-width="5" '
+                f'stroke-linecap="round"/>'
+            )
 
 
 def _corners(points: tuple[Point, ...]) -> str:
@@ -120,12 +133,16 @@ def _corners(points: tuple[Point, ...]) -> str:
             length = _far(point, corner) ** 0.5 or 1.0
             part = min(_CORNER, length / 2) / length
             x, y = corner.x + part * (point.x - corner.x), corner.y + part * (point.y - corner.y)
-            path += f"L{x:.1f} {y:.1f}Q{corner.x:.1f} {corner.y:.1f}" if begin else f" {x:.1f} {y:.1f}"
+            path += (
+                f"L{x:.1f} {y:.1f}Q{corner.x:.1f} {corner.y:.1f}" if begin else f" {x:.1f} {y:.1f}"
+            )
     return f"{path}L{points[-1].x:.1f} {points[-1].y:.1f}"
 
 
 def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
-    frames = {frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)}
+    frames = {
+        frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)
+    }
     middles = {box.id: placed.boxes[f"n{place}"] for place, box in enumerate(drawn.boxes)}
     for place, arrow in enumerate(drawn.arrows):
         route = placed.routes.get(f"e{place}")  # the others are in the wiring
@@ -137,7 +154,8 @@ def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
 
 
 def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
-    """Straight down from a frame to the next box: a slanted line would seem to come from one of the boxes inside."""
+    """Straight down from a frame to the next box: a slanted line would seem to come from one of the
+    boxes inside."""
     y, tip = far.y, Point(x, route.tip.y)
     base = Point(x, route.tip.y - 7)
     if not corner.x + 14 < x < far.x - 14 or base.y <= y:
@@ -156,13 +174,19 @@ def _label(arrow: Arrow, route: Route) -> Iterator[str]:
 
 
 def _label_place(arrow: Arrow, route: Route) -> tuple[str, float, float, str]:
-    """The label of an edge, empty if it has none; its middle or its start, and which of the two that is."""
+    """The label of an edge, empty if it has none; its middle or its start, and which of the two
+    that is."""
     text = (arrow.label or arrow.carries) if route.text is None else route.text
     if not text or route.label is None:
         return "", 0, 0, "middle"
     if arrow.carries or arrow.line == "again":  # to the right of the line
         return text, max(p.x for p in route.points) + BESIDE + 5, route.label.y, "start"
-    return text, route.label.x + (6 if arrow.way and route.text is None else 2), route.label.y, "middle"
+    return (
+        text,
+        route.label.x + (6 if arrow.way and route.text is None else 2),
+        route.label.y,
+        "middle",
+    )
 
 
 def _covered(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]]) -> Iterator[Area]:
@@ -176,7 +200,9 @@ def _covered(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]]) -> I
             yield around(Point(x + (width / 2 if anchor == "start" else 0), y), width, 12)
 
 
-def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States) -> Iterator[str]:
+def _path(
+    drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States
+) -> Iterator[str]:
     """The numbers on the edges that were taken."""
     steps = [(arrow, route, states[arrow.way]) for arrow, route in seen if arrow.way in states]
     full = list(_covered(drawn, placed, seen)) if steps else []
@@ -185,10 +211,16 @@ def _path(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states:
         full.append(found)
         middle = (found.left + found.right) / 2
         yield (
-            f'<rect x="{found.left:.1f}" y="{found.top:.1f}" width="{found.right - found.left:.1f}" height="15" '
+            f'<rect x="{found.left:.1f}" y="{found.top:.1f}" '
+            f'width="{found.right - found.left:.1f}" height="15" '
             f'rx="7.5" fill="{taken.look.color}"/>'
         )
-        yield _text(middle, found.bottom - 4, taken.words, 'fill="#ffffff" font-weight="bold" text-anchor="middle"')
+        yield _text(
+            middle,
+            found.bottom - 4,
+            taken.words,
+            'fill="#ffffff" font-weight="bold" text-anchor="middle"',
+        )
 
 
 def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
@@ -212,14 +244,22 @@ def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
     shape = f'width="{box.width:.1f}" height="{box.height:.1f}" rx="8" fill="{kind.fill}"'
     yield f"<g><title>{html(tooltip(box, corner))}</title>"
     for back in (6, 3) if box.many else ():
-        yield f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" stroke-opacity="0.6"/>'
+        yield (
+            f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" '
+            f'stroke-opacity="0.6"/>'
+        )
     yield f'<rect x="{x:.1f}" y="{y:.1f}" {shape} stroke="{ring}" stroke-width="{thick:g}"/>'
     yield _text(x + 12, y + 17, box.kicker, f'fill="{kind.ink}"')
     for number, one in enumerate(box.lines):
         bold = f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"'
         yield _text(x + 12, y + 34 + LEADING * number, one, bold)
     if box.note:
-        yield _text(x + 12, y + (34 + LEADING * len(box.lines) if box.name else 33), box.note, 'fill="#4a4a4a"')
+        yield _text(
+            x + 12,
+            y + (34 + LEADING * len(box.lines) if box.name else 33),
+            box.note,
+            'fill="#4a4a4a"',
+        )
     if corner:
         weight = f'fill="{corner.look.ink}" font-weight="bold" text-anchor="end"'
         yield _text(x + box.width - 11, y + 17, corner.words, weight)
@@ -230,10 +270,17 @@ def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
 def _small(box: Box, middle: Point) -> Iterator[str]:
     kind, x, y = look.kind(box.word), middle.x - box.width / 2, middle.y - box.height / 2
     yield (
-        f'<g><title>{html(box.kicker)}</title><rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" '
-        f'height="{box.height:.1f}" rx="13" fill="{kind.fill}" stroke="{kind.ink}" stroke-width="1.1"/>'
+        f'<g><title>{html(box.kicker)}</title><rect x="{x:.1f}" y="{y:.1f}" '
+        f'width="{box.width:.1f}" '
+        f'height="{box.height:.1f}" rx="13" fill="{kind.fill}" stroke="{kind.ink}" '
+        f'stroke-width="1.1"/>'
     )
-    yield _text(middle.x, middle.y + 3.5, box.kicker, f'fill="{kind.ink}" font-weight="bold" text-anchor="middle"')
+    yield _text(
+        middle.x,
+        middle.y + 3.5,
+        box.kicker,
+        f'fill="{kind.ink}" font-weight="bold" text-anchor="middle"',
+    )
     yield "</g>"
 
 
@@ -241,8 +288,15 @@ def _bar(x: float, y: float, room: float, corner: Corner) -> Iterator[str]:
     if corner.shares is None:
         return
     done, lost = (room * share for share in corner.shares)
-    for start, length, color in ((0.0, room, "#00000022"), (0.0, done, "#27894f"), (done, lost, "#d64545")):
-        yield f'<rect x="{x + start:.1f}" y="{y:.1f}" width="{length:.1f}" height="2.5" fill="{color}"/>'
+    for start, length, color in (
+        (0.0, room, "#00000022"),
+        (0.0, done, "#27894f"),
+        (done, lost, "#d64545"),
+    ):
+        yield (
+            f'<rect x="{x + start:.1f}" y="{y:.1f}" width="{length:.1f}" height="2.5" '
+            f'fill="{color}"/>'
+        )
 
 
 def _text(x: float, y: float, text: str, more: str) -> str:

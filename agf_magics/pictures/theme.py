@@ -1,7 +1,8 @@
 """The look of each kind of step and of each state, as tables.
 
-All colours work on white and on black. Fills are opaque pastels with dark text, so a box looks the same in every theme;
-edges, their labels and frames are mid-tones. A state is a mark and a word, never a colour alone.
+All colours work on white and on black. Fills are opaque pastels with dark text, so a box looks the
+same in every theme; edges, their labels and frames are mid-tones. A state is a mark and a word,
+never a colour alone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ class Kind(NamedTuple):
     """The colour of a frame."""
 
 
-_TOOL, _PLAIN = Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"), Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a")
+_TOOL, _PLAIN = (
+    Kind("⚙", "#d6e6fb", "#1d4f91", "#4a90e2"),
+    Kind("•", "#e6e6e6", "#3f3f3f", "#8a8a8a"),
+)
 _AGENT = Kind("✦", "#e8dcfb", "#5b2c91", "#9a6ae0")
 _VALUE = Kind("ƒ", "#dcf0d6", "#2d6a23", "#5fb04c")
 _CALL = _PLAIN._replace(glyph="↗")
@@ -37,7 +41,16 @@ KINDS = {
     "shell": Kind("❯", "#d9dfe8", "#33475f", "#64788f"),
     **dict.fromkeys(("agent", "llm", "model", "react", "session"), _AGENT),
     **dict.fromkeys(
-        ("transform", "output_from", "passthrough", "custom_transform", "latent", "output", "result"), _VALUE
+        (
+            "transform",
+            "output_from",
+            "passthrough",
+            "custom_transform",
+            "latent",
+            "output",
+            "result",
+        ),
+        _VALUE,
     ),
     "answer": _VALUE,
     **dict.fromkeys(("call", "subgraph", "delegate"), _CALL),
@@ -112,18 +125,22 @@ def fitted(text: str, points: float, room: float, bold: bool = True) -> str:
 
 
 def fitted_names(names: str, points: float, room: float) -> str:
-    """Names with commas between them, to fit ``room`` points. First the paths lose their beginnings, which are alike.
+    """Names with commas between them, to fit ``room`` points. First the paths lose their
+    beginnings, which are alike.
 
     >>> fitted_names("†state.draft", 10, 50)
     '…draft'
     """
     if width(names, points) > room:
-        names = ", ".join(f"…{one.rpartition('.')[2]}" if "." in one else one for one in names.split(", "))
+        names = ", ".join(
+            f"…{one.rpartition('.')[2]}" if "." in one else one for one in names.split(", ")
+        )
     return fitted(names, points, room, bold=False)
 
 
 def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:
-    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot, and shortened if it is longer."""
+    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot, and shortened if
+    it is longer."""
     lines = [""]
     for piece in re.split(r"(?<=[ .])", text):
         longer = lines[-1] + piece
@@ -143,4 +160,10 @@ def _advance(c: str) -> float:
         return 0.98
     if c.isascii():
         return 0.70 if c.isupper() else 0.62
-    return 0.0 if unicodedata.combining(c) else 1.05 if unicodedata.east_asian_width(c) in "WF" else 0.82
+    return (
+        0.0
+        if unicodedata.combining(c)
+        else 1.05
+        if unicodedata.east_asian_width(c) in "WF"
+        else 0.82
+    )

@@ -1,7 +1,7 @@
 """A run as messages for a page: the tree of its steps once, then only what changed.
 
-All words, marks and colours come from here, so that the page knows no language. An update is JSON; the fold of all
-updates is the last complete one.
+All words, marks and colours come from here, so that the page knows no language. An update is JSON;
+the fold of all updates is the last complete one.
 """
 
 from __future__ import annotations
@@ -31,11 +31,14 @@ Update = dict[str, Any]
 
 
 def describe_tree(progress: Progress) -> dict[str, Any]:
-    """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label, whether it
-    repeats, whether it is a model's session."""
+    """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label,
+    whether it repeats, whether it is a model's session."""
     return {
         "name": line(progress.name, 80),
-        "states": [[name, one.mark, one.word, one.color, one.ink, one.ring] for name, one in look.STATES.items()],
+        "states": [
+            [name, one.mark, one.word, one.color, one.ink, one.ring]
+            for name, one in look.STATES.items()
+        ],
         "rows": [_described(row) for row in list(progress.rows.values())],
     }
 
@@ -44,7 +47,15 @@ def _described(row: Row) -> list[Any]:
     kind = look.kind(row.word)
     repeats = bool(row.elements) or row.many or row.again
     session = getattr(row.step, "session", False) is True
-    return [row.id, row.depth, kind.glyph, line(row.word, 24), line(row.label, 200), repeats, session]
+    return [
+        row.id,
+        row.depth,
+        kind.glyph,
+        line(row.word, 24),
+        line(row.label, 200),
+        repeats,
+        session,
+    ]
 
 
 class Updates:
@@ -53,7 +64,8 @@ class Updates:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._counters: dict[int, tuple[Any, ...]] = {}
-        """Of each row, the counters at its last update: a row with the same ones is not looked at."""
+        """Of each row, the counters at its last update: a row with the same ones is not looked
+        at."""
         self._sent: dict[int, list[Any]] = {}
         self._head: tuple[Any, ...] = ()
         self._edges = -1
@@ -66,10 +78,15 @@ class Updates:
         return self.changes(now) or {}
 
     def changes(self, now: float, counters: bool = True) -> Update | None:
-        """The rows that differ from those of the last update, and the state of the run; None if nothing changed.
-        ``counters``: whether a change of a counter alone is one, else it waits for a later update."""
+        """The rows that differ from those of the last update, and the state of the run; None if
+        nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
+        a later update."""
         progress = self._progress
-        rows, edges, head = self._rows(counters), self._paths() if counters else None, self._state(counters)
+        rows, edges, head = (
+            self._rows(counters),
+            self._paths() if counters else None,
+            self._state(counters),
+        )
         if not rows and edges is None and head == self._head[: len(head)]:
             return None
         self._head = self._state(True)
@@ -108,8 +125,8 @@ class Updates:
         return found
 
     def _row(self, row: Row, tally: Tally | None) -> list[Any]:
-        """State, text of the corner, state in words, counters, start, end, the end of its prints or of a reply that
-        arrives, shares that are ok and that failed."""
+        """State, text of the corner, state in words, counters, start, end, the end of its prints or
+        of a reply that arrives, shares that are ok and that failed."""
         shown = corner(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
@@ -119,24 +136,46 @@ class Updates:
         numbers = str(tally) if tally is not None else times(row)
         counted = " · ".join(filter(None, (numbers, on_workers(row), *spent(row))))
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
-        return [STATE_NAMES.index(row.state), shown.words, words(row), counted, start, end, tail, *shares]
+        return [
+            STATE_NAMES.index(row.state),
+            shown.words,
+            words(row),
+            counted,
+            start,
+            end,
+            tail,
+            *shares,
+        ]
 
     def _paths(self) -> dict[str, str] | None:
-        """The numbers on the edges of the walks, by the key of the edge; None if they are as before."""
+        """The numbers on the edges of the walks, by the key of the edge; None if they are as
+        before."""
         progress = self._progress
-        if self._edges == (size := len(progress.taken)) and (not size or self._last is progress.taken[-1]):
+        if self._edges == (size := len(progress.taken)) and (
+            not size or self._last is progress.taken[-1]
+        ):
             return None
         self._edges, self._last = size, progress.taken[-1] if size else None
-        return {f"{walk}: {source} → {target}": taken(numbers).words
-                for (walk, source, target), numbers in paths(progress).items()}  # fmt: skip
+        return {
+            f"{walk}: {source} → {target}": taken(numbers).words
+            for (walk, source, target), numbers in paths(progress).items()
+        }
 
     _last: object = None
 
 
 def _question(question: Question) -> dict[str, Any]:
     """An open question: its choices, and examples of a changed call if the answer may be one."""
-    changed = [next(iter(question.arguments), ""), question.result] if question.arguments is not None else []
-    choices = ["yes", "no"] if question.approval else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
+    changed = (
+        [next(iter(question.arguments), ""), question.result]
+        if question.arguments is not None
+        else []
+    )
+    choices = (
+        ["yes", "no"]
+        if question.approval
+        else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
+    )
     return {
         "text": line(question.text, 500),
         "where": line(question.where, 100),
@@ -165,6 +204,17 @@ def _counters(row: Row) -> tuple[Any, ...]:
 
 def _own(row: Row) -> tuple[Any, ...]:
     return (
-        row.started, row.finished, row.failed, row.cancelled, row.left, row.skipped, row.dropped, row.retried,
-        row.earlier, row.asks, row.excused, row.fatal, row.rescues,
-    )  # fmt: skip
+        row.started,
+        row.finished,
+        row.failed,
+        row.cancelled,
+        row.left,
+        row.skipped,
+        row.dropped,
+        row.retried,
+        row.earlier,
+        row.asks,
+        row.excused,
+        row.fatal,
+        row.rescues,
+    )

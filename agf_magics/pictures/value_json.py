@@ -1,7 +1,7 @@
 """Values as JSON for a page that writes all of it as text: the same bounds as in `values`.
 
-The exceptions are pictures, as PNG, and data frames, as the HTML of their library: the page shows that only in a frame
-without scripts and without connections.
+The exceptions are pictures, as PNG, and data frames, as the HTML of their library: the page shows
+that only in a frame without scripts and without connections.
 """
 
 from __future__ import annotations
@@ -32,7 +32,12 @@ def _json(what: Shown) -> dict[str, Any]:
         case Words(text, is_block):
             return {"kind": "text", "text": text, **({"block": True} if is_block else {})}
         case Group(title, parts, more):
-            return {"kind": "group", "title": title, "parts": [[key, _json(part)] for key, part in parts], "more": more}
+            return {
+                "kind": "group",
+                "title": title,
+                "parts": [[key, _json(part)] for key, part in parts],
+                "more": more,
+            }
         case Grid(title, columns, rows, more):
             return {"kind": "grid", "title": title, "columns": columns, "rows": rows, "more": more}
         case Foreign(title, page, text):

@@ -1,9 +1,9 @@
 """Values for display: bounded before anything is formatted, the same in HTML and in text.
 
-`shown` reduces a value of any size to a small tree (the first items of the outer levels, the beginning of a text), and
-one writer each makes HTML and text of it. Objects are not asked for their ``repr`` or their own HTML, which may run any
-code and write any markup. The exceptions are classes of a few libraries, recognized by the exact class: data frames,
-figures and images.
+`shown` reduces a value of any size to a small tree (the first items of the outer levels, the
+beginning of a text), and one writer each makes HTML and text of it. Objects are not asked for their
+``repr`` or their own HTML, which may run any code and write any markup. The exceptions are classes
+of a few libraries, recognized by the exact class: data frames, figures and images.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ Shown = Words | Group | Grid | Foreign | Picture
 
 
 def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
-    """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of objects."""
+    """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
+    objects."""
     if type(value) is str:
         text = plain(value, MOST_TEXT)
         if not text.strip():  # nothing would be seen
@@ -168,7 +169,10 @@ def _scalar(value: Value) -> str:
     text = describe_scalar(value) or describe_array(value)
     if text is not None:
         return line(text, 200)
-    module, name = type.__getattribute__(kind, "__module__"), type.__getattribute__(kind, "__qualname__")
+    module, name = (
+        type.__getattribute__(kind, "__module__"),
+        type.__getattribute__(kind, "__qualname__"),
+    )
     return line(f"<{name}>" if module == "builtins" else f"<{module}.{name}>", 120)
 
 
@@ -177,16 +181,31 @@ def _grid(rows: list[Value]) -> Grid | None:
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
         return None
-    if any(type(key) is not str or type(cell) in (dict, list) for row in first for key, cell in row.items()):
+    if any(
+        type(key) is not str or type(cell) in (dict, list)
+        for row in first
+        for key, cell in row.items()
+    ):
         return None
     columns = list(dict.fromkeys(key for row in first for key in row))
     if len(columns) > 2 * max(len(row) for row in first):
         return None
     kept = columns[:MOST_COLUMNS]
     cells_of = tuple(tuple(_cell(row[key]) if key in row else "" for key in kept) for row in first)
-    more = [counted(count, noun) for count, noun in
-            ((len(rows) - len(first), "more row"), (len(columns) - len(kept), "more column")) if count]  # fmt: skip
-    return Grid(counted(len(rows), "row"), tuple(line(key, 60) for key in kept), cells_of, " and ".join(more))
+    more = [
+        counted(count, noun)
+        for count, noun in (
+            (len(rows) - len(first), "more row"),
+            (len(columns) - len(kept), "more column"),
+        )
+        if count
+    ]
+    return Grid(
+        counted(len(rows), "row"),
+        tuple(line(key, 60) for key in kept),
+        cells_of,
+        " and ".join(more),
+    )
 
 
 def _cell(value: Value) -> str:
@@ -219,9 +238,15 @@ def _picture(value: Value) -> Picture | None:
         return None
     if (module, kind.__name__) == ("matplotlib.figure", "Figure"):
         return Picture("figure", lambda: _figure_png(value))
-    if module.startswith("PIL.") and getattr(sys.modules.get("PIL.Image"), "Image", None) in kind.__mro__:
+    if (
+        module.startswith("PIL.")
+        and getattr(sys.modules.get("PIL.Image"), "Image", None) in kind.__mro__
+    ):
         width, height = value.size
-        return Picture(f"image · {width:,} × {height:,} pixels · {line(value.mode, 10)}", lambda: _image_png(value))
+        return Picture(
+            f"image · {width:,} × {height:,} pixels · {line(value.mode, 10)}",
+            lambda: _image_png(value),
+        )
     return None
 
 
@@ -234,7 +259,9 @@ def _figure_png(figure: Any) -> bytes:
 def _image_png(image: Any) -> bytes:
     file, small = io.BytesIO(), image.copy()
     small.thumbnail((PIXELS, PIXELS))
-    (small if small.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else small.convert("RGB")).save(file, format="PNG")
+    (small if small.mode in ("1", "L", "LA", "P", "RGB", "RGBA") else small.convert("RGB")).save(
+        file, format="PNG"
+    )
     return file.getvalue()
 
 
@@ -246,12 +273,16 @@ def _picture_html(title: str, draw: Callable[[], bytes]) -> str:
     if not 0 < len(png) <= MOST_PICTURE:
         return f"<code>{html(title)}</code>"
     data = base64.b64encode(png).decode()
-    return f'<div><img alt="{html(title)}" style="max-width:100%;height:auto" src="data:image/png;base64,{data}"></div>'
+    return (
+        f'<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
+        f'src="data:image/png;base64,{data}"></div>'
+    )
 
 
 BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;word-break:normal;max-height:320px;overflow:auto;margin:0"
 WRAP = "overflow-wrap:break-word;word-break:normal"
-"""Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own rule is break-all."""
+"""Lines break between words, and only a word longer than a line breaks inside; JupyterLab's own
+rule is break-all."""
 INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
@@ -259,14 +290,22 @@ LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 def _html(what: Shown, key: str = "", opened: bool = False) -> str:
     match what:
         case Words(text, is_block):
-            inside = f'<pre style="{BLOCK}">' if is_block else f'<code style="white-space:pre-wrap;{WRAP}">'
+            inside = (
+                f'<pre style="{BLOCK}">'
+                if is_block
+                else f'<code style="white-space:pre-wrap;{WRAP}">'
+            )
             return f"{key}{inside}{html(text)}</{'pre' if is_block else 'code'}>"
         case Group(title, parts, more):
-            items = "".join(f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts)
+            items = "".join(
+                f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts
+            )
             items += f"<li>… {more:,} more</li>" if more else ""
             return _folded(key, title, f'<ul style="{INDENT}">{items}</ul>', opened)
         case Grid(title, columns, rows, more):
-            return _folded(key, title, table_html(columns, rows) + (f"… {html(more)}" if more else ""), opened)
+            return _folded(
+                key, title, table_html(columns, rows) + (f"… {html(more)}" if more else ""), opened
+            )
         case Foreign(title, page, text):
             return _folded(key, title, page, opened) if page else f"{key}<code>{html(title)}</code>"
         case Picture(title, draw):
@@ -291,11 +330,15 @@ Table = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 """The names of the columns, and the rows."""
 
 
-def table_html(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = "") -> str:
+def table_html(
+    columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = ""
+) -> str:
     """A table of plain texts, which scrolls if it is tall."""
     head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
-    title = f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
+    title = (
+        f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""
+    )
     inside = f"{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return bounded(f'<table style="border:none;margin:0;color:inherit">{inside}</table>')
 
@@ -306,7 +349,9 @@ def bounded(inside: str) -> str:
 
 
 def _td(cell: str) -> str:
-    flow = "white-space:nowrap" if len(cell) <= _SHORT else f"min-width:12em;{WRAP}"  # not "480" and "ms" on two lines
+    flow = (
+        "white-space:nowrap" if len(cell) <= _SHORT else f"min-width:12em;{WRAP}"
+    )  # not "480" and "ms" on two lines
     return f'<td style="{LEFT};{flow}">{html(cell)}</td>'
 
 
@@ -332,7 +377,10 @@ def _part(key: str | None, part: Shown) -> list[str]:
             return [lead + _text(part)[0]]
         case Group(title) | Grid(title) | Foreign(title):
             lines = _text(part)
-            return [lead + title, *(f"  {each}" for each in (lines[1:] if isinstance(part, Foreign) else lines))]
+            return [
+                lead + title,
+                *(f"  {each}" for each in (lines[1:] if isinstance(part, Foreign) else lines)),
+            ]
     return [lead, *(f"  {each}" for each in _text(part))]
 
 
@@ -345,4 +393,6 @@ def table_text(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> l
 
 def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> Table:
     kept = [place for place in range(len(columns)) if any(row[place] for row in rows)]
-    return tuple(columns[place] for place in kept), tuple(tuple(row[place] for place in kept) for row in rows)
+    return tuple(columns[place] for place in kept), tuple(
+        tuple(row[place] for place in kept) for row in rows
+    )

@@ -1,7 +1,8 @@
 """The request of a tick: a model gets the context and replies with a plan.
 
-The request is a run with an agent step. It locks the context of the plan, so no other run writes to the context between
-the request and the plan, and its manifest has the messages, with which a resumed planner continues.
+The request is a run with an agent step. It locks the context of the plan, so no other run writes to
+the context between the request and the plan, and its manifest has the messages, with which a
+resumed planner continues.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from .reply import Reply, ReplyReader
 from .ticks import Ticks
 
 STEPS: Final = ASKED_AGAIN + 2
-"""Requests of a session: one more than are made, because a session asks the model to stop in its last one."""
+"""Requests of a session: one more than are made, because a session asks the model to stop in its
+last one."""
 AGENT: Final = "planner"
 
 
@@ -59,7 +61,9 @@ class ModelPlanner:
         reader = self.reader(number)
         flow = request_flow(options.context, number, options.registry)
         given: Value = {"prompt": self._prompt(reader.log)}
-        return self.replied(self.ticks.execute(partial(start_run, flow, given), self.registry(reader)), reader)
+        return self.replied(
+            self.ticks.execute(partial(start_run, flow, given), self.registry(reader)), reader
+        )
 
     def replied(self, run: Run, reader: ReplyReader) -> Reply | None:
         """The plan that the run of a request got."""
@@ -133,5 +137,7 @@ class RequestExtension:
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         return None
 
-    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+    def without_secrets(
+        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+    ) -> Log:
         return remove_secrets(log, paths, holds)

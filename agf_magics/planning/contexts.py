@@ -61,7 +61,8 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         - ``reference``: the text of the reference, for example ``"†state.rows"``. Required.
         - ``instance``: the instance to read for. Default None: no instance.
-        - ``at``: a number of messages: read the context as it was after that many. Default None: all messages.
+        - ``at``: a number of messages: read the context as it was after that many. Default None:
+          all messages.
         """
         try:
             return resolve(self._at(at), reference, instance)
@@ -72,17 +73,23 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         hint = f"at={at} reads the context after the first {at} of its {len(self)} messages"
         raise StepError(replace(found, hint=hint))
 
-    def sources(self, reference: str, instance: str | None = None, at: int | None = None) -> tuple[int, ...]:
-        """Return the numbers of the messages that the value of a reference is composed of, oldest first.
+    def sources(
+        self, reference: str, instance: str | None = None, at: int | None = None
+    ) -> tuple[int, ...]:
+        """Return the numbers of the messages that the value of a reference is composed of, oldest
+        first.
 
         Parameters:
 
         - ``reference``: the text of the reference. Required.
         - ``instance``: the instance to read for. Default None: no instance.
-        - ``at``: a number of messages: read the context as it was after that many. Default None: all messages.
+        - ``at``: a number of messages: read the context as it was after that many. Default None:
+          all messages.
         """
         log, expression = self._at(at), parse(Source("<reference>", reference).span())
-        return tuple(sorted({number for ref in references(expression) for number in log.used(ref, instance)}))
+        return tuple(
+            sorted({number for ref in references(expression) for number in log.used(ref, instance)})
+        )
 
     def append(self, message: Mapping[str, Value]) -> None:
         """Add a message.
@@ -92,27 +99,34 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         Raises DefinitionError if the message is malformed or a run is writing to the context.
         """
         if not isinstance(message, Mapping) or not all(isinstance(key, str) for key in message):
-            raise TypeError(f"a message must be a mapping of names to values, not {type_name(message)}")
+            raise TypeError(
+                f"a message must be a mapping of names to values, not {type_name(message)}"
+            )
         held = self._registry.contexts.named(self.name)
         held.hold("agf.context")
         try:
             held.log = self.log.append(settle(dict(message)))
         except TooDeep as error:
-            raise DefinitionError(Diagnostic("run.input", f"cannot store the message: {error}")) from None
+            raise DefinitionError(
+                Diagnostic("run.input", f"cannot store the message: {error}")
+            ) from None
         finally:
             held.release("agf.context")
 
     def clear(self) -> None:
-        """Start a new, empty context of this name. Raises DefinitionError while a run is writing to the old one."""
+        """Start a new, empty context of this name. Raises DefinitionError while a run is writing to
+        the old one."""
         self._registry.contexts.renew(self.name)
 
     def save(self, path: str | Path) -> None:
-        """Write the messages to a file, one per line. Of a value that is not JSON only the type and the ``repr`` are
-        written.
+        """Write the messages to a file, one per line. Of a value that is not JSON only the type and
+        the ``repr`` are written.
 
         ``path``: the file to write; an existing file is replaced. Required.
         """
-        Path(path).write_text("".join(f"{line}\n" for line in format_lines(self.log)), encoding="utf-8")
+        Path(path).write_text(
+            "".join(f"{line}\n" for line in format_lines(self.log)), encoding="utf-8"
+        )
 
     def load(self, path: str | Path) -> None:
         """Start a new context of this name with the messages of a file.

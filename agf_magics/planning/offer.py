@@ -1,8 +1,9 @@
 """What a model gets as a planner: its tools as the JSON Schema of a plan, and the context as text.
 
-A tool is one of the calls that a reply may contain. Each argument accepts its own schema or a reference, because calls
-feed each other. A secret argument accepts only a reference: the model never has the value. Latent tools are first in
-the schema, because a model writes its reply in that order and must think before it calls.
+A tool is one of the calls that a reply may contain. Each argument accepts its own schema or a
+reference, because calls feed each other. A secret argument accepts only a reference: the model
+never has the value. Latent tools are first in the schema, because a model writes its reply in that
+order and must think before it calls.
 """
 
 from __future__ import annotations
@@ -38,10 +39,13 @@ PATH: Final[dict[str, Any]] = {
 ANY_JSON: Final = [{"type": name} for name in ("string", "number", "boolean", "object", "array")]
 """One schema for each type: not every provider accepts a list of types."""
 INSTRUCTIONS: Final = """\
-You plan calls of tools. You get a task and the messages of a context. Reply with `calls`, the calls to make next, and \
+You plan calls of tools. You get a task and the messages of a context. Reply with `calls`, the \
+calls to make next, and \
 `output`: null until the task is done, then the answer or a reference to it.
-An argument can be a reference such as †state.total: the call then waits for the call that writes this value. The \
-result of a call is stored at its _outputPath, and you see it in the next round. †input cannot be changed. A failed \
+An argument can be a reference such as †state.total: the call then waits for the call that \
+writes this value. The \
+result of a call is stored at its _outputPath, and you see it in the next round. †input cannot \
+be changed. A failed \
 call is in the context as a message of the kind error: change it before you repeat it."""
 
 
@@ -63,7 +67,9 @@ class Offer:
         """The offer in a context with these instances: each call may name one."""
         if not names:
             return self
-        about = "The instance that the call is for; null: one call for all; left out: one call for each"
+        about = (
+            "The instance that the call is for; null: one call for all; left out: one call for each"
+        )
         which = {"enum": [*names, None], "description": about}
         return replace(
             self,
@@ -101,22 +107,37 @@ def make_offer(
     paths: Mapping[str, str],
     gives: Mapping[str, Any] | None,
 ) -> Offer:
-    """The offer of these tools. Raises DefinitionError ``flow.unknown-tool``, ``planner.no-tools``."""
+    """The offer of these tools. Raises DefinitionError ``flow.unknown-tool``,
+    ``planner.no-tools``."""
     callees = _callees(registry, tools, latent)
     if not callees:
         hint = "register one with @tool, or name one in tools=; a latent tool alone calls nothing"
-        raise DefinitionError(Diagnostic("planner.no-tools", "the planner has no tools to call", hint=hint))
-    calls: dict[str, Mapping[str, Any]] = {name: _latent_call(name, text, paths) for name, text in latent.items()}
+        raise DefinitionError(
+            Diagnostic("planner.no-tools", "the planner has no tools to call", hint=hint)
+        )
+    calls: dict[str, Mapping[str, Any]] = {
+        name: _latent_call(name, text, paths) for name, text in latent.items()
+    }
     defs: dict[str, Any] = {}
     for number, (name, callee) in enumerate(callees.items(), 1):
         calls[name] = _call(name, callee, paths.get(name), defs, f"{number}.")
-    secret = {name: callee.secret for name, callee in callees.items() if isinstance(callee, Tool) and callee.secret}
+    secret = {
+        name: callee.secret
+        for name, callee in callees.items()
+        if isinstance(callee, Tool) and callee.secret
+    }
     return Offer(calls, defs, frozenset(latent), secret, gives)
 
 
-def _callees(registry: Registry, names: Collection[str] | None, latent: Mapping[str, str]) -> Mapping[str, Tool | Flow]:
+def _callees(
+    registry: Registry, names: Collection[str] | None, latent: Mapping[str, str]
+) -> Mapping[str, Tool | Flow]:
     if names is None:
-        return {name: tool for name, tool in registry.tools.items() if name not in LAUNCHES and name not in latent}
+        return {
+            name: tool
+            for name, tool in registry.tools.items()
+            if name not in LAUNCHES and name not in latent
+        }
     found: dict[str, Tool | Flow] = {}
     problems = []
     for name in dict.fromkeys(names):
@@ -131,16 +152,25 @@ def _callees(registry: Registry, names: Collection[str] | None, latent: Mapping[
 
 
 def _latent_call(name: str, description: str, paths: Mapping[str, str]) -> dict[str, Any]:
-    properties = {"_tool": {"const": name}, "_output": {"type": "string"}, "_outputPath": _where(paths.get(name))}
-    return _object(properties, ["_tool", "_output", *(["_outputPath"] if name in paths else [])], description)
+    properties = {
+        "_tool": {"const": name},
+        "_output": {"type": "string"},
+        "_outputPath": _where(paths.get(name)),
+    }
+    return _object(
+        properties, ["_tool", "_output", *(["_outputPath"] if name in paths else [])], description
+    )
 
 
 def _where(path: str | None) -> dict[str, Any]:
-    """The schema of an output path: the prescribed one, or the model's choice (the seed's two modes)."""
+    """The schema of an output path: the prescribed one, or the model's choice (the seed's two
+    modes)."""
     return PATH if path is None else {"type": "string", "const": path}
 
 
-def _call(name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _call(
+    name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any], prefix: str
+) -> dict[str, Any]:
     accepts = callee.accepts or {"type": "object"}
     for own, schema in accepts.get("$defs", {}).items():
         defs[prefix + own] = _renamed(schema, prefix)
@@ -150,11 +180,17 @@ def _call(name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any]
         if argument in secret
         else _or_reference(_renamed(schema, prefix))
         for argument, schema in accepts.get("properties", {}).items()
-        if not argument.startswith("_")  # a call has keys of these names; the engine fills such parameters
+        if not argument.startswith(
+            "_"
+        )  # a call has keys of these names; the engine fills such parameters
     }
     required = [one for one in accepts.get("required", ()) if one in arguments]
     properties = {"_tool": {"const": name}, **arguments, "_outputPath": _where(path)}
-    made = _object(properties, ["_tool", *required, *(["_outputPath"] if path is not None else [])], callee.description)
+    made = _object(
+        properties,
+        ["_tool", *required, *(["_outputPath"] if path is not None else [])],
+        callee.description,
+    )
     more = accepts.get("additionalProperties", "properties" not in accepts)
     return made if more is False else {**made, "patternProperties": {"^[^_]": {}}}
 
@@ -167,20 +203,32 @@ def _object(properties: Mapping[str, Any], required: list[str], description: str
 
 def _or_reference(schema: Any) -> Any:
     """A schema that also accepts a reference, in its elements and fields too."""
-    if not isinstance(schema, Mapping) or not schema or schema.keys() <= {"title", "description", "default"}:
+    if (
+        not isinstance(schema, Mapping)
+        or not schema
+        or schema.keys() <= {"title", "description", "default"}
+    ):
         return schema  # it accepts any text
-    if schema.get("type") == "string" and schema.keys() <= {"type", "title", "description", "default"}:
+    if schema.get("type") == "string" and schema.keys() <= {
+        "type",
+        "title",
+        "description",
+        "default",
+    }:
         return schema
     inner = dict(schema)
     if isinstance(inner.get("items"), Mapping):
         inner["items"] = _or_reference(inner["items"])
     if isinstance(inner.get("properties"), Mapping):
-        inner["properties"] = {name: _or_reference(one) for name, one in inner["properties"].items()}
+        inner["properties"] = {
+            name: _or_reference(one) for name, one in inner["properties"].items()
+        }
     return {"anyOf": [inner, REFERENCE]}
 
 
 def _renamed(schema: Any, prefix: str) -> Any:
-    """A schema whose references to definitions have a prefix, so that two tools can define the same name."""
+    """A schema whose references to definitions have a prefix, so that two tools can define the same
+    name."""
     if isinstance(schema, list):
         return [_renamed(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):
@@ -192,14 +240,18 @@ def _renamed(schema: Any, prefix: str) -> Any:
     return made
 
 
-# --- the context ------------------------------------------------------------------------------------------------------
+# --- the context
+# --------------------------------------------------------------------------------------------------
 
 
 def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> str:
-    """The messages as a model gets them, one JSON object per line: without the engine's own fields (ACT-6), with
-    secrets masked, and each at most 100,000 characters long."""
+    """The messages as a model gets them, one JSON object per line: without the engine's own fields
+    (ACT-6), with secrets masked, and each at most 100,000 characters long."""
     masked = (secrets.shown(message) for message in map(_visible, messages))
-    return "\n".join(format_for_model(line) for line in format_lines(one for one in masked if isinstance(one, dict)))
+    return "\n".join(
+        format_for_model(line)
+        for line in format_lines(one for one in masked if isinstance(one, dict))
+    )
 
 
 def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
@@ -207,19 +259,28 @@ def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
     if isinstance(seen.get("content"), dict):
         seen["content"] = rendered(seen["content"])
     data = seen.get("data")
-    if kind_of(message) == "error" and isinstance(data, dict) and isinstance(data.get("call"), dict):
+    if (
+        kind_of(message) == "error"
+        and isinstance(data, dict)
+        and isinstance(data.get("call"), dict)
+    ):
         seen["data"] = {**data, "call": rendered(data["call"])}
     return seen
 
 
 def secret_fields(offer: Offer, input: Mapping[str, Value]) -> Iterator[str]:
-    """The fields of the input that are secret: those with the name of a secret argument of an offered tool."""
+    """The fields of the input that are secret: those with the name of a secret argument of an
+    offered tool."""
     names = frozenset[str]().union(*offer.secret.values())
     return (name for name in input if name in names)
 
 
 def request_text(task: str, log: Log, secret: Mapping[str, Value], secrets: Secrets) -> str:
-    """The prompt of one round. ``secret``: the secret fields of the input, which are not in the log."""
+    """The prompt of one round. ``secret``: the secret fields of the input, which are not in the
+    log."""
     hidden = [{"type": "data", "kind": "input", "data": dict(secret)}] if secret else []
     messages = context_text([*hidden, *log], secrets)
-    return f"Task: {secrets.text(task)}\n\nThe messages of the context, oldest first:\n{messages or '(none)'}"
+    return (
+        f"Task: {secrets.text(task)}\n\nThe messages of the context, oldest "
+        f"first:\n{messages or '(none)'}"
+    )

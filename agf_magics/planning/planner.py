@@ -1,7 +1,8 @@
-"""Runs a planner: a model or a function gets the context and returns the next plan, until a plan has an output.
+"""Runs a planner: a model or a function gets the context and returns the next plan, until a plan
+has an output.
 
-A tick of a model is two runs on one context: the request, then the plan. Both are journaled, so that a planner can be
-resumed. All ticks share one budget.
+A tick of a model is two runs on one context: the request, then the plan. Both are journaled, so
+that a planner can be resumed. All ticks share one budget.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from .resuming import resume_planner
 from .ticks import PlannerResult, TickOptions, Ticks
 
 Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
-"""Receives the messages and returns the next plan: a list of calls, or a mapping with ``calls`` and ``output``."""
+"""Receives the messages and returns the next plan: a list of calls, or a mapping with ``calls`` and
+``output``."""
 THINK = {"think": "Think about the next calls. The thought is not stored."}
 
 
@@ -54,46 +56,54 @@ def run_planner(
     on: object = None,
     raises: bool = True,
 ) -> PlannerResult:
-    """Ask a planner for a plan and run it, repeatedly and on one context, until a plan with an ``output`` has run.
+    """Ask a planner for a plan and run it, repeatedly and on one context, until a plan with an
+    ``output`` has run.
 
         done = agf.planning.run_planner("openai:gpt-4o", "What do two kilos of figs cost?", tools=["price", "times"])
         done.output
 
-    A model gets the messages of the context without ``_call``, ``_date`` and ``_outputMethod`` (ACT-6) and replies with
-    calls and an output. A reply that is not a valid plan is returned to the model with the reasons, at most twice. The
-    planner receives failed calls as error messages in the context; only the failure of the last plan is raised. If
-    ``max_ticks`` plans have no output, the last run has the warning ``run.max-ticks``.
+    A model gets the messages of the context without ``_call``, ``_date`` and ``_outputMethod``
+    (ACT-6) and replies with calls and an output. A reply that is not a valid plan is returned to
+    the model with the reasons, at most twice. The planner receives failed calls as error messages
+    in the context; only the failure of the last plan is raised. If ``max_ticks`` plans have no
+    output, the last run has the warning ``run.max-ticks``.
 
     Parameters:
 
-    - ``planner``: the name of a model, a model object of pydantic-ai, or a function that receives the list of messages
-      and returns a plan: a list of calls, a mapping with ``calls`` and ``output``, or the JSON text of one. Required.
+    - ``planner``: the name of a model, a model object of pydantic-ai, or a function that receives
+      the list of messages and returns a plan: a list of calls, a mapping with ``calls`` and
+      ``output``, or the JSON text of one. Required.
     - ``task``: the task in words, for a model. Default None: a model must have one.
-    - ``tools``: the names of the tools and flows that the model may call. Default None: all registered tools.
-    - ``latent``: a mapping of the names of latent tools, which are never executed, to descriptions: the model writes
-      their output. Default None: one tool ``think``.
-    - ``paths``: a mapping of names of tools to the output path of their calls. Default None: the model chooses.
+    - ``tools``: the names of the tools and flows that the model may call. Default None: all
+      registered tools.
+    - ``latent``: a mapping of the names of latent tools, which are never executed, to descriptions:
+      the model writes their output. Default None: one tool ``think``.
+    - ``paths``: a mapping of names of tools to the output path of their calls. Default None: the
+      model chooses.
     - ``gives``: the JSON Schema of the output. Default None: any value.
-    - ``input``: a mapping of names to values, the input message of the context. A field with the name of a secret
-      argument of a tool is a secret: the model gets a placeholder. Default None: no message.
+    - ``input``: a mapping of names to values, the input message of the context. A field with the
+      name of a secret argument of a tool is a secret: the model gets a placeholder. Default None:
+      no message.
     - ``context``: the name of the context. Default ``"planner"``.
     - ``max_ticks``: the largest number of plans, at least 1. Default 10.
     - ``instructions``: further instructions for the model. Default None: none.
-    - ``confirm``: whether a person must approve each call, or the names of the tools whose calls a person must approve.
-      Default False.
-    - ``resume``: whether to continue the last model of this context, which was interrupted or failed. Completed ticks
-      are not repeated. Default False.
+    - ``confirm``: whether a person must approve each call, or the names of the tools whose calls a
+      person must approve. Default False.
+    - ``resume``: whether to continue the last model of this context, which was interrupted or
+      failed. Completed ticks are not repeated. Default False.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of all ticks together. Default None: those of the settings.
-    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises, it is not called
-      again and the run continues with a warning. Default None.
-    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``. Default None: the notebook or
-      the terminal asks.
-    - ``on``: where concurrent calls of tools are made, as in `run`. Default None: as the settings say.
-    - ``raises``: whether the error of the last run is raised; otherwise it is in ``error``. Default True.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``. Default
+      None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools are made, as in `run`. Default None: as the settings
+      say.
+    - ``raises``: whether the error of the last run is raised; otherwise it is in ``error``. Default
+      True.
 
-    Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to call, and StepError
-    ``planner.reply`` if a model does not reply with a valid plan.
+    Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to
+    call, and StepError ``planner.reply`` if a model does not reply with a valid plan.
     """
     registry, given = registry or default(), settle_fields(input or {})
     options = TickOptions(
@@ -105,13 +115,29 @@ def run_planner(
         ask=ask,
         on=on,
     )
-    own = {"task": task, "tools": tools, "latent": latent, "paths": paths, "gives": gives, "instructions": instructions}
+    own = {
+        "task": task,
+        "tools": tools,
+        "latent": latent,
+        "paths": paths,
+        "gives": gives,
+        "instructions": instructions,
+    }
     if _is_function(planner):
-        if named := next((name for name, value in own.items() if value is not None), "confirm" if confirm else None):
+        if named := next(
+            (name for name, value in own.items() if value is not None),
+            "confirm" if confirm else None,
+        ):
             raise TypeError(f"{named} is for a model: a function returns the plan itself")
         result = run_function(planner, options, given)
     else:
-        offer = make_offer(registry, tools, THINK if latent is None else latent, paths or {}, _checked_schema(gives))
+        offer = make_offer(
+            registry,
+            tools,
+            THINK if latent is None else latent,
+            paths or {},
+            _checked_schema(gives),
+        )
         assignment = Assignment(
             model=named_model(planner, registry),
             task=_checked_task(task),
@@ -126,9 +152,13 @@ def run_planner(
 
 
 def run_model(
-    assignment: Assignment, options: TickOptions, input: Mapping[str, Value], *, resume: bool = False,
+    assignment: Assignment,
+    options: TickOptions,
+    input: Mapping[str, Value],
+    *,
+    resume: bool = False,
     messages: Sequence[Mapping[str, Value]] = (),
-) -> PlannerResult:  # fmt: skip
+) -> PlannerResult:
     """The ticks of a model. ``messages``: the first messages of the context, before the input."""
     hidden = {name: input[name] for name in secret_fields(assignment.offer, input)}
     ticks = Ticks(replace(options, secret=hidden))
@@ -137,12 +167,17 @@ def run_model(
         if resume:
             resume_planner(model)
         else:
-            ticks.append(*messages, *_input_message({name: v for name, v in input.items() if name not in hidden}))
+            ticks.append(
+                *messages,
+                *_input_message({name: v for name, v in input.items() if name not in hidden}),
+            )
             ticks.repeat(model)
     return ticks.result
 
 
-def run_function(planner: Planner, options: TickOptions, input: Mapping[str, Value]) -> PlannerResult:
+def run_function(
+    planner: Planner, options: TickOptions, input: Mapping[str, Value]
+) -> PlannerResult:
     """The ticks of a function."""
     ticks = Ticks(options)
 
@@ -167,7 +202,8 @@ class FunctionTick(NamedTuple):
 
 
 def named_model(planner: Any, registry: Registry) -> Model:
-    """The model of a name or a model object. Raises TypeError, or DefinitionError if it cannot be asked."""
+    """The model of a name or a model object. Raises TypeError, or DefinitionError if it cannot be
+    asked."""
     model = registry.named(planner) if isinstance(planner, str) else model_of(planner)
     if problem := model.problem():
         raise DefinitionError(problem)
@@ -186,7 +222,9 @@ def _is_function(planner: Any) -> bool:
 
 def _checked_task(task: str | None) -> str:
     if not isinstance(task, str) or not task.strip():
-        raise TypeError(f"a model needs a task in words, not {type_name(task)}: run_planner(model, 'What …?')")
+        raise TypeError(
+            f"a model needs a task in words, not {type_name(task)}: run_planner(model, 'What …?')"
+        )
     return task
 
 
@@ -214,7 +252,11 @@ def _document(plan: Any, number: int) -> tuple[Source, bool]:
             refuse(f"the planner returned text that is not JSON: {error}")
     document: dict[str, Any] = {"calls": plan} if isinstance(plan, list) else {}
     if isinstance(plan, Mapping):
-        document = {key: plan[key] for key in plan if key != "meta" and (key != "output" or plan[key] is not None)}
+        document = {
+            key: plan[key]
+            for key in plan
+            if key != "meta" and (key != "output" or plan[key] is not None)
+        }
     if not isinstance(document.get("calls"), list):
         hint = 'return a list of calls, or {"calls": [...], "output": ...}'
         refuse(f"the planner must return a plan, not {type_name(plan)}", hint)

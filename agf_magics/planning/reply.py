@@ -1,7 +1,9 @@
-"""A model's reply as a plan: checked, and refused with all reasons, which the model gets when it is asked again.
+"""A model's reply as a plan: checked, and refused with all reasons, which the model gets when it is
+asked again.
 
-Each call is checked by the schema of the tool that it names: checked by the ``anyOf`` of all tools, a call that lacks
-an argument is described by whichever alternative is nearest, often that of another tool.
+Each call is checked by the schema of the tool that it names: checked by the ``anyOf`` of all tools,
+a call that lacks an argument is described by whichever alternative is nearest, often that of
+another tool.
 """
 
 from __future__ import annotations
@@ -43,9 +45,12 @@ class Reply(NamedTuple):
     gives: Mapping[str, Any] | None
 
     def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan does not conform to ``gives``: a reference can have any value."""
+        """Why the output of the plan does not conform to ``gives``: a reference can have any
+        value."""
         found = judge(self.gives)(output) if self.gives is not None else []
-        return f"the output does not conform to its schema: {describe_all(found)}" if found else None
+        return (
+            f"the output does not conform to its schema: {describe_all(found)}" if found else None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,14 +78,20 @@ class ReplyReader:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
-            message = f"the reply has {len(text):,} characters, and a plan has at most {LONGEST_REPLY:,}"
-            raise self._refusal(message, text, "plan fewer calls, and pass large values by reference")
+            message = (
+                f"the reply has {len(text):,} characters, and a plan has at most {LONGEST_REPLY:,}"
+            )
+            raise self._refusal(
+                message, text, "plan fewer calls, and pass large values by reference"
+            )
         source = Source(self.name, text)
         problems = Diagnostics()
         nodes = documents(source, problems)
         if problems.errors or not nodes:
             why = problems.errors[0].message if problems.errors else "it is empty"
-            raise self._refusal(f"the reply cannot be read: {why}", text, "plan fewer calls, with simpler values")
+            raise self._refusal(
+                f"the reply cannot be read: {why}", text, "plan fewer calls, with simpler values"
+            )
         self._refuse(self._violations(reply, nodes[0]))
         assert isinstance(reply, dict), "its violations were checked"
         return self._loaded(reply, source)
@@ -107,30 +118,47 @@ class ReplyReader:
             yield _problem("a reply must have 'calls', a list", listed or node, hint)
             return
         if len(calls) > MOST_CALLS:
-            yield _problem(f"{len(calls):,} calls, and a plan has at most {MOST_CALLS}", listed, "plan fewer calls")
+            yield _problem(
+                f"{len(calls):,} calls, and a plan has at most {MOST_CALLS}",
+                listed,
+                "plan fewer calls",
+            )
             return
         nodes = listed.items if isinstance(listed, Items) else ()
         for number, call in enumerate(calls):
-            yield from self._call_violations(number, call, nodes[number] if number < len(nodes) else None)
+            yield from self._call_violations(
+                number, call, nodes[number] if number < len(nodes) else None
+            )
         yield from self._output_violations(reply.get("output"), fields.get("output"))
 
-    def _call_violations(self, number: int, call: Value, fields: Node | None) -> Iterator[Diagnostic]:
+    def _call_violations(
+        self, number: int, call: Value, fields: Node | None
+    ) -> Iterator[Diagnostic]:
         tool = call.get("_tool") if isinstance(call, dict) else None
         if not isinstance(tool, str) or not isinstance(fields, Fields):
             hint = 'for example {"_tool": "NAME", "ARGUMENT": …, "_outputPath": "†state.NAME"}'
             yield _problem(f"calls[{number}] must be an object with '_tool'", fields, hint)
         elif tool not in self.offer.calls:
             near = suggest(tool, self.offer.calls, "the offered tools")
-            yield _problem(f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), near)
+            yield _problem(
+                f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), near
+            )
         elif found := judge({**self.offer.calls[tool], "$defs": self.offer.defs})(call):
             known = self.offer.calls[tool]["properties"]
             unknown = [fields.keys[name] for name in fields.fields if name not in known]
-            places = [fields.fields[part] for one in found for part in one.path[:1] if part in fields.fields]
+            places = [
+                fields.fields[part]
+                for one in found
+                for part in one.path[:1]
+                if part in fields.fields
+            ]
             own = [name for name in known if not name.startswith("_")]
             near = suggest(unknown[0].text, known) if unknown else None
             place = next(iter([*unknown, *places]), fields)
             message = f"calls[{number}] ({tool}): {describe_all(found)}"
-            yield _problem(message, place, near or f"its arguments are {', '.join(own) or '(none)'}")
+            yield _problem(
+                message, place, near or f"its arguments are {', '.join(own) or '(none)'}"
+            )
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
         if output is None or self.offer.gives is None or _is_reference(output):
@@ -142,12 +170,23 @@ class ReplyReader:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         named = {call["_tool"] for call in reply["calls"]}
-        asks = self.confirm if isinstance(self.confirm, bool) else [one for one in self.confirm if one in named]
+        asks = (
+            self.confirm
+            if isinstance(self.confirm, bool)
+            else [one for one in self.confirm if one in named]
+        )
         document = {key: value for key, value in reply.items() if key != "output" or has_output}
-        text = json.dumps({**document, **({"confirm": asks} if asks else {})}, ensure_ascii=False, indent=1)
+        text = json.dumps(
+            {**document, **({"confirm": asks} if asks else {})}, ensure_ascii=False, indent=1
+        )
         found: Sequence[Diagnostic]
         try:
-            flow = load(Source(self.name, text), "plan", registry=self.registry, latent=sorted(self.offer.latent))
+            flow = load(
+                Source(self.name, text),
+                "plan",
+                registry=self.registry,
+                latent=sorted(self.offer.latent),
+            )
         except DefinitionError as error:
             found = error.diagnostics
         else:
@@ -167,7 +206,9 @@ class ReplyReader:
             yield from self._exposed(call)
         for ref in (ref for one in expressions(plan.output) for ref in references(one)):
             if self._is_secret(ref.kind, ref.path):
-                yield Diagnostic("planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out")
+                yield Diagnostic(
+                    "planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out"
+                )
         yield from PlanScheduler(plan, self.log).refusals()
 
     def _exposed(self, call: Call) -> Iterator[Diagnostic]:
@@ -177,8 +218,13 @@ class ReplyReader:
                 continue
             for ref in (ref for one in expressions(template) for ref in references(one)):
                 if self._is_secret(ref.kind, ref.path):
-                    message = f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and {name!r} is not"
-                    yield Diagnostic("planner.reply", message, ref.span, "use it only for a secret argument")
+                    message = (
+                        f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
+                        f"{name!r} is not"
+                    )
+                    yield Diagnostic(
+                        "planner.reply", message, ref.span, "use it only for a secret argument"
+                    )
 
     def _is_secret(self, kind: str, path: Sequence[str]) -> bool:
         return kind == "input" and bool(self.secret) and (not path or path[0] in self.secret)

@@ -1,6 +1,7 @@
 """A planner is resumed: its last run is resumed, and the next ticks follow.
 
-The manifest of a run has the messages of the context before it, so the runs of completed ticks are not needed.
+The manifest of a run has the messages of the context before it, so the runs of completed ticks are
+not needed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,22 @@ _TICK = re.compile(r"([0-9]{1,6})(-ask)?")
 
 
 def resume_planner(planner: ModelPlanner) -> None:
-    """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot be continued."""
+    """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot
+    be continued."""
     ticks = planner.ticks
     (head, number, is_request), *earlier = _runs(ticks.options.context)
     for one, _, asks in [*earlier, *([(head, number, is_request)] if head.status == "ok" else [])]:
-        ticks.count(asks, one.tokens or 0, one.cost)  # a run that is resumed counts its own use again
+        ticks.count(
+            asks, one.tokens or 0, one.cost
+        )  # a run that is resumed counts its own use again
     if _restore(planner, head) and head.status == "ok" and not is_request:
-        message = f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
-        hint = f"load the context: agf.context({ticks.options.context!r}).load(FILE), or start a new planner"
+        message = (
+            f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
+        )
+        hint = (
+            f"load the context: agf.context({ticks.options.context!r}).load(FILE), or start a "
+            f"new planner"
+        )
         raise DefinitionError(Diagnostic("planner.resume", message, hint=hint))
     if not (_resume_request if is_request else _resume_plan)(planner, head, number):
         ticks.repeat(planner, number + 1)
@@ -63,7 +72,8 @@ def _has_output(flow: Flow) -> bool:
 
 
 def _restore(planner: ModelPlanner, head: RunHead) -> bool:
-    """Set the context as it was before the run, if this kernel does not have it; whether that was necessary."""
+    """Set the context as it was before the run, if this kernel does not have it; whether that was
+    necessary."""
     options = planner.ticks.options
     context = options.registry.contexts.named(options.context)
     if context.log is not None:
@@ -73,8 +83,8 @@ def _restore(planner: ModelPlanner, head: RunHead) -> bool:
 
 
 def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
-    """The runs of the last planner of this context, the latest first: each with the number of its tick, and whether it
-    is a request."""
+    """The runs of the last planner of this context, the latest first: each with the number of its
+    tick, and whether it is a request."""
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
         before, _, rest = head.name.partition(f"{context}-")
@@ -85,4 +95,6 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     if runs:
         return runs
     message = f"there is no planner of the context {context!r} in the journal"
-    raise DefinitionError(Diagnostic("planner.resume", message, hint="without resume=True a new planner starts"))
+    raise DefinitionError(
+        Diagnostic("planner.resume", message, hint="without resume=True a new planner starts")
+    )

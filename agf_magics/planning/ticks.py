@@ -1,4 +1,5 @@
-"""The ticks of a planner: a plan is asked for and run, again and again, on one context and within one budget."""
+"""The ticks of a planner: a plan is asked for and run, again and again, on one context and within
+one budget."""
 
 from __future__ import annotations
 
@@ -45,9 +46,10 @@ class PlannedTick(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlannerResult:
-    """The result of a planner: ``output`` is the output of its last plan, ``runs`` has the run of each plan, ``asked``
-    the run of each request to the model, ``usage`` the requests and tokens of all of them, ``cost`` their price in
-    US dollars, and ``error`` the error that ended it, or None."""
+    """The result of a planner: ``output`` is the output of its last plan, ``runs`` has the run of
+    each plan, ``asked`` the run of each request to the model, ``usage`` the requests and tokens of
+    all of them, ``cost`` their price in US dollars, and ``error`` the error that ended it, or
+    None."""
 
     runs: tuple[Run, ...]
     """The run of each plan, in order."""
@@ -70,7 +72,9 @@ class PlannerResult:
 
     def __repr__(self) -> str:
         ticks = f"{len(self.runs)} plan{'s' * (len(self.runs) != 1)}"
-        asked = f", {self.usage.requests} requests, {self.usage.tokens:,} tokens" if self.asked else ""
+        asked = (
+            f", {self.usage.requests} requests, {self.usage.tokens:,} tokens" if self.asked else ""
+        )
         how = f"error {self.error.code}" if self.error is not None else f"output {self.output!r}"
         return f"<PlannerResult {ticks}{asked}: {how}>"
 
@@ -99,7 +103,8 @@ class TickOptions:
     resume_with: str = "run_planner(…, resume=True)"
     """What a person writes to continue the planner."""
     execute: Callable[[Begin, RunOptions, Flow | None], Run] = drive_run
-    """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows it."""
+    """Starts a run and waits for its end: of a plan, or with None of a request. The notebook shows
+    it."""
 
 
 class Ticks:
@@ -125,7 +130,8 @@ class Ticks:
         return found if isinstance(found, Log) else Log(found or ())
 
     def count(self, asks: bool, tokens: int, cost: str | None) -> None:
-        """Count a run of an earlier session against the limits. ``asks``: whether it was a request."""
+        """Count a run of an earlier session against the limits. ``asks``: whether it was a
+        request."""
         self._budget.spawned += asks
         self._budget.tokens += tokens
         with suppress(ArithmeticError):  # the journal may be foreign
@@ -149,8 +155,8 @@ class Ticks:
             self.error = error
 
     def repeat(self, plan_of: Callable[[int], PlannedTick | None], first: int = 1) -> None:
-        """Run the plans of the ticks from number ``first`` on. ``plan_of`` returns None if there is no plan: the
-        request has failed."""
+        """Run the plans of the ticks from number ``first`` on. ``plan_of`` returns None if there is
+        no plan: the request has failed."""
         for number in range(first, self.options.max_ticks + 1):
             tick = plan_of(number)
             if tick is None or self.run_plan(number, tick):
@@ -160,8 +166,14 @@ class Ticks:
     def run_plan(self, number: int, tick: PlannedTick) -> bool:
         """Run the plan of a tick; whether it was the last one."""
         name, extension = plan_name(self.options.context, number), tick.flow.extension
-        flow = replace(tick.flow, name=name, extension=extension and extension.with_context(self.options.context))
-        run = self.execute(partial(start_run, flow, dict(self.options.secret) or None), self.options.registry, flow)
+        flow = replace(
+            tick.flow,
+            name=name,
+            extension=extension and extension.with_context(self.options.context),
+        )
+        run = self.execute(
+            partial(start_run, flow, dict(self.options.secret) or None), self.options.registry, flow
+        )
         self.runs.append(run)
         return self.ends(run, tick)
 
@@ -170,7 +182,9 @@ class Ticks:
         self.error = run.error
         if run.error is None and was_interrupted(run):
             self.error = _cancelled(run, self.options.context)
-        if self.error is not None:  # the failure of a call is a message of the context: the planner reacts to it
+        if (
+            self.error is not None
+        ):  # the failure of a call is a message of the context: the planner reacts to it
             denied = [one.message for one in self.error.diagnostics if one.code == "step.denied"]
             self._tell(*denied)
             return run.status != "error" or isinstance(self.error, LimitReached)
@@ -179,7 +193,12 @@ class Ticks:
         problem = _missing_output(run) or tick.output_problem(run.output)
         if problem is not None:
             self.error = StepError(
-                Diagnostic("planner.reply", problem, None, "raise max_ticks, or say in the task what the output is")
+                Diagnostic(
+                    "planner.reply",
+                    problem,
+                    None,
+                    "raise max_ticks, or say in the task what the output is",
+                )
             )
             self._tell(problem)
             return False
@@ -189,12 +208,22 @@ class Ticks:
     def _tell(self, *problems: str) -> None:
         """Add problems that are not the failure of a call to the context."""
         if problems:
-            self.append(*({"type": "data", "kind": "error", "data": {"error": {"message": one}}} for one in problems))
+            self.append(
+                *(
+                    {"type": "data", "kind": "error", "data": {"error": {"message": one}}}
+                    for one in problems
+                )
+            )
 
     def execute(self, begin: Begin, registry: Registry, plan: Flow | None = None) -> Run:
-        """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that starts."""
+        """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that
+        starts."""
         options, limits = self.options, self._limits_left()
-        unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))  # a failed plan is followed
+        unfinished = (
+            "cancelled",
+            "waiting",
+            *(() if plan is not None else ("error",)),
+        )  # a failed plan is followed
         made = RunOptions(
             registry=registry,
             limits=limits,
@@ -206,7 +235,9 @@ class Ticks:
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )
         run = options.execute(begin, made, plan)
-        return run if run.error is not None else run.result()  # which raises an error that is not of a step
+        return (
+            run if run.error is not None else run.result()
+        )  # which raises an error that is not of a step
 
     def _limits_left(self) -> Limits:
         """The limits with the time that is left. Raises StepError ``limit.timeout``."""
@@ -215,8 +246,15 @@ class Ticks:
             return limits
         left = limits.timeout - (time.monotonic() - self._started)
         if left <= 0:
-            message = f"planner {self.options.context!r} took longer than its timeout of {limits.timeout:g} s"
-            raise StepError(Diagnostic("limit.timeout", message, hint="limits=Limits(timeout=…) sets it for all ticks"))
+            message = (
+                f"planner {self.options.context!r} took longer than its timeout of "
+                f"{limits.timeout:g} s"
+            )
+            raise StepError(
+                Diagnostic(
+                    "limit.timeout", message, hint="limits=Limits(timeout=…) sets it for all ticks"
+                )
+            )
         return replace(limits, timeout=left)
 
     def _warn(self) -> None:
@@ -224,8 +262,14 @@ class Ticks:
         message = f"none of the first {count} plans had an output"
         texts = [run.flow.source.text for run in self.runs[-2:]]
         again = len(texts) == 2 and texts[0] == texts[1]
-        hint = "the last two plans are equal: say in the task when it is done" if again else "raise max_ticks"
-        self.runs[-1].progress.apply(Warned(clock(), Diagnostic("run.max-ticks", message, None, hint, "warning")))
+        hint = (
+            "the last two plans are equal: say in the task when it is done"
+            if again
+            else "raise max_ticks"
+        )
+        self.runs[-1].progress.apply(
+            Warned(clock(), Diagnostic("run.max-ticks", message, None, hint, "warning"))
+        )
 
 
 def plan_name(context: str, number: int) -> str:

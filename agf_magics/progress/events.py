@@ -2,7 +2,8 @@
 
 A run without a listener folds the two events of each step into its `Progress` without making them.
 
-Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and StepAbandoned.
+Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and
+StepAbandoned.
 """
 
 from __future__ import annotations
@@ -26,19 +27,21 @@ class Question(NamedTuple):
     where: str = ""
     """The path of the step, as text."""
     arguments: Mapping[str, Value] | None = None
-    """The masked arguments of the call to approve, if the answer may replace it: with a mapping of other arguments, or
-    of `result` to its result. None: only yes or no."""
+    """The masked arguments of the call to approve, if the answer may replace it: with a mapping of
+    other arguments, or of `result` to its result. None: only yes or no."""
     result: str = ""
     """The key of a result in the answer."""
 
 
 class Unanswered(StepError):
-    """There is no user to answer a question: the run ends as ``waiting`` and can be resumed with an answer (A18)."""
+    """There is no user to answer a question: the run ends as ``waiting`` and can be resumed with an
+    answer (A18)."""
 
 
 StepPath = tuple[str | int, ...]
-"""A place in a run: for each open flow the id of the step, then the numbers of the elements and iterations around it.
-``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow that ``steps[1]`` calls."""
+"""A place in a run: for each open flow the id of the step, then the numbers of the elements and
+iterations around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow
+that ``steps[1]`` calls."""
 
 
 def format_path(at: StepPath) -> str:
@@ -71,7 +74,8 @@ class StepFinished(NamedTuple):
 
 
 class StepReplayed(NamedTuple):
-    """A call is not made, because an earlier session of the run ``run`` made it; its outcome is used."""
+    """A call is not made, because an earlier session of the run ``run`` made it; its outcome is
+    used."""
 
     at: StepPath
     when: float
@@ -173,8 +177,8 @@ class QuestionClosed(NamedTuple):
 
 
 class TokensUsed(NamedTuple):
-    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in another run. A
-    fire-and-forget flow uses those of its call, perhaps after RunEnded."""
+    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in
+    another run. A fire-and-forget flow uses those of its call, perhaps after RunEnded."""
 
     at: StepPath
     when: float
@@ -187,8 +191,8 @@ class TokensUsed(NamedTuple):
 
 
 class ModelText(NamedTuple):
-    """A part of a model's reply that arrived. It is emitted only if the run is watched, at most ten times a second for
-    each part, and it is never journaled: the reply is."""
+    """A part of a model's reply that arrived. It is emitted only if the run is watched, at most ten
+    times a second for each part, and it is never journaled: the reply is."""
 
     at: StepPath
     when: float
@@ -200,7 +204,8 @@ class ModelText(NamedTuple):
 
 
 class StepPrinted(NamedTuple):
-    """User code printed. It is emitted under the same conditions as ModelText, and the text is printed as well."""
+    """User code printed. It is emitted under the same conditions as ModelText, and the text is
+    printed as well."""
 
     at: StepPath
     when: float
@@ -231,7 +236,26 @@ class RunEnded(NamedTuple):
 
 
 Event = (
-    RunStarted | StepStarted | StepFinished | StepReplayed | StepFailed | StepCancelled | StepAbandoned | StepRetried
-    | StepSkipped | ElementDropped | FanOutStarted | Placed | EdgeTaken | QuestionAsked | QuestionAnswered
-    | QuestionClosed | TokensUsed | ModelText | StepPrinted | BackgroundCallEnded | Warned | RunEnded
-)  # fmt: skip
+    RunStarted
+    | StepStarted
+    | StepFinished
+    | StepReplayed
+    | StepFailed
+    | StepCancelled
+    | StepAbandoned
+    | StepRetried
+    | StepSkipped
+    | ElementDropped
+    | FanOutStarted
+    | Placed
+    | EdgeTaken
+    | QuestionAsked
+    | QuestionAnswered
+    | QuestionClosed
+    | TokensUsed
+    | ModelText
+    | StepPrinted
+    | BackgroundCallEnded
+    | Warned
+    | RunEnded
+)

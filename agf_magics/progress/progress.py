@@ -1,6 +1,7 @@
 """The state of a run: a pure fold of its events, which all views read.
 
-A fan-out is one row with counters, never a row per element: 100,000 elements cost one row and the first failures.
+A fan-out is one row with counters, never a row per element: 100,000 elements cost one row and the
+first failures.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Failures(list[Failure]):
 
 
 class Progress:
-    """The state of a run. ``apply`` takes each event; all attributes can be read at any time, from any thread."""
+    """The state of a run. ``apply`` takes each event; all attributes can be read at any time, from
+    any thread."""
 
     def __init__(self, flow: Flow, callees: Mapping[str, Any] | None = None) -> None:
         """``callees``: `Linked.callees`, for the rows of called flows."""
@@ -59,7 +61,8 @@ class Progress:
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
         self._blamed: set[Row] = set()
-        """The rows that failed or were cancelled and were not excused by a retry or a drop since."""
+        """The rows that failed or were cancelled and were not excused by a retry or a drop
+        since."""
         self.taken: list[tuple[ev.StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
         self.asked: dict[ev.StepPath, ev.Question] = {}
@@ -79,11 +82,14 @@ class Progress:
 
     @property
     def losses(self) -> tuple[Diagnostic, ...]:
-        """The warnings that are shown also if a user asked for none: all elements of a fan-out failed."""
+        """The warnings that are shown also if a user asked for none: all elements of a fan-out
+        failed."""
         return tuple(found for found in self.warnings if found.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
-        if self.ended is not None and type(event) not in AFTER_END:  # a loop that was abandoned may continue later
+        if (
+            self.ended is not None and type(event) not in AFTER_END
+        ):  # a loop that was abandoned may continue later
             return
         if type(event) is ev.StepStarted:
             self.start(*event)
@@ -95,9 +101,11 @@ class Progress:
             self.changes += 1
             _fold_step(self, event)
 
-    def start(self, at: ev.StepPath, when: float, attempt: int = 1, row: Row | None = None) -> Row | None:
-        """Fold a StepStarted without making the event; returns the row for `finish`, None after the end of the run.
-        ``row``: its row, if another start of the step has returned it."""
+    def start(
+        self, at: ev.StepPath, when: float, attempt: int = 1, row: Row | None = None
+    ) -> Row | None:
+        """Fold a StepStarted without making the event; returns the row for `finish`, None after the
+        end of the run. ``row``: its row, if another start of the step has returned it."""
         if self.ended is not None:
             return None
         self.changes += 1
@@ -127,9 +135,16 @@ class Progress:
         if len(self.taken) > EDGES_KEPT:
             del self.taken[0]
 
-    def replay(self, path: ev.StepPath, numbers: Sequence[int], values: Sequence[Value], when: float, run: str) -> None:
-        """Fold a StepStarted, a StepReplayed and a StepFinished of each of these elements without making the events.
-        ``path``: that of all elements, without a number."""
+    def replay(
+        self,
+        path: ev.StepPath,
+        numbers: Sequence[int],
+        values: Sequence[Value],
+        when: float,
+        run: str,
+    ) -> None:
+        """Fold a StepStarted, a StepReplayed and a StepFinished of each of these elements without
+        making the events. ``path``: that of all elements, without a number."""
         if self.ended is not None or not numbers:
             return
         count = len(numbers)
@@ -145,9 +160,11 @@ class Progress:
             row.value = values[-1]
 
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
-        """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises KeyError for a row
-        that is unknown."""
-        found = [(self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()]
+        """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
+        KeyError for a row that is unknown."""
+        found = [
+            (self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()
+        ]
         if self.ended is not None:
             return
         self.changes += 1
@@ -236,7 +253,9 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             if error is not None:
                 found = error.diagnostic
                 message = f"a fire-and-forget call failed: {found.message}"
-                p.warnings.append(Diagnostic("run.fired-failed", message, found.span, found.hint, "warning"))
+                p.warnings.append(
+                    Diagnostic("run.fired-failed", message, found.span, found.hint, "warning")
+                )
         case ev.Warned(_, diagnostic):
             p.warnings.append(diagnostic)
         case ev.RunStarted(_, when):
@@ -246,7 +265,8 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
 
 
 def count_use(p: Progress, event: ev.TokensUsed) -> None:
-    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its row."""
+    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its
+    row."""
     key = tuple(bit for bit in event.at if isinstance(bit, str))
     used = one_reply(event.input, event.output, event.model, event.cost)
     p.usage = p.usage.plus(used)
@@ -275,13 +295,17 @@ def _end(p: Progress, event: ev.RunEnded) -> None:
     p.asked.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         p.row(event.error.path).fatal = True
-    if event.status == "ok":  # the failures did not end the run, for example because a plan has an alternative
+    if (
+        event.status == "ok"
+    ):  # the failures did not end the run, for example because a plan has an alternative
         for row in p.rows.values():
             if row.failed and row.state == "failed":
                 row.rescues = True
             elif row.cancelled:  # a step around it failed and was rescued
                 row.excused = True
-            elif not row.started and row.again and row.state == "pending":  # no edge led to this node
+            elif (
+                not row.started and row.again and row.state == "pending"
+            ):  # no edge led to this node
                 row.skipped += 1
 
 

@@ -1,7 +1,7 @@
 """The rows of a run: one per step, also of called flows; never one per element or iteration.
 
-A row counts how often its step started and how that ended. Steps without a box in the picture have a hidden row: the
-steps of a loop taken together, and the step that is a whole plan or graph.
+A row counts how often its step started and how that ended. Steps without a box in the picture have
+a hidden row: the steps of a loop taken together, and the step that is a whole plan or graph.
 """
 
 from __future__ import annotations
@@ -74,13 +74,19 @@ class Usage(NamedTuple):
     def as_json(self) -> dict[str, Value]:
         """The amounts as text, because they are decimal numbers."""
         cost = None if self.cost is None else f"{self.cost:f}"
-        found = {"requests": self.requests, "input": self.input, "output": self.output, "cost": cost}
+        found = {
+            "requests": self.requests,
+            "input": self.input,
+            "output": self.output,
+            "cost": cost,
+        }
         models = {name: used.as_json() for name, used in self.by_model.items()}
         return {**found, "by_model": models} if models else found
 
 
 def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
-    """The price in the ``usage`` of a reply, which may come from a journal; None: it is not known."""
+    """The price in the ``usage`` of a reply, which may come from a journal; None: it is not
+    known."""
     text = usage.get("cost")
     if not isinstance(text, str) or not PRICE.fullmatch(text):
         return None
@@ -117,20 +123,21 @@ class Arriving:
 class Row:
     """The counters and the state of one step.
 
-    Rare values start as the class's: a run makes a row for each step, and setting them all would take a tenth of a
-    linear step.
+    Rare values start as the class's: a run makes a row for each step, and setting them all would
+    take a tenth of a linear step.
     """
 
     by_need = False
-    """Whether it runs when its inputs are available, so that the reason why it was skipped matters."""
+    """Whether it runs when its inputs are available, so that the reason why it was skipped
+    matters."""
     elements: tuple[Row, ...] = ()
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
     """How often an outcome of an earlier session replaced a call."""
     excused = False
-    """Whether all its failures and cancellations so far are in elements that were dropped or retried, or in a step
-    whose failure did not end the run."""
+    """Whether all its failures and cancellations so far are in elements that were dropped or
+    retried, or in a step whose failure did not end the run."""
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
@@ -144,8 +151,8 @@ class Row:
     why = ""
     """Why it was skipped, the last time it was."""
     arriving: Arriving | None = None
-    """Of a request to a model: the reply that arrives, or that ended in the middle. A row of several concurrent
-    requests has one of them."""
+    """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
+    several concurrent requests has one of them."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
@@ -158,7 +165,13 @@ class Row:
     """Whether the run continues after its failure."""
 
     def __init__(
-        self, key: Key, depth: int, step: Step, many: bool, loops: bool = False, around: Row | None = None
+        self,
+        key: Key,
+        depth: int,
+        step: Step,
+        many: bool,
+        loops: bool = False,
+        around: Row | None = None,
     ) -> None:
         self.key = key
         self.depth = depth
@@ -166,7 +179,8 @@ class Row:
         self.many = many
         """Whether it is in a fan-out or a fold and may run more than once."""
         self.loops = loops
-        """Whether it may run several times in order: an iteration, a visit of a node, an instance."""
+        """Whether it may run several times in order: an iteration, a visit of a node, an
+        instance."""
         if around is not None:
             self.around = around
         if step.rescue is not None:
@@ -201,9 +215,9 @@ class Row:
 
     @property
     def state(self) -> str:
-        """``pending``, ``running``, ``ok``, ``failed``, ``kept`` (failed, and the run continued), ``cancelled``,
-        ``skipped``, ``left`` (running after the end) or ``waiting``. A step whose failures were retried or dropped is
-        ok if it finished at least once."""
+        """``pending``, ``running``, ``ok``, ``failed``, ``kept`` (failed, and the run continued),
+        ``cancelled``, ``skipped``, ``left`` (running after the end) or ``waiting``. A step whose
+        failures were retried or dropped is ok if it finished at least once."""
         if self.running:
             return "running"
         if self.left:
@@ -216,7 +230,9 @@ class Row:
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
-        if self.around is not None and self.around.placed:  # workers have not yet reported any of its elements
+        if (
+            self.around is not None and self.around.placed
+        ):  # workers have not yet reported any of its elements
             return "running"
         return "skipped" if self.skipped else "pending"
 
@@ -251,23 +267,39 @@ class Tree:
         self._flow(flow, callees, (), 0, False, False, None)
 
     def _flow(
-        self, flow: Flow, callees: Mapping[str, Any], before: Key, depth: int, many: bool, loops: bool,
+        self,
+        flow: Flow,
+        callees: Mapping[str, Any],
+        before: Key,
+        depth: int,
+        many: bool,
+        loops: bool,
         around: Row | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         shown = outermost(flow)
-        is_whole = shown is not flow.body.steps  # a plan or a graph: only its own events need the row of the whole
+        is_whole = (
+            shown is not flow.body.steps
+        )  # a plan or a graph: only its own events need the row of the whole
         if is_whole:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)
         for step in shown:
-            row = self._step(step, callees, before, depth, many, loops or is_whole, None if is_whole else around)
+            row = self._step(
+                step, callees, before, depth, many, loops or is_whole, None if is_whole else around
+            )
             if is_whole and isinstance(flow.body.steps[0], Dag):
                 row.by_need = True
 
     def _step(
-        self, step: Step, callees: Mapping[str, Any], before: Key, depth: int, many: bool, loops: bool,
+        self,
+        step: Step,
+        callees: Mapping[str, Any],
+        before: Key,
+        depth: int,
+        many: bool,
+        loops: bool,
         around: Row | None,
-    ) -> Row:  # fmt: skip
+    ) -> Row:
         key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
@@ -283,13 +315,17 @@ class Tree:
         below = depth + (not hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
-        inner = row if fans_out else around if isinstance(step, (Sequence, Branches, Invoke)) else None
+        inner = (
+            row if fans_out else around if isinstance(step, (Sequence, Branches, Invoke)) else None
+        )
         parts = []
         for child in children(step):
             if isinstance(step, (Each, Branches)) and child is step.collect:
                 self._step(child, callees, before, below, many, loops_inside, around)
             else:
-                parts.append(self._step(child, callees, before, below, many or fans_out, loops_inside, inner))
+                parts.append(
+                    self._step(child, callees, before, below, many or fans_out, loops_inside, inner)
+                )
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
         if getattr(callee, "agent", None) is not None:
@@ -300,14 +336,21 @@ class Tree:
 
 
 def _asked(step: Step, callee: Any, in_session: bool) -> str:
-    """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name if that is the
-    label. ``in_session``: the row of the agent has the tools, which its invoker limits."""
+    """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name
+    if that is the label. ``in_session``: the row of the agent has the tools, which its invoker
+    limits."""
     answers: tuple[str, tuple[str, ...] | None] | None = getattr(callee, "answers", None)
     if answers is None or not isinstance(step, Invoke):
         return ""
     who, tools = answers
     allowed = None if step.tools is None else [name.text for name in step.tools]
-    named = allowed if tools is None else tools if allowed is None else [name for name in tools if name in allowed]
+    named = (
+        allowed
+        if tools is None
+        else tools
+        if allowed is None
+        else [name for name in tools if name in allowed]
+    )
     parts = [] if who == step.label else [f"asks {who}"]
     if named is not None and not in_session:
         more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""
@@ -318,7 +361,8 @@ def _asked(step: Step, callee: Any, in_session: bool) -> str:
 
 
 def _flows(callee: Any) -> tuple[Any, ...]:
-    """The linked flows that a call may run: the one that it names, or all that it can choose from."""
+    """The linked flows that a call may run: the one that it names, or all that it can choose
+    from."""
     if callee is None:
         return ()
     if isinstance(getattr(callee, "flow", None), Flow):

@@ -1,8 +1,8 @@
-"""The forms that a secret can take in a value: as it is, in a container, or encoded once (escaped, quoted for a URL, in
-base64, pickled).
+"""The forms that a secret can take in a value: as it is, in a container, or encoded once (escaped,
+quoted for a URL, in base64, pickled).
 
-Other encodings (reversed, encrypted, compressed) cannot be listed, so `is_readable` checks whether a pickle can be
-searched at all.
+Other encodings (reversed, encrypted, compressed) cannot be listed, so `is_readable` checks whether
+a pickle can be searched at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_from_bytes, quote_plus
 
 SHORTEST = 4
-"""Characters (digits of a number, bytes) below which a secret would be found everywhere and is not searched for."""
+"""Characters (digits of a number, bytes) below which a secret would be found everywhere and is not
+searched for."""
 
 LONGEST = 10_000
 """Characters above which only a part of a secret is searched for."""
@@ -72,7 +73,8 @@ class Forms(NamedTuple):
 
 
 def parts_of(secret: Any) -> Parts:
-    """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be secret."""
+    """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be
+    secret."""
     texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
     short = opaque = False
     seen, left = {id(secret): secret}, [secret]
@@ -86,7 +88,11 @@ def parts_of(secret: Any) -> Parts:
             news = [one for one in members if id(one) not in seen]
             seen.update((id(one), one) for one in news)
             left += news
-        elif part is None or isinstance(part, bool) or (isinstance(part, str | bytes | bytearray) and not part):
+        elif (
+            part is None
+            or isinstance(part, bool)
+            or (isinstance(part, str | bytes | bytearray) and not part)
+        ):
             continue
         elif isinstance(part, str):
             texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
@@ -119,7 +125,8 @@ def _number(part: numbers.Real) -> int | float | None:
 
 
 def _members(part: Any) -> Iterable[Any] | None:
-    """The members of a container or object; None for a part, or for an object that cannot be read."""
+    """The members of a container or object; None for a part, or for an object that cannot be
+    read."""
     if isinstance(part, enum.Enum):
         return [part.value]
     if isinstance(part, str | bytes | bytearray | memoryview | numbers.Real) and not isinstance(
@@ -127,7 +134,10 @@ def _members(part: Any) -> Iterable[Any] | None:
     ):
         return None
     if isinstance(part, Mapping):
-        return [*part.values(), *(key for key in part if not (type(key) is str and NAME.fullmatch(key)))]
+        return [
+            *part.values(),
+            *(key for key in part if not (type(key) is str and NAME.fullmatch(key))),
+        ]
     if isinstance(part, list | tuple | Set):
         return list(part)
     if isinstance(part, _WRITTEN):
@@ -153,8 +163,14 @@ def _written(part: Any) -> Iterator[Any]:
 
 
 _WRITTEN = (
-    datetime.date, datetime.time, uuid.UUID, complex, decimal.Decimal, fractions.Fraction, pathlib.PurePath,
-)  # fmt: skip
+    datetime.date,
+    datetime.time,
+    uuid.UUID,
+    complex,
+    decimal.Decimal,
+    fractions.Fraction,
+    pathlib.PurePath,
+)
 
 
 def _fields(part: Any) -> list[Any] | None:
@@ -165,7 +181,9 @@ def _fields(part: Any) -> list[Any] | None:
         found = list(vars(part).values()) if hasattr(part, "__dict__") else []
         if dataclasses.is_dataclass(part):
             found += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
-        slots = [name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))]
+        slots = [
+            name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
+        ]
         found += [getattr(part, name, None) for name in slots]
     except Exception:  # a class of a user
         return None
@@ -182,7 +200,9 @@ def _names(slots: Any) -> Iterable[str]:
 def forms_of(parts: Parts) -> Forms:
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
-        part: str | bytes = whole if len(whole) <= LONGEST else whole[len(whole) // 2 :][: LONGEST // 10]  # type: ignore[assignment]
+        part: str | bytes = whole
+        if len(whole) > LONGEST:
+            part = whole[len(whole) // 2 :][: LONGEST // 10]
         found = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
             found |= set(_of_bytes(part))
@@ -215,7 +235,9 @@ def _texts(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield from (written(text)[1:-1] for written in (repr, ascii))
-    yield from (written(f"{text}'\"")[1:-4] for written in (repr, ascii))  # as in a text that has both quotes
+    yield from (
+        written(f"{text}'\"")[1:-4] for written in (repr, ascii)
+    )  # as in a text that has both quotes
     yield text.translate(_LINES)
     yield html.escape(text)
     yield html.escape(text, quote=False)
@@ -303,12 +325,17 @@ class _Inspector(pickle.Pickler):
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
             self.readable = self.readable and _is_text(bytes(part))
-        return True if isinstance(part, datetime.date | datetime.time) else None  # they are written as raw bytes
+        return (
+            True if isinstance(part, datetime.date | datetime.time) else None
+        )  # they are written as raw bytes
 
     def _look_at(self, buffer: pickle.PickleBuffer) -> None:
-        """The memory of an array: numbers and texts can be searched, single bytes may be anything."""
+        """The memory of an array: numbers and texts can be searched, single bytes may be
+        anything."""
         with memoryview(buffer) as view:
-            self.readable = self.readable and (view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw())))
+            self.readable = self.readable and (
+                view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw()))
+            )
 
 
 class _Nowhere:
@@ -317,7 +344,8 @@ class _Nowhere:
 
 
 def is_readable(value: Any) -> bool:
-    """Whether an opaque value can be searched: it has no bytes except texts and the numbers of arrays."""
+    """Whether an opaque value can be searched: it has no bytes except texts and the numbers of
+    arrays."""
     inspector = _Inspector()
     try:
         inspector.dump(value)

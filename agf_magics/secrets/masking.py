@@ -1,9 +1,10 @@
-"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret arguments, in every
-form that they take (forms.py).
+"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret
+arguments, in every form that they take (forms.py).
 
-Displayed values are masked. A value that contains a secret is not stored, because a resumed run must not continue with
-a mask; it makes the call again. The same applies to values that cannot be searched: an opaque value of a call that
-received a secret, and all values after a secret that is too short to search for.
+Displayed values are masked. A value that contains a secret is not stored, because a resumed run
+must not continue with a mask; it makes the call again. The same applies to values that cannot be
+searched: an opaque value of a call that received a secret, and all values after a secret that is
+too short to search for.
 """
 
 from __future__ import annotations
@@ -22,16 +23,22 @@ from ..text.diagnostics import AgfError, Diagnostic
 from .forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
 
 ALONE = 8
-"""Characters below which a secret word or number is searched for only as a whole word, outside of its call."""
+"""Characters below which a secret word or number is searched for only as a whole word, outside of
+its call."""
 
 MOST_SECRETS = 1_000
 """Different secrets of a run, and texts that its steps returned, which are searched for."""
 
 HELD = "it contains a secret"
 UNREADABLE = "it cannot be searched for the secret that its call received"
-SHORT = f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
+SHORT = (
+    f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
+)
 BLIND = "the run has a secret that cannot be searched for"
-HIDDEN = f"the text of the error is not shown: a secret of fewer than {SHORTEST} characters cannot be found in it"
+HIDDEN = (
+    f"the text of the error is not shown: a secret of fewer than {SHORTEST} characters "
+    f"cannot be found in it"
+)
 
 EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
 
@@ -54,13 +61,15 @@ class Preview(NamedTuple):
 
 
 class Secrets:
-    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are replaced as a whole."""
+    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are
+    replaced as a whole."""
 
     def __init__(self) -> None:
         self.names: frozenset[str] = frozenset()
         """The inputs and stores that feed secret arguments."""
         self.steps: frozenset[tuple[int, str]] = frozenset()
-        """The steps whose values feed secret arguments, by the identity of their flow and their id."""
+        """The steps whose values feed secret arguments, by the identity of their flow and their
+        id."""
         self.blind = False
         """Whether a secret cannot be searched for: then no value is stored or shown."""
         self._forms = Forms()
@@ -89,12 +98,15 @@ class Secrets:
         return Received(any(one.any for one in found), any(one.short for one in found))
 
     def returned(self, value: Value) -> None:
-        """Add a value that feeds a secret argument: it is masked in the end of the run, even if that call is not made.
-        Not before, because its parts occur in the outcomes of other calls, which are stored."""
+        """Add a value that feeds a secret argument: it is masked in the end of the run, even if
+        that call is not made. Not before, because its parts occur in the outcomes of other calls,
+        which are stored."""
         if not self.too_many:
             found, known = parts_of(value), self._returned
             self._unsearchable = self._unsearchable or found.opaque
-            self._returned = Parts(known.texts | found.texts, known.raws | found.raws, known.numbers | found.numbers)
+            self._returned = Parts(
+                known.texts | found.texts, known.raws | found.raws, known.numbers | found.numbers
+            )
 
     @property
     def too_many(self) -> bool:
@@ -109,11 +121,14 @@ class Secrets:
     # --- searching ---
 
     def holds(self, value: Value, near: bool = True) -> bool:
-        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise a short secret only
-        counts as a whole word."""
+        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
+        a short secret only counts as a whole word."""
         if not self.active:
             return False
-        return self.blind or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
+        return (
+            self.blind
+            or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
+        )
 
     def holds_any(self, value: Value) -> bool:
         """Whether ``value`` contains a secret that can be searched for."""
@@ -145,13 +160,21 @@ class Secrets:
 
     # --- storing ---
 
-    def pack(self, value: Value, most: int, received: Received = NOTHING, secret: bool = False) -> EncodedValue:
-        """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the call that returned it.
-        ``secret``: it is a secret itself."""
+    def pack(
+        self, value: Value, most: int, received: Received = NOTHING, secret: bool = False
+    ) -> EncodedValue:
+        """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
+        call that returned it. ``secret``: it is a secret itself."""
         packed = encode_value(value, most)
-        return packed if not self.active and not secret else self.packed(packed, value, received, secret)
+        return (
+            packed
+            if not self.active and not secret
+            else self.packed(packed, value, received, secret)
+        )
 
-    def packed(self, packed: EncodedValue, value: Value, received: Received, secret: bool = False) -> EncodedValue:
+    def packed(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool = False
+    ) -> EncodedValue:
         why = self._why_not(packed, value, received, secret)
         if why is not None:
             return EncodedValue("again", None, encode(MASK), why)
@@ -161,7 +184,9 @@ class Secrets:
             return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
         return packed
 
-    def _why_not(self, packed: EncodedValue, value: Value, received: Received, secret: bool) -> str | None:
+    def _why_not(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool
+    ) -> str | None:
         if secret:
             return "it is secret"
         if self.blind:
@@ -207,7 +232,9 @@ class Secrets:
         if kind in (list, tuple) and room:
             return kind(self._shown(one, room - 1) for one in value)
         if kind is dict and room:
-            return {self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()}
+            return {
+                self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()
+            }
         return f"⟨{kind.__name__}⟩" if self._in_opaque(value) else value
 
     def _in_opaque(self, value: Value) -> bool:
@@ -229,8 +256,8 @@ class Secrets:
         return _pattern(found).sub(lambda _: MASK, text)
 
     def maskable(self, text: str) -> int:
-        """How many characters at the beginning of ``text`` can be masked and shown while more of it arrives: no secret
-        begins in them and ends after them."""
+        """How many characters at the beginning of ``text`` can be masked and shown while more of it
+        arrives: no secret begins in them and ends after them."""
         forms = self._forms.texts
         if not forms:
             return len(text)
@@ -273,7 +300,10 @@ class Secrets:
         return any(self._in_text(text, True) for text in texts)
 
     def diagnostic(self, found: Diagnostic) -> Diagnostic:
-        message, hint = self.text(found.message), self.text(found.hint) if found.hint else found.hint
+        message, hint = (
+            self.text(found.message),
+            self.text(found.hint) if found.hint else found.hint,
+        )
         if (message, hint) == (found.message, found.hint):
             return found
         return Diagnostic(found.code, message, found.span, hint, found.severity, found.related)
@@ -281,7 +311,11 @@ class Secrets:
 
 def hide(value: Value, names: Collection[str]) -> Value:
     """Arguments with a mask for these names."""
-    return {name: MASK if name in names else one for name, one in value.items()} if isinstance(value, dict) else value
+    return (
+        {name: MASK if name in names else one for name, one in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _arguments(error: BaseException) -> list[str]:

@@ -1,7 +1,8 @@
-"""Placeholders for secrets in the replies of models: replies are shown and stored with them, and tools get the values.
+"""Placeholders for secrets in the replies of models: replies are shown and stored with them, and
+tools get the values.
 
-A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an earlier session, the call
-fails, and the model reads why and calls again.
+A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an
+earlier session, the call fails, and the model reads why and calls again.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from ..text.diagnostics import Diagnostic, StepError
 from .masking import Secrets
 
 
-def replace_secrets(reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets) -> None:
-    """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to ``values``."""
+def replace_secrets(
+    reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
+) -> None:
+    """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to
+    ``values``."""
     for call in reply["calls"]:
         tool, given = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
@@ -25,14 +29,20 @@ def replace_secrets(reply: Reply, tools: Mapping[str, Any], values: dict[str, Va
             call["arguments"] = MASK
         else:
             secrets.receive(tool, given)
-            marks = {name: _placeholder(value, values) for name, value in given.items() if name in tool.secret}
+            marks = {
+                name: _placeholder(value, values)
+                for name, value in given.items()
+                if name in tool.secret
+            }
             call["arguments"] = {**given, **marks}
         for part in reply.get("kept", {}).get("parts", ()):
             if part.get("tool_call_id") == call["id"]:
                 part["args"] = call["arguments"]
 
 
-def substitute_secrets(tool: Tool, given: dict[str, Value], values: Mapping[str, Value]) -> dict[str, Value]:
+def substitute_secrets(
+    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
+) -> dict[str, Value]:
     """``given`` with the values of its placeholders."""
     found = {}
     for name in tool.secret & given.keys():
@@ -40,7 +50,10 @@ def substitute_secrets(tool: Tool, given: dict[str, Value], values: Mapping[str,
         if isinstance(value, str) and value in values:
             found[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
-            message = f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are not stored"
+            message = (
+                f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
+                f"not stored"
+            )
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error

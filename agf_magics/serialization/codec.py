@@ -1,7 +1,8 @@
 """Values in the journal: JSON as it is, opaque values as signed pickles; others are not stored.
 
-A value is pickled (`pickles`) at the end of its call, before another step can change it. A pickle is code: it is only
-read to resume a run, never to list or show one, and only with the signature of this user.
+A value is pickled (`pickles`) at the end of its call, before another step can change it. A pickle
+is code: it is only read to resume a run, never to list or show one, and only with the signature of
+this user.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is stored, in at most ``most`` bytes."""
     size = weigh(value)
     if size > most:
-        return EncodedValue("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+        return EncodedValue(
+            "again", None, encode(preview(value)), f"it has more than {_bytes(most)}"
+        )
     if size >= 0:
         try:
             text = encode(value) if size < LONG else encode_large(value)
@@ -81,7 +84,9 @@ def encode_value(value: Value, most: int) -> EncodedValue:
             return _pickled(value, most)
         if len(text) <= most:
             return EncodedValue("json", text)
-        return EncodedValue("again", None, encode(preview(value)), f"it has more than {_bytes(most)}")
+        return EncodedValue(
+            "again", None, encode(preview(value)), f"it has more than {_bytes(most)}"
+        )
     return _pickled(value, most)
 
 
@@ -120,7 +125,8 @@ def _weigh_all(whole: Any, parts: Any, room: int) -> int:
 
 
 def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:
-    """``value`` as JSON for display: its first parts; opaque parts as the names of their classes."""
+    """``value`` as JSON for display: its first parts; opaque parts as the names of their
+    classes."""
     left = [PREVIEWED] if left is None else left
     left[0] -= 1
     kind = type(value)
@@ -155,7 +161,11 @@ def to_show(value: Value, most: int) -> tuple[str, bool]:
 def _extent(value: Any, kind: type) -> str:
     if kind in (list, dict):
         return f" of {len(value):,}"
-    shape = getattr(value, "shape", None) if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars") else None
+    shape = (
+        getattr(value, "shape", None)
+        if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars")
+        else None
+    )
     return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
 
 
@@ -194,7 +204,11 @@ def sign(key: bytes, *parts: str | bytes) -> bytes:
 
 
 def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -> bool:
-    return key is not None and signature is not None and hmac.compare_digest(sign(key, *parts), signature)
+    return (
+        key is not None
+        and signature is not None
+        and hmac.compare_digest(sign(key, *parts), signature)
+    )
 
 
 def key_file() -> Path:

@@ -1,4 +1,5 @@
-"""JSON texts in plain ASCII, also for NaN and lone surrogates; `json.loads` reads back the same value."""
+"""JSON texts in plain ASCII, also for NaN and lone surrogates; `json.loads` reads back the same
+value."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from ..flow.values import Value
 
 
 def _encoder() -> Callable[[Any], str]:
-    """One encoder in C for all texts. `JSONEncoder` creates one for each text, 1 µs; a journaled element of a fan-out
-    takes 42 µs with it and 33 without."""
+    """One encoder in C for all texts. `JSONEncoder` creates one for each text, 1 µs; a journaled
+    element of a fan-out takes 42 µs with it and 33 without."""
     plain = json.JSONEncoder(check_circular=False, separators=(",", ":"))
     make, quoted = json.encoder.c_make_encoder, json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
     if make is None or quoted is None:  # a Python without C
@@ -33,13 +34,15 @@ ESCAPED = (*map(chr, (10, 34, 92)), *[chr(code) for code in (*range(32), 127) if
 
 
 def encode_large(value: Value) -> str:
-    """`encode` for a value of more than `LONG` characters. A character takes 1.4 to 2.5 ns, and 0.3 ns in a long text
-    in which nothing is escaped (base64, numbers, a line): that is copied."""
+    """`encode` for a value of more than `LONG` characters. A character takes 1.4 to 2.5 ns, and 0.3
+    ns in a long text in which nothing is escaped (base64, numbers, a line): that is copied."""
     kind = type(value)
     if kind is str:
         return _quoted(value)
     if kind is dict and len(value) <= FEW:
-        return "{" + ",".join([f"{encode(key)}:{_quoted(part)}" for key, part in value.items()]) + "}"
+        return (
+            "{" + ",".join([f"{encode(key)}:{_quoted(part)}" for key, part in value.items()]) + "}"
+        )
     if kind is list and len(value) <= FEW:
         return "[" + ",".join([_quoted(part) for part in value]) + "]"
     return encode(value)

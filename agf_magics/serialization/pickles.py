@@ -1,7 +1,8 @@
 """Values as pickles of a bounded size: a value that is too large is found before it is copied.
 
-Python's pickle comes first: so a class of the notebook is found by its name and is the present one. Values that it
-cannot pickle (a lambda, a class of a function) are pickled by cloudpickle, if that is installed.
+Python's pickle comes first: so a class of the notebook is found by its name and is the present one.
+Values that it cannot pickle (a lambda, a class of a function) are pickled by cloudpickle, if that
+is installed.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class _Bounded(io.BytesIO):
 
 
 def bytes_of_data(value: Value) -> int:
-    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there would be no value."""
+    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there
+    would be no value."""
     package = type(value).__module__.partition(".")[0]
     if package not in ("numpy", "pandas", "polars"):
         return 0
@@ -65,7 +67,9 @@ def bytes_of_data(value: Value) -> int:
     if package == "numpy":
         return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
     if package == "polars":
-        return int(value.estimated_size()) if type(value) in (library.DataFrame, library.Series) else 0
+        return (
+            int(value.estimated_size()) if type(value) in (library.DataFrame, library.Series) else 0
+        )
     if type(value) is library.DataFrame:
         return sum(int(column.nbytes) for _, column in value.items())
     return int(value.nbytes) if type(value) is library.Series else 0
@@ -81,8 +85,9 @@ def _picklers(most: int) -> list[Any]:
 
 @cache
 def _limited(pickler: Any, most: int, polars: Any) -> Any:
-    """``pickler`` with a limit for the frames of polars inside a value: such a frame would be copied as a whole before
-    a byte of it is written. Those of numpy, pandas and pyarrow are written in parts."""
+    """``pickler`` with a limit for the frames of polars inside a value: such a frame would be
+    copied as a whole before a byte of it is written. Those of numpy, pandas and pyarrow are written
+    in parts."""
 
     def reduced(frame: Any) -> Any:
         if bytes_of_data(frame) > most:
@@ -90,8 +95,12 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
         return frame.__reduce_ex__(5)
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
-    own: Any = getattr(pickler, "dispatch_table", None)  # cloudpickle's; of Python's pickler it is a slot
-    table = ChainMap(limits, own if isinstance(own, MutableMapping) else cast("Any", copyreg.dispatch_table))
+    own: Any = getattr(
+        pickler, "dispatch_table", None
+    )  # cloudpickle's; of Python's pickler it is a slot
+    table = ChainMap(
+        limits, own if isinstance(own, MutableMapping) else cast("Any", copyreg.dispatch_table)
+    )
     return type(pickler.__name__, (pickler,), {"dispatch_table": table})
 
 

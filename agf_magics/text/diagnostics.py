@@ -1,8 +1,8 @@
 """One model of an error or a warning for every layer: message, place and hint.
 
-A Diagnostic is data. Loading collects them (`Diagnostics`) and continues, so that one error reports everything; running
-raises one. The class of the exception says whose fault it is: `DefinitionError` the text's, `StepError` a step's while
-it ran; any other exception is a bug of this package.
+A Diagnostic is data. Loading collects them (`Diagnostics`) and continues, so that one error reports
+everything; running raises one. The class of the exception says whose fault it is: `DefinitionError`
+the text's, `StepError` a step's while it ran; any other exception is a bug of this package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LONGEST_WORD = 96
 """Characters of an unknown name that is compared with known ones."""
 
 COMPARED = 40_000
-"""Names that `suggest` compares with in one text, so that its cost does not grow with the square of the names."""
+"""Names that `suggest` compares with in one text, so that its cost does not grow with the square of
+the names."""
 
 PLACES = 100
 """Places of equal findings that are listed."""
@@ -36,8 +37,8 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One error, warning or note. ``code`` is stable (``<language or layer>.<name>``) and has an entry in
-    docs/reference/errors.
+    """One error, warning or note. ``code`` is stable (``<language or layer>.<name>``) and has an
+    entry in docs/reference/errors.
     """
 
     code: str
@@ -57,7 +58,8 @@ class Diagnostic:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """The message, the place with carets under the token, the related places, the hint, the equal places."""
+        """The message, the place with carets under the token, the related places, the hint, the
+        equal places."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *excerpt(span)]
@@ -82,7 +84,8 @@ def share_suggestion_budget() -> Iterator[None]:
 
 
 def spend_comparisons(names: int) -> bool:
-    """Whether the budget allows comparing with so many names (`share_suggestion_budget`); they are subtracted."""
+    """Whether the budget allows comparing with so many names (`share_suggestion_budget`); they are
+    subtracted."""
     left = _budget.get()
     if left is None:
         return names <= COMPARED
@@ -93,7 +96,8 @@ def spend_comparisons(names: int) -> bool:
 
 
 def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
-    """The hint for an unknown word: the nearest choice, and all choices if ``what`` names their kind.
+    """The hint for an unknown word: the nearest choice, and all choices if ``what`` names their
+    kind.
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
@@ -105,13 +109,16 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     first = [str(name) for name in islice(known, 20)]
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
     if what and first and (len(known) > 1 or first != [near]):  # not "did you mean a? names are a"
-        shown = ", ".join(map(_printable, first)) + (f" and {len(known) - 20} more" if len(known) > 20 else "")
+        shown = ", ".join(map(_printable, first)) + (
+            f" and {len(known) - 20} more" if len(known) > 20 else ""
+        )
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
 
 
 def misspelled_names(unknown: Iterable[str], known: Iterable[str]) -> set[str]:
-    """The known names that the unknown ones are probably misspellings of: they are not reported as missing too."""
+    """The known names that the unknown ones are probably misspellings of: they are not reported as
+    missing too."""
     names = list(known)
     return {near for word in unknown if (near := _near(word, names)) is not None}
 
@@ -122,10 +129,13 @@ def join_hints(*parts: str | None) -> str | None:
 
 
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
-    """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's ratio, 0 to 1."""
+    """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's
+    ratio, 0 to 1."""
     if not choices or len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
-    near = difflib.get_close_matches(word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike)
+    near = difflib.get_close_matches(
+        word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike
+    )
     return near[0] if near else None
 
 
@@ -139,7 +149,9 @@ def _near(word: str, known: Collection[str]) -> str | None:
     if same is not None:
         return same
     # A weak likeness counts only with the same first letter: round is not count.
-    return nearest(word, names, 0.7) or nearest(word, [name for name in names if name[:1] == word[:1]], 0.6)
+    return nearest(word, names, 0.7) or nearest(
+        word, [name for name in names if name[:1] == word[:1]], 0.6
+    )
 
 
 def _printable(name: str) -> str:
@@ -152,16 +164,21 @@ class Diagnostics:
     def __init__(self) -> None:
         self._found: list[Diagnostic] = []
         self.error_count = 0
-        """How many of the findings are errors, for a reader that asks whether its part was read without one."""
+        """How many of the findings are errors, for a reader that asks whether its part was read
+        without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:
         self._found.append(diagnostic)
         self.error_count += diagnostic.severity == "error"
 
-    def error(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
+    def error(
+        self, code: str, message: str, span: Span | None = None, hint: str | None = None
+    ) -> None:
         self.add(Diagnostic(code, message, span, hint))
 
-    def warn(self, code: str, message: str, span: Span | None = None, hint: str | None = None) -> None:
+    def warn(
+        self, code: str, message: str, span: Span | None = None, hint: str | None = None
+    ) -> None:
         self.add(Diagnostic(code, message, span, hint, "warning"))
 
     def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -182,7 +199,8 @@ class Diagnostics:
         return tuple(d for d in self if d.severity == "error")
 
     def refuse(self, strict: bool = False) -> None:
-        """Raise a DefinitionError with all findings if one of them is an error; with ``strict`` also for a warning."""
+        """Raise a DefinitionError with all findings if one of them is an error; with ``strict``
+        also for a warning."""
         if any(d.severity == "error" or (strict and d.severity == "warning") for d in self._found):
             raise DefinitionError(*self)
 
@@ -194,18 +212,26 @@ def sort_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 
 def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """For display: findings that differ only in their place become one, with the other places in its ``also``."""
+    """For display: findings that differ only in their place become one, with the other places in
+    its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
     for found in diagnostics:
         span, source = found.span, found.span and found.span.source.name
-        key = (found.code, found.message, found.hint, found.severity, source) if span and not found.related else found
+        key = (
+            (found.code, found.message, found.hint, found.severity, source)
+            if span and not found.related
+            else found
+        )
         groups.setdefault(key, []).append(found)
-    return [replace(one, also=tuple(found.span for found in more if found.span)) for one, *more in groups.values()]
+    return [
+        replace(one, also=tuple(found.span for found in more if found.span))
+        for one, *more in groups.values()
+    ]
 
 
 class AgfError(Exception):
-    """The base class of all errors about a definition or a run. ``str()`` is the complete report, with places and
-    hints.
+    """The base class of all errors about a definition or a run. ``str()`` is the complete report,
+    with places and hints.
     """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
@@ -225,7 +251,9 @@ class AgfError(Exception):
     def __str__(self) -> str:
         merged = merge_equal(self.diagnostics)
         more = len(merged) - SHOWN
-        return "\n".join([*map(str, merged[:SHOWN]), *([f"... and {more:,} more"] if more > 0 else [])])
+        return "\n".join(
+            [*map(str, merged[:SHOWN]), *([f"... and {more:,} more"] if more > 0 else [])]
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {safe(str(self).partition(chr(10))[0])}>"
@@ -240,7 +268,8 @@ class DefinitionError(AgfError):
 
 
 class StepError(AgfError):
-    """A step failed while a flow ran. ``__cause__`` is the exception of user code, if there is one."""
+    """A step failed while a flow ran. ``__cause__`` is the exception of user code, if there is
+    one."""
 
     path: tuple[str | int, ...] | None = None
     """The step, element and iteration that failed; the engine sets it."""
@@ -253,20 +282,30 @@ class StepError(AgfError):
 
     @property
     def path_text(self) -> str:
-        """The element or iteration and the flow: ``in steps[1].do#3``. Empty for a step that runs once, and for several
-        failures, each of which has its own."""
+        """The element or iteration and the flow: ``in steps[1].do#3``. Empty for a step that runs
+        once, and for several failures, each of which has its own."""
         several = len(self.diagnostics) > 1
-        return f"in {safe(self.where)}" if self.where and not several and re.search("[#/]", self.where) else ""
+        return (
+            f"in {safe(self.where)}"
+            if self.where and not several and re.search("[#/]", self.where)
+            else ""
+        )
 
     def __str__(self) -> str:
         return "\n  ".join(filter(None, (super().__str__(), self.path_text)))
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; with the column where a line has several; of more than PLACES only their number."""
+    """``lines 4, 6 and 9``; with the column where a line has several; of more than PLACES only
+    their number."""
     if len(spans) > PLACES:
         return f"{len(spans):,} more places"
     places = [span.place for span in spans]
     lines = [line for line, _ in places]
-    texts = [f"{line}" if lines.count(line) == 1 else f"{line} (column {column})" for line, column in places]
-    return f"line {texts[0]}" if len(texts) == 1 else f"lines {', '.join(texts[:-1])} and {texts[-1]}"
+    texts = [
+        f"{line}" if lines.count(line) == 1 else f"{line} (column {column})"
+        for line, column in places
+    ]
+    return (
+        f"line {texts[0]}" if len(texts) == 1 else f"lines {', '.join(texts[:-1])} and {texts[-1]}"
+    )

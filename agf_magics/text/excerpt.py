@@ -1,4 +1,5 @@
-"""The lines of an error: an excerpt of the source with carets, and paragraphs, all at most WIDTH columns wide.
+"""The lines of an error: an excerpt of the source with carets, and paragraphs, all at most WIDTH
+columns wide.
 
 JupyterLab breaks longer lines anywhere, also inside a word and between a word and its carets.
 """
@@ -16,14 +17,17 @@ CONTINUED = "    "
 AFTER = 12
 """Characters of a long source line that are shown after the marked ones."""
 LONGEST = 2_000
-"""Characters of a message or a hint that are shown; the text of a foreign exception may be a page."""
+"""Characters of a message or a hint that are shown; the text of a foreign exception may be a
+page."""
 
 
 def excerpt(span: Span) -> list[str]:
     """The place of ``span``, its line and the carets below it."""
     line, column = span.place
     gutter = f"{line:>4}"
-    shown, lead, carets = _window(span.source.line(line), column - 1, span.end - span.start, WIDTH - len(gutter) - 3)
+    shown, lead, carets = _window(
+        span.source.line(line), column - 1, span.end - span.start, WIDTH - len(gutter) - 3
+    )
     return [
         f"  --> {span.source.name}, line {line}, column {column}",
         f"{gutter} | {shown}",
@@ -32,7 +36,8 @@ def excerpt(span: Span) -> list[str]:
 
 
 def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
-    """The part of a line that fits into ``room`` cells, the cells before the marked characters, and the cells of these.
+    """The part of a line that fits into ``room`` cells, the cells before the marked characters, and
+    the cells of these.
 
     Only the characters near the mark are looked at: a line may be a megabyte.
     """
@@ -43,7 +48,11 @@ def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
         end = begin + _fitting(text[begin : begin + 2 * room], room - 2)
     cut = "…" * (begin > 0)
     carets = cells(text[at : min(at + size, end)])
-    return cut + _readable(text[begin:end]) + "…" * (end < len(text)), cells(cut + text[begin:at]), max(1, carets)
+    return (
+        cut + _readable(text[begin:end]) + "…" * (end < len(text)),
+        cells(cut + text[begin:at]),
+        max(1, carets),
+    )
 
 
 def _fitting(text: str, room: int) -> int:
@@ -56,7 +65,8 @@ def _fitting(text: str, room: int) -> int:
 
 
 def wrapped(paragraph: str) -> str:
-    """``paragraph`` with its long lines broken at blanks. No word is split; the line of a place remains whole."""
+    """``paragraph`` with its long lines broken at blanks. No word is split; the line of a place
+    remains whole."""
     return "\n".join(part for line in paragraph.split("\n") for part in _broken(line))
 
 
@@ -75,11 +85,15 @@ def _broken(line: str) -> Iterator[str]:
 
 
 def safe(text: str) -> str:
-    """A text of a definition or a tool for a terminal: characters that move its cursor or reverse text are named."""
+    """A text of a definition or a tool for a terminal: characters that move its cursor or reverse
+    text are named."""
     shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
     if shown.isprintable():
         return shown
-    return "".join(c if c.isprintable() or c in "\n\t\xa0" else c.encode("unicode_escape").decode() for c in shown)
+    return "".join(
+        c if c.isprintable() or c in "\n\t\xa0" else c.encode("unicode_escape").decode()
+        for c in shown
+    )
 
 
 def _readable(text: str) -> str:
@@ -91,4 +105,7 @@ def cells(text: str) -> int:
     """How many columns of a terminal ``text`` takes: two for a wide character."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

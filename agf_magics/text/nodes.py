@@ -1,7 +1,7 @@
 """YAML nodes: values with their place in the source.
 
-A node has its text as well as its value: a key is the text that its author wrote, and an error inside a quoted, escaped
-or folded text points at the exact character.
+A node has its text as well as its value: a key is the text that its author wrote, and an error
+inside a quoted, escaped or folded text points at the exact character.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ EXPR: Final = "!expr"
 
 
 class Scalar(NamedTuple):
-    """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a `text.source.Text`."""
+    """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a
+    `text.source.Text`."""
 
     value: Any
     """By YAML 1.2's core schema; for a key and a tagged scalar always the text."""
@@ -38,7 +39,8 @@ class Scalar(NamedTuple):
         """The place of the characters ``start`` to ``end`` of ``text`` in the source."""
         source, first, last = self.span
         lead = 1 if self.style in ("'", '"') else 0
-        # Escapes, folds and indentation make a text shorter: one of equal length is the source character by character.
+        # Escapes, folds and indentation make a text shorter: one of equal length is the source
+        # character by character.
         if len(self.text) == last - first - 2 * lead:
             return Span(source, first + lead + start, first + lead + end)
         found = _letters(source, first, last, self.style, self.text)
@@ -46,7 +48,11 @@ class Scalar(NamedTuple):
             return self.span
         size = len(found.text)
         begin = found.starts[start] if start < size else (found.ends[-1] if size else lead)
-        return Span(source, first + begin, first + (found.ends[min(end, size) - 1] if end > start and size else begin))
+        return Span(
+            source,
+            first + begin,
+            first + (found.ends[min(end, size) - 1] if end > start and size else begin),
+        )
 
 
 # Cached: the tokens of a long text are located one after the other.
@@ -97,7 +103,13 @@ def every_node(node: Node) -> Iterator[Node]:
     waiting = [node]
     for one in waiting:  # grows
         yield one
-        waiting += one.fields.values() if isinstance(one, Fields) else one.items if isinstance(one, Items) else ()
+        waiting += (
+            one.fields.values()
+            if isinstance(one, Fields)
+            else one.items
+            if isinstance(one, Items)
+            else ()
+        )
 
 
 def expr_tags(root: Node) -> Iterator[Scalar]:
@@ -126,7 +138,9 @@ def shown(node: Node) -> str:
         return f"text {shorten(node.text)!r}" if node.text else "empty text"
     if node.value is None:
         return "null" if node.text else "nothing"
-    return shorten(node.text) if isinstance(node.value, bool) else f"the number {shorten(node.text)}"
+    return (
+        shorten(node.text) if isinstance(node.value, bool) else f"the number {shorten(node.text)}"
+    )
 
 
 def shorten(text: str) -> str:

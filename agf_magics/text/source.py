@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 UNUSABLE = (OSError, ValueError, RuntimeError)
-"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle of links."""
+"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
+of links."""
 
 
 def path_error_reason(error: Exception) -> str:
     """The reason of an error of UNUSABLE, in a few words."""
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return (
+        (error.strerror if isinstance(error, OSError) else None)
+        or str(error)
+        or type(error).__name__
+    )
 
 
 def source_folder(name: str) -> Path:
@@ -34,8 +39,8 @@ def source_folder(name: str) -> Path:
 class Source:
     """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
 
-    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell, whose line 1 is the
-    magic. Two sources are equal only if they are the same object.
+    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
+    whose line 1 is the magic. Two sources are equal only if they are the same object.
     """
 
     name: str
@@ -47,13 +52,15 @@ class Source:
         return Span(self, start, len(self.text) if end is None else end)
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of ``offset`` as in an editor: columns from 1, lines from ``first_line``."""
+        """Line and column of ``offset`` as in an editor: columns from 1, lines from
+        ``first_line``."""
         starts = _line_starts(self)
         index = bisect_right(starts, offset) - 1
         return index + self.first_line, offset - starts[index] + 1
 
     def line(self, number: int) -> str:
-        """The text of line ``number``, counted from ``first_line``; empty if there is no such line."""
+        """The text of line ``number``, counted from ``first_line``; empty if there is no such
+        line."""
         starts = _line_starts(self)
         index = number - self.first_line
         if not 0 <= index < len(starts):
@@ -97,8 +104,8 @@ class Span(NamedTuple):
 class Text(Protocol):
     """A text with its place, the input of a small language's parser.
 
-    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate`` turns offsets in
-    ``text`` into the place that an error points at.
+    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate``
+    turns offsets in ``text`` into the place that an error points at.
     """
 
     @property

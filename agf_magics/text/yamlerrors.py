@@ -1,7 +1,9 @@
-"""Errors of the YAML parser in the author's words: one sentence, the place of the mistake, what to write.
+"""Errors of the YAML parser in the author's words: one sentence, the place of the mistake, what to
+write.
 
-The parser's own messages describe its state (``did not find expected key``). `MISTAKES` maps each of them to the
-mistake that usually causes it. The C parser and the one in Python use nearly the same words; each pattern matches both.
+The parser's own messages describe its state (``did not find expected key``). `MISTAKES` maps each
+of them to the mistake that usually causes it. The C parser and the one in Python use nearly the
+same words; each pattern matches both.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ LONGEST_KEY = 1024
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
-_IN_FLOW = re.compile(r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]""")
+_IN_FLOW = re.compile(
+    r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]"""
+)
 """An unquoted text with brackets, as a value between braces."""
 _FORMATTED = re.compile(r"""\b[fF](?:"[^"'{}]*\{[^"']*"|'[^"'{}]*\{[^"']*')""")
 """Python's f"{x}", as a value between braces."""
@@ -60,18 +64,26 @@ class Problem(NamedTuple):
 
     def error(self, start: int, end: int, message: str, hint: str | None = None) -> Diagnostic:
         start = min(start, len(self.text))
-        return Diagnostic("yaml.syntax", message, Span(self.source, start, max(start, min(end, len(self.text)))), hint)
+        return Diagnostic(
+            "yaml.syntax",
+            message,
+            Span(self.source, start, max(start, min(end, len(self.text)))),
+            hint,
+        )
 
     def error_here(self, message: str, hint: str | None = None) -> Diagnostic:
         return self.error(self.at, self.at + 1, message, hint)
 
 
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
-    """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began at ``since``."""
+    """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began
+    at ``since``."""
     found = Problem(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
     begin = _key_begin(found)
     if found.letter == ":" and at - begin > LONGEST_KEY:
-        return found.error(begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it")
+        return found.error(
+            begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it"
+        )
     if comment := _comment(found):
         return comment
     for pattern, describe in MISTAKES:
@@ -81,14 +93,20 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
 
 
 def _comment(found: Problem) -> Diagnostic | None:
-    """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the same brackets."""
+    """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the
+    same brackets."""
     above, _ = found.above(found.at)
     start = min(found.since, above) if "flow" in found.context else above
     begin, line = found.line(found.at)
     match = _SLASHES.search(found.text, found.text.rfind("\n", 0, start) + 1, begin + len(line))
     if match is None:
         return None
-    return found.error(match.start(), match.end(), "a comment cannot begin with '//'", "begin it with #, or delete it")
+    return found.error(
+        match.start(),
+        match.end(),
+        "a comment cannot begin with '//'",
+        "begin it with #, or delete it",
+    )
 
 
 def _key_begin(found: Problem) -> int:
@@ -102,7 +120,9 @@ def _key_begin(found: Problem) -> int:
 def _token(found: Problem) -> Diagnostic:
     if found.letter == "\t" or " tab " in found.problem:
         return found.error_here("expected spaces, got a tab", "indent with spaces")
-    return found.error_here(f"an unquoted text cannot begin with {found.letter!r}", "quote the text")
+    return found.error_here(
+        f"an unquoted text cannot begin with {found.letter!r}", "quote the text"
+    )
 
 
 def _second_colon(found: Problem) -> Diagnostic:
@@ -110,11 +130,15 @@ def _second_colon(found: Problem) -> Diagnostic:
     begin, line = found.line(found.at)
     first = re.search(r":(?:\s|$)", line)
     if first and begin + first.start() < found.at:
-        return _colon_in_value(found, line[: first.start()], line[first.end() : found.at - begin].strip())
+        return _colon_in_value(
+            found, line[: first.start()], line[first.end() : found.at - begin].strip()
+        )
     above, over = found.above(found.at)
     if found.column(begin) > found.column(above) or over.startswith("- "):
         key = _key(over)
-        return found.error(begin, found.at, "unexpected indentation", f"begin this line in the column of {key!r}")
+        return found.error(
+            begin, found.at, "unexpected indentation", f"begin this line in the column of {key!r}"
+        )
     return _colon_missing(found, above, over)
 
 
@@ -122,7 +146,10 @@ def _colon_in_value(found: Problem, key: str, value: str) -> Diagnostic:
     """``key: value: …`` on one line: two keys, or a text that needs quotes."""
     key = key.removeprefix("- ").strip()
     if value.isidentifier() and value.islower():
-        hint = f"put {value!r} on the next line, indented below {key!r}; quote a text that contains ': '"
+        hint = (
+            f"put {value!r} on the next line, indented below {key!r}; quote a text that "
+            f"contains ': '"
+        )
         return found.error_here("unexpected second ':' on this line", hint)
     return found.error_here("unexpected second ':' on this line", "quote a text that contains ': '")
 
@@ -136,8 +163,12 @@ def _colon_missing(found: Problem, at: int, line: str) -> Diagnostic:
     glued = re.match(r"([^\s:'\"]+):([^\s:/].*)", line)
     if glued:
         key, value = glued.groups()
-        return found.error(at, at + len(key) + 1, "expected a space after ':'", f"write {key}: {shorten(value)}")
-    return found.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", "a key ends with ':'")
+        return found.error(
+            at, at + len(key) + 1, "expected a space after ':'", f"write {key}: {shorten(value)}"
+        )
+    return found.error(
+        at, at + len(line), f"expected ':' after {shorten(line)!r}", "a key ends with ':'"
+    )
 
 
 def _block(found: Problem) -> Diagnostic:
@@ -145,16 +176,22 @@ def _block(found: Problem) -> Diagnostic:
     begin, line = found.line(found.at)
     before = found.text[begin : found.at].rstrip()
     if found.letter in ("}", "]"):
-        return found.error_here(f"unmatched {found.letter!r}", "delete it, or quote the text that it belongs to")
+        return found.error_here(
+            f"unmatched {found.letter!r}", "delete it, or quote the text that it belongs to"
+        )
     if before.endswith(("'", '"')):
         return _text_after_quote(found, begin, before)
     if found.letter == ":" and not before:
         return found.error_here("expected a key before ':'")
     if before:
-        return found.error_here(f"unexpected {shorten(line[found.at - begin :])!r}", "quote it if it belongs to a text")
+        return found.error_here(
+            f"unexpected {shorten(line[found.at - begin :])!r}", "quote it if it belongs to a text"
+        )
     if found.column(found.at) != found.column(found.since):
         hint = "lines of the same level begin in the same column"
-        return found.error(begin, begin + len(line), "the indentation of this line matches no line above", hint)
+        return found.error(
+            begin, begin + len(line), "the indentation of this line matches no line above", hint
+        )
     if line.startswith("-"):
         hint = "write the key of the list on the line above, for example 'steps:'"
         return found.error_here("expected a key, got a list item", hint)
@@ -178,7 +215,8 @@ def _quote_inside(found: Problem, quote: str) -> Diagnostic:
 
 
 def _operator(found: Problem) -> Diagnostic | None:
-    """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for the value."""
+    """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for
+    the value."""
     before = found.text[: found.at].rstrip(_BLANKS)
     if not before.endswith(("'", '"')):
         return None
@@ -210,9 +248,13 @@ def _flow(found: Problem) -> Diagnostic:
     if found.letter == ":":
         begin, line = found.line(found.at)
         if found.line(found.since)[0] != begin and not re.search(r":\s", line[: found.at - begin]):
-            return found.error(begin, found.at, "expected ',' before this", "end the line above with ','")
+            return found.error(
+                begin, found.at, "expected ',' before this", "end the line above with ','"
+            )
         return found.error_here("unexpected second ':'", "quote a text that contains ': '")
-    return found.error_here("expected ',' before this", f"separate the entries of {opening}{closing} with ','")
+    return found.error_here(
+        "expected ',' before this", f"separate the entries of {opening}{closing} with ','"
+    )
 
 
 def _unclosed(found: Problem) -> list[int]:
@@ -228,11 +270,14 @@ def _unclosed(found: Problem) -> list[int]:
 
 def _never_closed(found: Problem, at: int) -> Diagnostic:
     opening = found.text[at]
-    return found.error(at, at + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}")
+    return found.error(
+        at, at + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
+    )
 
 
 def _unquoted(found: Problem, stopped: int) -> Diagnostic | None:
-    """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a brace."""
+    """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a
+    brace."""
     begin, line = found.line(stopped)
     for pattern, bracket, group in ((_IN_FLOW, "[", 1), (_FORMATTED, "{", 0)):
         for match in pattern.finditer(line):
@@ -241,7 +286,9 @@ def _unquoted(found: Problem, stopped: int) -> Diagnostic | None:
             if start <= stopped <= start + len(text) and not _in_quotes(line, start - begin):
                 message = f"a text that contains {bracket!r} needs quotes between {{ }} and [ ]"
                 hint = f"quote the text: {_quoted(text)}"
-                hint += "; an expression has no f-strings: join texts with +" if bracket == "{" else ""
+                hint += (
+                    "; an expression has no f-strings: join texts with +" if bracket == "{" else ""
+                )
                 return found.error(start, start + len(text), message, hint)
     return None
 
@@ -258,7 +305,10 @@ def _content(found: Problem) -> Diagnostic:
     if found.letter and found.letter in "]}":
         return found.error_here(f"unmatched {found.letter!r}", "quote it if it belongs to a text")
     if found.letter:
-        message, hint = f"expected a value before {found.letter!r}", "delete it, or quote the text that it belongs to"
+        message, hint = (
+            f"expected a value before {found.letter!r}",
+            "delete it, or quote the text that it belongs to",
+        )
         return found.error_here(message, hint)
     opened = _unclosed(found)
     return _never_closed(found, opened[-1]) if opened else found.error_here("expected a value")
@@ -268,7 +318,9 @@ def _quote(found: Problem) -> Diagnostic:
     quote = found.text[found.since : found.since + 1]
     if unquoted := _unquoted(found, found.since):
         return unquoted
-    return found.error(found.since, found.since + 1, "this quote is never closed", f"close it with {quote}")
+    return found.error(
+        found.since, found.since + 1, "this quote is never closed", f"close it with {quote}"
+    )
 
 
 def _escape(found: Problem) -> Diagnostic:
@@ -276,7 +328,9 @@ def _escape(found: Problem) -> Diagnostic:
     begin = found.at if begin < 0 else begin
     if "Unicode" in found.problem:
         message = f"{found.text[begin : begin + 6]} is not a character"
-        return found.error(begin, begin + 6, message, r"\u must be followed by the four digits of a character")
+        return found.error(
+            begin, begin + 6, message, r"\u must be followed by the four digits of a character"
+        )
     if "hex" in found.problem:
         kind = found.text[begin + 1 : begin + 2]
         digits = {"x": 2, "u": 4, "U": 8}.get(kind, 0)
@@ -291,12 +345,16 @@ def _sigil(found: Problem) -> Diagnostic:
     if unquoted := _unquoted(found, found.since):
         return unquoted
     hint = "quote the text" + ("; list items begin with '- '" if letter == "*" else "")
-    return found.error(found.since, found.since + 1, f"an unquoted text cannot begin with {letter!r}", hint)
+    return found.error(
+        found.since, found.since + 1, f"an unquoted text cannot begin with {letter!r}", hint
+    )
 
 
 def _header(found: Problem) -> Diagnostic:
     sign = found.text[found.since : found.since + 1]
-    return found.error_here(f"unexpected text after {sign!r}", "put the text on the next lines, indented")
+    return found.error_here(
+        f"unexpected text after {sign!r}", "put the text on the next lines, indented"
+    )
 
 
 def _item(found: Problem) -> Diagnostic:
@@ -307,12 +365,18 @@ def _item(found: Problem) -> Diagnostic:
 def _outside(found: Problem) -> Diagnostic:
     begin, line = found.line(found.at)
     hint = "begin another document with a line '---'"
-    return found.error(found.at, begin + len(line), "unexpected text after the end of the document", hint)
+    return found.error(
+        found.at, begin + len(line), "unexpected text after the end of the document", hint
+    )
 
 
 def _tag(found: Problem) -> Diagnostic:
     match = re.compile(r"![^\s,\[\]{}]*").match(found.text, found.since)
-    span = Span(found.source, *match.span()) if match else Span(found.source, found.since, found.since + 1)
+    span = (
+        Span(found.source, *match.span())
+        if match
+        else Span(found.source, found.since, found.since + 1)
+    )
     hint = "the only tag is !expr; quote a text that begins with '!'"
     return Diagnostic("yaml.tag", f"unknown tag {span.text!r}", span, hint)
 

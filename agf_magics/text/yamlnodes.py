@@ -1,8 +1,9 @@
 """YAML whose every node and key has its place.
 
-It is built from the events of the C parser, not by its composer: that takes half the time, does not recurse in C (where
-100,000 nested lists crash the process), and checks the bounds while reading. The schema is YAML 1.2's core schema
-(decision A7): ``on``, ``yes`` and dates are text, keys are always text, nothing is constructed.
+It is built from the events of the C parser, not by its composer: that takes half the time, does not
+recurse in C (where 100,000 nested lists crash the process), and checks the bounds while reading.
+The schema is YAML 1.2's core schema (decision A7): ``on``, ``yes`` and dates are text, keys are
+always text, nothing is constructed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Bounds:
 
 
 def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) -> tuple[Node, ...]:
-    """Every document of ``source`` that is not null; () for a syntax error or a text beyond a bound.
+    """Every document of ``source`` that is not null; () for a syntax error or a text beyond a
+    bound.
 
     Never raises for a mistake in the text: ``problems`` gets all of them.
     """
@@ -82,7 +84,8 @@ _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)
 _TAG = re.compile(r"![^\s,\[\]{}]*")
 # Compiled only for a text that is not printable: compiling takes as long as importing a module.
 _UNREADABLE = "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-# Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF: libyaml has neither.
+# Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF:
+# libyaml has neither.
 _FOREIGN = re.compile(
     r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
 )
@@ -90,8 +93,12 @@ _FOREIGN = re.compile(
 
 # Without NamedTuple's own __new__, a function in Python, which took an eighth of loading.
 _new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
-_new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(tuple.__new__, Scalar)
-_new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(tuple.__new__, Fields)
+_new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(
+    tuple.__new__, Scalar
+)
+_new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(
+    tuple.__new__, Fields
+)
 
 
 def _bracketed(text: str) -> str:
@@ -119,33 +126,57 @@ class _Reading:
         self.aliases = 0
 
     def documents(self) -> tuple[Node, ...]:
-        from . import yamlparser as yaml  # slow to import, and most users of this module read no text yet
+        from . import (
+            yamlparser as yaml,
+        )  # slow to import, and most users of this module read no text yet
 
         text = self._readable()
         try:
             self._read(yaml.Parser(text).get_event, yaml.EVENTS)
         except yaml.Misplaced as error:
-            at, since = (mark.index + self.base if mark else 0 for mark in (error.problem_mark, error.context_mark))
-            raise DefinitionError(explain(self.source, str(error.problem), at, str(error.context), since)) from None
-        except (yaml.Wrong, ValueError) as error:  # the parser in Python for an escape beyond U+10FFFF
+            at, since = (
+                mark.index + self.base if mark else 0
+                for mark in (error.problem_mark, error.context_mark)
+            )
+            raise DefinitionError(
+                explain(self.source, str(error.problem), at, str(error.context), since)
+            ) from None
+        except (
+            yaml.Wrong,
+            ValueError,
+        ) as error:  # the parser in Python for an escape beyond U+10FFFF
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
-        return tuple(node for node in self.open[0].items or () if not (isinstance(node, Scalar) and node.value is None))
+        return tuple(
+            node
+            for node in self.open[0].items or ()
+            if not (isinstance(node, Scalar) and node.value is None)
+        )
 
     def _readable(self) -> str:
-        """The text with replacements for what the C parser cannot read; of the same length: places remain right."""
+        """The text with replacements for what the C parser cannot read; of the same length: places
+        remain right."""
         text = self.source.text
         if len(text) > self.bounds.text:
-            message = f"the text has {len(text):,} characters; at most {self.bounds.text:,} are allowed"
+            message = (
+                f"the text has {len(text):,} characters; at most {self.bounds.text:,} are allowed"
+            )
             self._refuse("yaml.too-large", message, 0, 0)
-        # Nearly every text is printable except for its line ends, and `isprintable` is ten times faster than a pattern.
-        bad = None if text.replace("\n", "").isprintable() else re.compile(_UNREADABLE).search(text, self.base)
+        # Nearly every text is printable except for its line ends, and `isprintable` is ten times
+        # faster than a pattern.
+        bad = (
+            None
+            if text.replace("\n", "").isprintable()
+            else re.compile(_UNREADABLE).search(text, self.base)
+        )
         if bad:
             code = ord(bad[0])
             escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
             hint = f'delete it; between double quotes write "{escape}"'
             if 0xD800 <= code < 0xE000:
                 hint = "delete it: it is half a character"
-            self._refuse("yaml.character", f"character U+{code:04X} is not allowed", *bad.span(), hint)
+            self._refuse(
+                "yaml.character", f"character U+{code:04X} is not allowed", *bad.span(), hint
+            )
         if not text.isascii() or "\\u" in text:
             self.tamed = _FOREIGN.sub(self._tame, text)
         return self.tamed[self.base :]
@@ -220,7 +251,8 @@ class _Reading:
         return at < len(self.foreign) and self.foreign[at] < span.end
 
     def _properties(self, event: Any, span: Span, where: str | None) -> tuple[str | None, Span]:
-        """The tag of a node and its place without tag and anchor; ``where`` names a node that cannot have a tag."""
+        """The tag of a node and its place without tag and anchor; ``where`` names a node that
+        cannot have a tag."""
         tag = self._tag(event.tag, span, where) if event.tag is not None else None
         content = _PROPERTIES.match(self.tamed, span.start, span.end)
         begin = content.end() if content else span.start
@@ -239,7 +271,9 @@ class _Reading:
         else:
             raw = _bracketed(self.source.text[place.end : span.end].strip())
             quote = "'" if '"' in raw else '"'
-            hint = "an expression is one text" + (f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else "")
+            hint = "an expression is one text" + (
+                f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else ""
+            )
             hint = "a key is always text" if where == "a key" else hint
             self.problems.error("yaml.expr-tag", f"{where} cannot have the tag !expr", place, hint)
         return None
@@ -268,7 +302,11 @@ class _Reading:
         done = self.open.pop()
         parent = self.open[-1]
         whole = _new_span((self.source, done.start, end))
-        node = _new_fields((done.fields, done.keys, whole)) if done.items is None else Items(tuple(done.items), whole)
+        node = (
+            _new_fields((done.fields, done.keys, whole))
+            if done.items is None
+            else Items(tuple(done.items), whole)
+        )
         if done.deepest > parent.deepest:
             parent.deepest = done.deepest
         if done.anchor is not None:
@@ -278,15 +316,26 @@ class _Reading:
         self._add(parent, node)
 
     def _alias(self, event: Any) -> None:
-        span = Span(self.source, event.start_mark.index + self.base, event.end_mark.index + self.base)
+        span = Span(
+            self.source, event.start_mark.index + self.base, event.end_mark.index + self.base
+        )
         if event.anchor not in self.anchors:
             hint = suggest(event.anchor, self.anchors) or "quote a text that begins with '*'"
             self._refuse(
-                "yaml.unknown-alias", f"alias {span.text} has no anchor &{event.anchor}", span.start, span.end, hint
+                "yaml.unknown-alias",
+                f"alias {span.text} has no anchor &{event.anchor}",
+                span.start,
+                span.end,
+                hint,
             )
         anchor = self.anchors[event.anchor]
         if anchor is None:
-            self._refuse("yaml.self-alias", f"alias {span.text} is inside its own anchor", span.start, span.end)
+            self._refuse(
+                "yaml.self-alias",
+                f"alias {span.text} is inside its own anchor",
+                span.start,
+                span.end,
+            )
         self.room -= anchor.nodes
         self.aliases += anchor.aliases + 1
         if self.aliases > self.bounds.aliases:
@@ -319,27 +368,40 @@ class _Reading:
             raw = node.span.text.strip("{} ")
             if self.source.text.startswith("{{", node.span.start - 1) and ":" not in raw:
                 hint = f"write {shorten(raw)} without braces, or quote the text"
-            self.problems.error("yaml.key", f"a key must be text, not {shown(node)}", node.span, hint)
+            self.problems.error(
+                "yaml.key", f"a key must be text, not {shown(node)}", node.span, hint
+            )
             return Scalar(None, "", node.span)
         name = node.text
         if name in top.fields:
             first = ("first used here", top.keys[name].span)
             message, hint = f"duplicate key {shorten(name)!r}", self._duplicate_hint(node.span)
-            self.problems.add(Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,)))
+            self.problems.add(
+                Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,))
+            )
         elif name == "<<" and not node.style:
-            message, hint = "merging with '<<' is not supported; this is an ordinary key", "write the keys out"
+            message, hint = (
+                "merging with '<<' is not supported; this is an ordinary key",
+                "write the keys out",
+            )
             self.problems.warn("yaml.merge-key", message, node.span, hint)
-        return node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
+        return (
+            node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
+        )
 
     def _duplicate_hint(self, span: Span) -> str:
         """In a list item, the second key on a line of its own usually lacks its dash."""
         line = self.tamed[self.tamed.rfind("\n", 0, span.start) + 1 : span.start]
         in_list = len(self.open) > 2 and self.open[-2].items is not None
-        return "delete one of them" + (", or begin a list item with '- '" if in_list and not line.strip() else "")
+        return "delete one of them" + (
+            ", or begin a list item with '- '" if in_list and not line.strip() else ""
+        )
 
     def _too_many(self, at: int, end: int | None = None) -> NoReturn:
         message = f"the text has more than {self.bounds.nodes:,} values"
         self._refuse("yaml.too-many-nodes", message, at, at + 1 if end is None else end)
 
-    def _refuse(self, code: str, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
+    def _refuse(
+        self, code: str, message: str, start: int, end: int, hint: str | None = None
+    ) -> NoReturn:
         raise DefinitionError(Diagnostic(code, message, Span(self.source, start, end), hint))

@@ -1,7 +1,9 @@
-"""The place in the source of each character of a YAML scalar, through quotes, escapes, folds and indentation.
+"""The place in the source of each character of a YAML scalar, through quotes, escapes, folds and
+indentation.
 
-The C parser gives only the text of a scalar and the places of its beginning and end. This module parses the scalar's
-source again by the same rules and records the place of every character. Only errors need it.
+The C parser gives only the text of a scalar and the places of its beginning and end. This module
+parses the scalar's source again by the same rules and records the place of every character. Only
+errors need it.
 """
 
 from __future__ import annotations
@@ -22,9 +24,25 @@ class Letters(NamedTuple):
 _Letter = tuple[str, int, int]
 
 _ESCAPES = {
-    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b",
-    " ": " ", '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
-}  # fmt: skip
+    "0": "\0",
+    "a": "\a",
+    "b": "\b",
+    "t": "\t",
+    "\t": "\t",
+    "n": "\n",
+    "v": "\v",
+    "f": "\f",
+    "r": "\r",
+    "e": "\x1b",
+    " ": " ",
+    '"': '"',
+    "/": "/",
+    "\\": "\\",
+    "N": "\x85",
+    "_": "\xa0",
+    "L": "\u2028",
+    "P": "\u2029",
+}
 _HEX = {"x": 2, "u": 4, "U": 8}
 
 
@@ -37,14 +55,19 @@ def letters(raw: str, style: str, expected: str) -> Letters | None:
     for read in _readings(raw, style):
         text = "".join(letter for letter, _, _ in read)
         if text == expected:
-            return Letters(text, tuple(start for _, start, _ in read), tuple(end for _, _, end in read))
+            return Letters(
+                text, tuple(start for _, start, _ in read), tuple(end for _, _, end in read)
+            )
     return None
 
 
 def reread(raw: str, tamed: str, style: str, expected: str) -> str:
-    """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as ``expected``."""
+    """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as
+    ``expected``."""
     pairs = zip(_readings(raw, style), _readings(tamed, style), strict=True)
-    true = next(true for true, tame in pairs if "".join(letter for letter, _, _ in tame) == expected)
+    true = next(
+        true for true, tame in pairs if "".join(letter for letter, _, _ in tame) == expected
+    )
     return "".join(letter for letter, _, _ in true)
 
 
@@ -67,7 +90,8 @@ def _single(raw: str) -> Iterator[_Letter]:
 
 
 def _double(raw: str) -> Iterator[_Letter]:
-    """An escape is longer than one character, which is how `_flow` distinguishes ``\\n`` from the end of a line."""
+    """An escape is longer than one character, which is how `_flow` distinguishes ``\\n`` from the
+    end of a line."""
     i = 1
     while i < len(raw) - 1:
         if raw[i] != "\\":
@@ -81,7 +105,9 @@ def _double(raw: str) -> Iterator[_Letter]:
         elif kind in _HEX:
             width = 2 + _HEX[kind]
             code = int(raw[i + 2 : i + width], 16)
-            if 0xD800 <= code < 0xDC00 and raw.startswith("\\u", i + width):  # JSON writes 😀 as two escapes
+            if 0xD800 <= code < 0xDC00 and raw.startswith(
+                "\\u", i + width
+            ):  # JSON writes 😀 as two escapes
                 low = int(raw[i + width + 2 : i + width + 6], 16)
                 code, width = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), width + 6
             yield chr(code), i, i + width
@@ -92,7 +118,8 @@ def _double(raw: str) -> Iterator[_Letter]:
 
 
 def _flow(found: list[_Letter]) -> list[_Letter]:
-    """Fold the lines of a plain or quoted text: a line break with its blanks becomes a blank, n breaks become n - 1."""
+    """Fold the lines of a plain or quoted text: a line break with its blanks becomes a blank, n
+    breaks become n - 1."""
     read: list[_Letter] = []
     i = 0
     while i < len(found):
@@ -130,7 +157,8 @@ def _is(letter: _Letter, among: str) -> bool:
 
 
 def _indents(raw: str) -> Iterator[int]:
-    """Possible indentations of a block scalar: that of its first line with text, then (``|2``) any smaller one."""
+    """Possible indentations of a block scalar: that of its first line with text, then (``|2``) any
+    smaller one."""
     lines = [line.rstrip("\r") for line in raw.replace("\r", "\n").split("\n")[1:]]
     full = [line for line in lines if line.strip(" ")]
     first = len(full[0]) - len(full[0].lstrip(" ")) if full else max(map(len, lines), default=0)
@@ -138,7 +166,8 @@ def _indents(raw: str) -> Iterator[int]:
 
 
 def _block(raw: str, literal: bool, indent: int) -> list[_Letter]:
-    """The rules of `|` and `>`; ``pending`` is the last line's end, ``empty`` the ends of blank lines after it."""
+    """The rules of `|` and `>`; ``pending`` is the last line's end, ``empty`` the ends of blank
+    lines after it."""
     raw = re.sub("\r(?!\n)", "\n", raw)
     header = raw.find("\n") + 1 or len(raw)
     chomp = next((c for c in raw[:header].split("#")[0] if c in "+-"), "")

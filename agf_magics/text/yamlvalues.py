@@ -1,7 +1,7 @@
 """The value of a plain YAML scalar by the core schema of YAML 1.2 (decision A7).
 
-``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. Values are finite (decision A1): ``.inf`` and
-``.nan`` are errors, neither numbers nor silently text.
+``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. Values are finite (decision
+A1): ``.inf`` and ``.nan`` are errors, neither numbers nor silently text.
 """
 
 from __future__ import annotations
@@ -11,9 +11,18 @@ import re
 from collections.abc import Mapping
 
 CONSTANTS: Mapping[str, bool | None] = {
-    "": None, "~": None, "null": None, "Null": None, "NULL": None,
-    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
-}  # fmt: skip
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
@@ -25,7 +34,8 @@ class NotFinite(ValueError):
 
 
 def number(text: str) -> int | float | str:
-    """``text`` as a number if it is one, else ``text``; NotFinite for infinity, NaN and numbers that are too large.
+    """``text`` as a number if it is one, else ``text``; NotFinite for infinity, NaN and numbers
+    that are too large.
 
     >>> number("017"), number("0o17"), number("1e3"), number("1:30")
     (17, 15, 1000.0, '1:30')

@@ -1,4 +1,5 @@
-"""The answer of a worker for a chunk of elements, checked: a damaged one raises, and nothing of it is used."""
+"""The answer of a worker for a chunk of elements, checked: a damaged one raises, and nothing of it
+is used."""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ class Shift(NamedTuple):
 
     @staticmethod
     def between(sent: float, landed: float, began: float, ended: float) -> Shift:
-        """The difference lies between two bounds: a chunk begins after it was sent, and ends before it has landed. It
-        is 0 if that is possible: then both use the clock of one machine."""
+        """The difference lies between two bounds: a chunk begins after it was sent, and ends before
+        it has landed. It is 0 if that is possible: then both use the clock of one machine."""
         least, most = sent - began, landed - ended
         return Shift(0.0 if least <= 0 <= most else most)
 
@@ -71,8 +72,11 @@ class Shift(NamedTuple):
         return event._replace(when=when + self.by) if self.by else event
 
 
-def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader, sources: Sequence[Source]) -> Answered:
-    """An answer, checked. Raises Unread for bytes that cannot be read here, else whatever a wrong form raises."""
+def read_answer(
+    outcome: Any, numbers: Sequence[int], reader: Reader, sources: Sequence[Source]
+) -> Answered:
+    """An answer, checked. Raises Unread for bytes that cannot be read here, else whatever a wrong
+    form raises."""
     if type(outcome) is not tuple or len(outcome) != 5:
         raise ValueError("it has another form")
     kind, data, seconds, prints, _ = outcome
@@ -83,7 +87,12 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader, sources: S
     except Exception as error:
         raise Unread from error
     elements, counts, calls, began, ended = answer
-    if type(elements) is not list or not 0 < len(elements) <= len(numbers) or type(calls) is not int or calls < 0:
+    if (
+        type(elements) is not list
+        or not 0 < len(elements) <= len(numbers)
+        or type(calls) is not int
+        or calls < 0
+    ):
         raise ValueError("it has another number of elements")
     if not (_is_time(began) and _is_time(ended)) or began > ended:
         raise ValueError("its times are not numbers in order")
@@ -92,7 +101,9 @@ def read_answer(outcome: Any, numbers: Sequence[int], reader: Reader, sources: S
         _check(i, element, reader)
     if len(found) < len(numbers) and elements[-1][0]:
         raise ValueError("elements are missing")
-    return Answered(found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints))
+    return Answered(
+        found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints)
+    )
 
 
 def _check(i: int, element: Any, reader: Reader) -> None:
@@ -117,7 +128,11 @@ def _check(i: int, element: Any, reader: Reader) -> None:
 def _is_inside(at: Any, i: int, reader: Reader) -> bool:
     """Whether a path is the one of element ``i``, or inside it."""
     depth, index = len(reader.inside.before), (*reader.each.index, i)
-    if type(at) is not tuple or at[:depth] != reader.inside.before or at[depth + 1 : depth + 1 + len(index)] != index:
+    if (
+        type(at) is not tuple
+        or at[:depth] != reader.inside.before
+        or at[depth + 1 : depth + 1 + len(index)] != index
+    ):
         return False
     ids = tuple(bit for bit in at if type(bit) is str)
     steps = reader.each.run.steps

@@ -10,32 +10,37 @@ AHEAD = 2
 
 
 CLOSED = "its workers were closed (%workers --close)"
-"""Why a call cannot run after the person has closed the workers. Unloading the extension closes them too."""
+"""Why a call cannot run after the person has closed the workers. Unloading the extension closes
+them too."""
 
 
 class Lost(Exception):
     """The outcome of a chunk whose worker ended before it reported."""
 
-    def __init__(self, why: str, *, last: bool = False, cancelled: bool = False, gone: bool = False) -> None:
-        """``why``: for the message of the call. ``last``: the backend has repeated the chunk itself, and it will not
-        succeed. ``cancelled``: we have cancelled it, or ended its worker on purpose, so that no call is to blame.
-        ``gone``: the backend runs nothing any more."""
+    def __init__(
+        self, why: str, *, last: bool = False, cancelled: bool = False, gone: bool = False
+    ) -> None:
+        """``why``: for the message of the call. ``last``: the backend has repeated the chunk
+        itself, and it will not succeed. ``cancelled``: we have cancelled it, or ended its worker on
+        purpose, so that no call is to blame. ``gone``: the backend runs nothing any more."""
         super().__init__(why)
         self.last, self.cancelled, self.gone = last, cancelled, gone
 
 
 Cancel = Callable[[], None]
-"""Cancels a chunk. Called a second time after the grace period: ends its worker, if the backend may (`kills`)."""
+"""Cancels a chunk. Called a second time after the grace period: ends its worker, if the backend may
+(`kills`)."""
 
 
 @runtime_checkable
 class WorkerBackend(Protocol):
     """Sends chunks to workers.
 
-    A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker), ``ahead`` (int: chunks in
-    flight for each lane), ``close`` (a function), ``starting`` (int: how many workers are being started; 0: they are
-    there), ``notify_started`` (a function: calls its argument on any thread as soon as they are) and ``notify_warning``
-    (a function: calls its argument, a method, on any thread with each later warning)."""
+    A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker),
+    ``ahead`` (int: chunks in flight for each lane), ``close`` (a function), ``starting`` (int: how
+    many workers are being started; 0: they are there), ``notify_started`` (a function: calls its
+    argument on any thread as soon as they are) and ``notify_warning`` (a function: calls its
+    argument, a method, on any thread with each later warning)."""
 
     @property
     def name(self) -> str:
@@ -48,8 +53,10 @@ class WorkerBackend(Protocol):
     def lanes(self) -> int:
         """The number of concurrent calls, now. Never blocks."""
 
-    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
         """Execute ``run(*order)`` on a worker.
 
-        ``done(outcome)`` is called once, on any thread, with what it returned, a `Lost`, or the exception with which
-        the backend failed."""
+        ``done(outcome)`` is called once, on any thread, with what it returned, a `Lost`, or the
+        exception with which the backend failed."""

@@ -1,9 +1,11 @@
-"""The program of a worker process (`processes`): reads chunks from its standard input and writes their outcomes.
+"""The program of a worker process (`processes`): reads chunks from its standard input and writes
+their outcomes.
 
-It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading that pickle executes
-the chunk (`sending.applied`). An empty frame asks whether another process should take the place of this one: a module
-that is not installed was edited since it was imported here, or a call that took too long is still running. The process
-ends when its input ends or its parent is gone, whatever a call does.
+It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading
+that pickle executes the chunk (`sending.applied`). An empty frame asks whether another process
+should take the place of this one: a module that is not installed was edited since it was imported
+here, or a call that took too long is still running. The process ends when its input ends or its
+parent is gone, whatever a call does.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 LOOK = 1.0
-"""Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe open."""
+"""Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe
+open."""
 SET_DEATH_SIGNAL = 1
-"""``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it ends."""
+"""``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
+ends."""
 
 
 def main() -> None:
@@ -39,7 +43,10 @@ def main() -> None:
     try:
         while True:
             frame, began = frames.get(), time.time()
-            write_frame(target, _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _has_calls()))
+            write_frame(
+                target,
+                _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _has_calls()),
+            )
             modules.note(began)
     except OSError:  # the kernel is gone
         os._exit(0)
@@ -63,12 +70,17 @@ def _has_calls() -> bool:
 
 
 class Modules:
-    """The modules of this process that are not installed, and the state of their files when they were imported."""
+    """The modules of this process that are not installed, and the state of their files when they
+    were imported."""
 
     def __init__(self) -> None:
-        paths = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+        paths = (
+            sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        )
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        self._installed = tuple(os.path.join(os.path.realpath(path), "") for path in (*paths, package))
+        self._installed = tuple(
+            os.path.join(os.path.realpath(path), "") for path in (*paths, package)
+        )
         self._seen: set[str] = set()
         self._files: dict[str, tuple[int, int, float]] = {}
 
@@ -105,8 +117,8 @@ def _read_frames(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Let Linux end this process with the thread that has started it: `_watch` gets no turn while a call holds the
-    interpreter's lock."""
+    """Let Linux end this process with the thread that has started it: `_watch` gets no turn while a
+    call holds the interpreter's lock."""
     if sys.platform == "linux":
         import ctypes
 

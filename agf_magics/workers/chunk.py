@@ -1,8 +1,8 @@
 """What runs on a worker: the calls of one function, one after another, and the outcome of each.
 
-It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing of ours, and what it
-keeps between chunks is in a module of its own (``_agf_chunk``). `run` never raises: what a call raised is data, so that
-no backend logs the arguments of a failed task.
+It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing
+of ours, and what it keeps between chunks is in a module of its own (``_agf_chunk``). `run` never
+raises: what a call raised is data, so that no backend logs the arguments of a failed task.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ TRACE = 20_000
 """Characters of a traceback."""
 
 Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
-"""A letter for each call; the outcomes in one pickle, or in one for each; seconds; prints (call, stream, text); the
-name of the worker. The letters: ``v`` value, ``e`` raised, ``t`` timed out, ``u`` result that cannot be sent, ``n`` not
-started. A single ``x``: the chunk could not be read."""
+"""A letter for each call; the outcomes in one pickle, or in one for each; seconds; prints (call,
+stream, text); the name of the worker. The letters: ``v`` value, ``e`` raised, ``t`` timed out,
+``u`` result that cannot be sent, ``n`` not started. A single ``x``: the chunk could not be read."""
 
 
 def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, Any]) -> Outcome:
     """Make ``count`` calls of a function.
 
-    ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this process. ``given``:
-    the pickled list of the keyword arguments. ``order``: ``timeout`` (seconds of each call), ``stops`` (whether a
-    failure ends the chunk), ``grant`` (the rights of the calls), ``most`` (bytes of a result), ``kernel`` (its name).
+    ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
+    process. ``given``: the pickled list of the keyword arguments. ``order``: ``timeout`` (seconds
+    of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
+    calls), ``most`` (bytes of a result), ``kernel`` (its name).
     """
     held, began = _held(), time.perf_counter()
     try:
@@ -51,7 +52,9 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
     except BaseException as error:  # a module that the worker lacks
         return "x", [_described(error)], time.perf_counter() - began, [], _worker()
     capture = _Capture() if order.get("kernel") != getattr(held, "kernel", "") else None
-    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(
+        capture
+    )  # reported while the chunk runs
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, order, capture, spent)
     marks, data = _packed(marks, values, order.get("most") or sys.maxsize)
@@ -59,7 +62,8 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
 
 
 def _held() -> Any:
-    """What this process keeps between chunks. ``calls``: the threads that make calls now; `child` reads it."""
+    """What this process keeps between chunks. ``calls``: the threads that make calls now; `child`
+    reads it."""
     held: Any = sys.modules.get("_agf_chunk")
     if held is None or not hasattr(held, "functions"):
         held = held or types.ModuleType("_agf_chunk")
@@ -79,7 +83,9 @@ def _function(held: Any, program: Any, digest: str) -> Any:
                 program = file.read()
         function = pickle.loads(program)
         held.functions[digest], held.weights[digest] = function, len(program)
-        while len(held.functions) > FUNCTIONS or (len(held.functions) > 1 and sum(held.weights.values()) > KEPT):
+        while len(held.functions) > FUNCTIONS or (
+            len(held.functions) > 1 and sum(held.weights.values()) > KEPT
+        ):
             oldest = next(iter(held.functions))
             held.functions.pop(oldest, None)
             held.weights.pop(oldest, None)
@@ -87,8 +93,8 @@ def _function(held: Any, program: Any, digest: str) -> Any:
 
 
 def _mapped(path: str) -> Any:
-    """A value that `sending.write_apart` has written: its buffers are the pages of the file until something writes to
-    them, and then copies."""
+    """A value that `sending.write_apart` has written: its buffers are the pages of the file until
+    something writes to them, and then copies."""
     with open(path, "rb") as file:
         data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     at = 8 + int.from_bytes(data[:8], "little")
@@ -109,7 +115,12 @@ def _worker() -> str:
 
 
 def _make_calls(
-    held: Any, function: Any, arguments: list[dict[str, Any]], order: dict[str, Any], capture: Any, spent: list[float]
+    held: Any,
+    function: Any,
+    arguments: list[dict[str, Any]],
+    order: dict[str, Any],
+    capture: Any,
+    spent: list[float],
 ) -> tuple[str, list[Any]]:
     timeout, marks, values = order.get("timeout"), "", list[Any]()
     for i, given in enumerate(arguments):
@@ -147,7 +158,9 @@ def _call(
 
 def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
     limits: Any = sys.modules.get("agf_magics.host.limits")
-    if limits is not None and order.get("grant") is not None:  # without the package no run can be started here
+    if (
+        limits is not None and order.get("grant") is not None
+    ):  # without the package no run can be started here
         limits.granted.set(limits.Grant(*order["grant"]))
         limits.inside.set(True)
     value = function(**given)
@@ -193,7 +206,9 @@ class _Capture:
             self.texts.append((i, stream, text[: self.room]))
             self.room -= len(text)
             if self.room <= 0:
-                self.texts.append((i, stream, f"\n… (a chunk returns {PRINTS:,} characters of prints)\n"))
+                self.texts.append(
+                    (i, stream, f"\n… (a chunk returns {PRINTS:,} characters of prints)\n")
+                )
 
 
 class _Routed:
@@ -231,7 +246,8 @@ def _route(held: Any) -> None:
 
 
 def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
-    """The outcomes in one pickle; if that fails or is large, one pickle for each, and ``u`` for those that fail."""
+    """The outcomes in one pickle; if that fails or is large, one pickle for each, and ``u`` for
+    those that fail."""
     try:
         data = _dumped(values)
         if len(data) <= most:
@@ -256,7 +272,8 @@ def too_large(size: int, most: int) -> str:
 
 
 class _ByName(pickle.Pickler):
-    """Plain pickle, which raises PicklingError for what only this process knows. See `sending.ByName`."""
+    """Plain pickle, which raises PicklingError for what only this process knows. See
+    `sending.ByName`."""
 
     def reducer_override(self, thing: Any) -> Any:
         if getattr(thing, "__module__", None) == "__main__":
@@ -285,10 +302,12 @@ def _dumped(value: Any) -> bytes:
 
 
 def reduce_exception(thing: Any) -> Any:
-    """How an exception is pickled if its class has an ``__init__`` of its own; NotImplemented for everything else.
+    """How an exception is pickled if its class has an ``__init__`` of its own; NotImplemented for
+    everything else.
 
-    Pickle calls the class with ``args``, which is often a text that ``__init__`` has made, and not what it takes:
-    ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy is made without ``__init__``."""
+    Pickle calls the class with ``args``, which is often a text that ``__init__`` has made, and not
+    what it takes: ``NoSuch("pear")`` would fail, or say "no such no such pear". So the copy is made
+    without ``__init__``."""
     kind: Any = type(thing)
     if (
         isinstance(thing, Exception)
@@ -296,14 +315,17 @@ def reduce_exception(thing: Any) -> Any:
         and not isinstance(kind.__new__, types.FunctionType)
         and kind.__reduce__ is BaseException.__reduce__
         and kind.__reduce_ex__ is object.__reduce_ex__
-        and not isinstance(thing, SyntaxError | UnicodeError | StopIteration)  # their __init__ sets more than args
+        and not isinstance(
+            thing, SyntaxError | UnicodeError | StopIteration
+        )  # their __init__ sets more than args
     ):
         return copyreg.__newobj__, (kind, *thing.args), thing.__dict__ or None  # type: ignore[attr-defined]
     return NotImplemented
 
 
 def _described(error: BaseException) -> tuple[bytes, str]:
-    """An exception, and the text of its traceback; one that cannot be sent, as the name of its class and its text."""
+    """An exception, and the text of its traceback; one that cannot be sent, as the name of its
+    class and its text."""
     text = _trace(error)
     try:
         data = _dumped(error)

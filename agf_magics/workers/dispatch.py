@@ -28,7 +28,8 @@ class Chunk(Protocol):
         """Of its calls or elements."""
 
     def land(self, outcome: Any) -> None:
-        """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop, once."""
+        """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop,
+        once."""
 
 
 class Source(Protocol):
@@ -52,7 +53,9 @@ class OpenFanOut(Protocol):
 class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
-    def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
+    def __init__(
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+    ) -> None:
         """``warn`` receives the warnings of the run."""
         self.backend = backend
         self.in_flight: dict[Chunk, Trip] = {}
@@ -87,7 +90,8 @@ class Dispatcher:
         self.starvation.close(fan_out)
 
     def wake(self) -> None:
-        """Send what waits in the next turn of the loop: calls that are queued in one turn share a chunk."""
+        """Send what waits in the next turn of the loop: calls that are queued in one turn share a
+        chunk."""
         if self._loop is None:
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
             notify_started: Any = getattr(self.backend, "notify_started", None)
@@ -112,12 +116,16 @@ class Dispatcher:
                 if chunk is None:
                     sources.remove(source)
                     continue
-                self._sources[source] = self._sources.pop(source)  # the next turn begins with another one
+                self._sources[source] = self._sources.pop(
+                    source
+                )  # the next turn begins with another one
                 self._send(chunk)
 
     def _room(self) -> int:
         room = max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
-        if not self.backend.identifies_lost_chunk and (self._alone or any(one.has_suspects for one in self._sources)):
+        if not self.backend.identifies_lost_chunk and (
+            self._alone or any(one.has_suspects for one in self._sources)
+        ):
             return 1 - len(self.in_flight)  # the call that ends its worker is known if it is alone
         return room
 
@@ -160,7 +168,8 @@ class Dispatcher:
             return  # the first outcome counts
         trip, count = self.in_flight.pop(chunk), chunk.count
         chunk.land(outcome)
-        chunk.cancel = _nothing  # it refers to the chunk: a circle would keep its arguments until the next collection
+        # it refers to the chunk: a circle would keep its arguments until the next collection
+        chunk.cancel = _nothing
         self.starvation.land(trip, outcome, count, self.in_flight.values())
         self.wake()
         for listener in list(self.listeners):

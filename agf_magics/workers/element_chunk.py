@@ -1,7 +1,9 @@
-"""What runs on a worker for whole elements: the same step engine as in the kernel, for one chunk of elements.
+"""What runs on a worker for whole elements: the same step engine as in the kernel, for one chunk of
+elements.
 
-Every call is made on the thread of the chunk, one after another. What the kernel would have done at once is collected:
-the events, or their numbers; the records of the journal; the prints. `run_elements` raises nothing.
+Every call is made on the thread of the chunk, one after another. What the kernel would have done at
+once is collected: the events, or their numbers; the records of the journal; the prints.
+`run_elements` raises nothing.
 """
 
 from __future__ import annotations
@@ -71,13 +73,16 @@ class Answer(NamedTuple):
     ended: float
 
 
-def run_elements(program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]) -> tuple[Any, ...]:
-    """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for a program that this
-    worker cannot run; the kernel then sends calls.
+def run_elements(
+    program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for
+    a program that this worker cannot run; the kernel then sends calls.
 
-    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers and elements,
-    ``count`` of each. ``options``: ``kernel``, the name of the kernel's process, whose prints need not travel;
-    ``version``, its version; ``most``, the bytes of one element in the answer."""
+    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers
+    and elements, ``count`` of each. ``options``: ``kernel``, the name of the kernel's process,
+    whose prints need not travel; ``version``, its version; ``most``, the bytes of one element in
+    the answer."""
     began = time.perf_counter()
     prints: list[tuple[int, str, str]] = []
     try:
@@ -87,14 +92,21 @@ def run_elements(program: Any, digest: str, given: bytes, count: int, options: d
         numbers, items = pickle.loads(given)
         capture = _capture_of(options["kernel"])
         prints = capture.texts if capture is not None else prints
-        # On a worker, its context names it (distributed.get_worker); that of the kernel is not for elements.
+        # On a worker, its context names it (distributed.get_worker); that of the kernel is not for
+        # elements.
         context = contextvars.Context() if capture is None else contextvars.copy_context()
         context.run(_capturing.set, capture)
         answer = context.run(_run, found, numbers, items)
         data = _pack(found, numbers, answer, options["most"])
     except BaseException as error:
         text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
-        return "no", f"{type(error).__name__}: {error}"[:500], time.perf_counter() - began, prints, text
+        return (
+            "no",
+            f"{type(error).__name__}: {error}"[:500],
+            time.perf_counter() - began,
+            prints,
+            text,
+        )
     return "ok", data, time.perf_counter() - began, prints, chunk._worker()
 
 
@@ -126,7 +138,9 @@ def _capture_of(kernel: str) -> Any:
         return None
     chunk._route(held)
     capture = chunk._Capture()
-    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)  # reported while the chunk runs
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(
+        capture
+    )  # reported while the chunk runs
     return capture
 
 
@@ -134,8 +148,8 @@ def _capture_of(kernel: str) -> Any:
 
 
 def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` as it is called on a thread of its own: in a copy of the context, and without a running loop, so
-    that it may run one."""
+    """``function`` as it is called on a thread of its own: in a copy of the context, and without a
+    running loop, so that it may run one."""
 
     @functools.wraps(function, updated=())
     def call(**given: Any) -> Any:
@@ -164,14 +178,21 @@ class ChunkHost(Host):
         self.where = f" on {chunk._worker()}"
 
     async def make_call(
-        self, place: Place, function: Callable[..., Any], given: Mapping[str, Any], timeout: float | None = None,
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None = None,
         terms: Terms | None = None,
-    ) -> Result:  # fmt: skip
-        return await super().make_call(place if timeout is None else "thread", function, given, timeout)
+    ) -> Result:
+        return await super().make_call(
+            place if timeout is None else "thread", function, given, timeout
+        )
 
 
 def _drive(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` to its end on a loop of its own. `asyncio.run` would handle the interrupts of this process."""
+    """Run ``main`` to its end on a loop of its own. `asyncio.run` would handle the interrupts of
+    this process."""
     loop = new_event_loop()
     try:
         return loop.run_until_complete(main)
@@ -187,12 +208,15 @@ def _drive(main: Coroutine[Any, Any, T]) -> T:
 
 
 class Counts:
-    """Counts the starts and the ends of steps by the ids in their paths, instead of emitting them."""
+    """Counts the starts and the ends of steps by the ids in their paths, instead of emitting
+    them."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, ...], list[int]] = {}
 
-    def start(self, at: ev.StepPath, when: float, attempt: int, row: list[int] | None = None) -> list[int]:
+    def start(
+        self, at: ev.StepPath, when: float, attempt: int, row: list[int] | None = None
+    ) -> list[int]:
         if row is None:
             row = self.rows.setdefault(tuple([bit for bit in at if type(bit) is str]), [0, 0])
         row[0] += 1
@@ -210,7 +234,11 @@ def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Ans
     chunk_run = _Chunk(program)
     with watched_stdout() if program.stream else contextlib.nullcontext():
         elements = _drive(chunk_run.run(numbers, items))
-    counts = {key: tuple(row) for key, row in chunk_run.counts.rows.items()} if not program.events else None
+    counts = (
+        {key: tuple(row) for key, row in chunk_run.counts.rows.items()}
+        if not program.events
+        else None
+    )
     return Answer(elements, counts, chunk_run.runner.calls, began, clock())
 
 
@@ -222,12 +250,19 @@ class _Chunk:
         self.events: list[ev.Event] = []
         self.counts = Counts()
         before, index = len(program.scope.before), len(program.around) + 1
-        self.journal = CollectingJournal(program.most, dump_plain, before, index) if program.most else None
+        self.journal = (
+            CollectingJournal(program.most, dump_plain, before, index) if program.most else None
+        )
         steps: Any = StepEvents(self.events.append) if program.events else self.counts
         self.runner = Runner(
-            SHAPES, ChunkHost(), self.events.append, Budget(program.limits),
-            journal=self.journal, stream=program.stream, progress=steps,
-        )  # fmt: skip
+            SHAPES,
+            ChunkHost(),
+            self.events.append,
+            Budget(program.limits),
+            journal=self.journal,
+            stream=program.stream,
+            progress=steps,
+        )
         scope, step = program.scope, program.step
         self.path = (*scope.before, step.body.id, *program.around)
 
@@ -235,7 +270,10 @@ class _Chunk:
         found: list[Any] = []
         for i, item in zip(numbers, items, strict=True):
             ok, value = await self._element(i, item)
-            events, records = self.events[:], self.journal.found[:] if self.journal is not None else []
+            events, records = (
+                self.events[:],
+                self.journal.found[:] if self.journal is not None else [],
+            )
             self.events.clear()
             if self.journal is not None:
                 self.journal.found.clear()
@@ -259,7 +297,9 @@ class _Chunk:
         step, scope = self.program.step, self.program.scope
         where: Scope = scope if attempt == 1 else retry_scope(scope, (*self.path, i), attempt)
         frame = step.element.store(self.program.frame, finished((item, None, None, "finished")))
-        value, _ = await self.runner.run_step(step.body, frame, where, (*self.program.around, i), attempt)
+        value, _ = await self.runner.run_step(
+            step.body, frame, where, (*self.program.around, i), attempt
+        )
         return value
 
     def _retry(self, i: int, attempt: int, error: BaseException) -> None:
@@ -275,12 +315,16 @@ class _Chunk:
 
 
 def _pack(program: ElementProgram, numbers: list[int], answer: Answer, most: int) -> bytes:
-    """The answer as bytes. An element whose value cannot be sent, or has more than ``most`` bytes, fails instead."""
+    """The answer as bytes. An element whose value cannot be sent, or has more than ``most`` bytes,
+    fails instead."""
     with contextlib.suppress(Exception):
         data = dump_plain(tuple(answer), program.sources)
         if len(data) <= most:
             return data
-    elements = [_sendable(program, i, one, answer, most) for i, one in zip(numbers, answer.elements, strict=False)]
+    elements = [
+        _sendable(program, i, one, answer, most)
+        for i, one in zip(numbers, answer.elements, strict=False)
+    ]
     return dump_plain(tuple(answer._replace(elements=elements)), program.sources)
 
 
@@ -292,7 +336,8 @@ def body_name(body: Step) -> tuple[str, Span | None]:
 
 
 def _sendable(program: ElementProgram, i: int, element: Any, answer: Answer, most: int) -> Any:
-    """The element, or its failure if it cannot be sent: the end of its step was then counted in vain."""
+    """The element, or its failure if it cannot be sent: the end of its step was then counted in
+    vain."""
     try:
         size = len(dump_plain(element, program.sources))
         if size > most:

@@ -37,8 +37,11 @@ class Sent:
 class ElementFlight:
     """A chunk of elements."""
 
-    def __init__(self, landed: Landed, sent: Sent, numbers: list[int], given: bytes, is_suspect: bool) -> None:
-        """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost before."""
+    def __init__(
+        self, landed: Landed, sent: Sent, numbers: list[int], given: bytes, is_suspect: bool
+    ) -> None:
+        """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost
+        before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
         options = {"kernel": KERNEL, "version": version_of_workers(), "most": RESULT}
@@ -59,8 +62,9 @@ class ElementFlight:
 async def stopped(
     flights: Iterable[ElementFlight], landed: Landed, backend: WorkerBackend, grace: float
 ) -> dict[ElementFlight, None]:
-    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their workers, if the backend
-    may. Returns those that are left running. A second cancellation of this task ends the waiting."""
+    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their
+    workers, if the backend may. Returns those that are left running. A second cancellation of this
+    task ends the waiting."""
     running = dict.fromkeys(flights)
     for flight in running:
         flight.cancel()
@@ -73,11 +77,13 @@ async def stopped(
 
 
 async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
-    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled meanwhile."""
+    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled
+    meanwhile."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while flights:
-        # Before CPython 3.12, `asyncio.timeout` raises no TimeoutError in a task that was cancelled before.
+        # Before CPython 3.12, `asyncio.timeout` raises no TimeoutError in a task that was cancelled
+        # before.
         next_one = loop.create_task(landed.get())
         try:
             await asyncio.wait([next_one], timeout=max(0.0, until - loop.time()))
@@ -99,22 +105,34 @@ def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
     """The failure of elements whose answer cannot be used."""
     name, span = body_name(body)
     message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
-    hint = "the workers may have another version of this package, or of a library: install the same versions there"
+    hint = (
+        "the workers may have another version of this package, or of a library: install the "
+        "same versions there"
+    )
     return Diagnostic("step.worker-answer", message, span, hint)
 
 
 def explained(error: StepError, body: Step, workers: str) -> StepError:
     """A failure of a worker; if a module is missing there that this process has, it says so."""
     cause, found = error.__cause__, error.diagnostic
-    if found.code == "step.tool-failed" and isinstance(cause, ModuleNotFoundError) and is_here(cause):
-        error.diagnostics = (replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),)
+    if (
+        found.code == "step.tool-failed"
+        and isinstance(cause, ModuleNotFoundError)
+        and is_here(cause)
+    ):
+        error.diagnostics = (
+            replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),
+        )
     return error
 
 
 def element_lost(body: Step, losses: Sequence[str], gone: bool) -> Diagnostic:
     """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
     name, span = body_name(body)
-    return replace(worker_lost(name, "call" if isinstance(body, Invoke) else "element", losses, gone), span=span)
+    return replace(
+        worker_lost(name, "call" if isinstance(body, Invoke) else "element", losses, gone),
+        span=span,
+    )
 
 
 def _nothing() -> None:

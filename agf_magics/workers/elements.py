@@ -1,8 +1,10 @@
-"""Whole elements: the elements of a fan-out travel to workers in chunks, and each chunk is one trip.
+"""Whole elements: the elements of a fan-out travel to workers in chunks, and each chunk is one
+trip.
 
-A worker runs the same step engine for the body (`element_chunk`). The kernel keeps what only it may decide or store: it
-applies ``on_error``, writes the records (one commit for each chunk), counts, and repeats what a lost worker had. What
-cannot travel, or is too heavy, is left to the pool of the kernel, which sends calls. `Elements.pool` is the way in.
+A worker runs the same step engine for the body (`element_chunk`). The kernel keeps what only it may
+decide or store: it applies ``on_error``, writes the records (one commit for each chunk), counts,
+and repeats what a lost worker had. What cannot travel, or is too heavy, is left to the pool of the
+kernel, which sends calls. `Elements.pool` is the way in.
 """
 
 from __future__ import annotations
@@ -60,10 +62,18 @@ class Elements:
         self.dispatcher = dispatcher
 
     def pool(
-        self, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None], items: Items, rest: Parts
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        keep: Callable[[int, Value], None],
+        items: Items,
+        rest: Parts,
     ) -> ElementPool | None:
-        """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those that stay."""
-        if isinstance(items, Sequenced) and not items.is_quick:  # code of a user reads them, a few ahead
+        """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs
+        those that stay."""
+        if (
+            isinstance(items, Sequenced) and not items.is_quick
+        ):  # code of a user reads them, a few ahead
             return None
         if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
             return None
@@ -72,20 +82,30 @@ class Elements:
             program = make_program(site, inside, sources, modules)
         except Exception:
             program = b""
-        if not 0 < len(program) <= HEAVY:  # calls are sent instead: their errors and warnings name the part
+        if (
+            not 0 < len(program) <= HEAVY
+        ):  # calls are sent instead: their errors and warnings name the part
             return None
         if len(program) > HEAVY_PROGRAM:
             return None
-        return ElementPool(self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules))
+        return ElementPool(
+            self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules)
+        )
 
 
 class ElementPool(Parts):
     """Runs the elements of one fan-out on workers. A source of chunks for the dispatcher."""
 
     def __init__(
-        self, dispatcher: Dispatcher, site: CallSite[Each], inside: Scope, keep: Callable[[int, Value], None],
-        items: Items, rest: Parts, sent: Sent,
-    ) -> None:  # fmt: skip
+        self,
+        dispatcher: Dispatcher,
+        site: CallSite[Each],
+        inside: Scope,
+        keep: Callable[[int, Value], None],
+        items: Items,
+        rest: Parts,
+        sent: Sent,
+    ) -> None:
         path = self.path = site.path_of(site.step.body)
         self.each = site
         super().__init__(site, keep, lambda i: (*path, i), items)
@@ -116,12 +136,16 @@ class ElementPool(Parts):
             return None
         before = tuple(bit for bit in self.inside.before if isinstance(bit, str))
         calls = {
-            ids: known_call(journal, step, of_one(callee) if isinstance(callee, Transform) else callee)
+            ids: known_call(
+                journal, step, of_one(callee) if isinstance(callee, Transform) else callee
+            )
             for step, callee, ids in calls_of(self.each.step.body, self.inside.linked, before)
             if not isinstance(callee, Linked)
         }
         inside = self.inside
-        return CollectedRecords(journal, calls, inside.grant, load_plain, inside.before, self.each.index)
+        return CollectedRecords(
+            journal, calls, inside.grant, load_plain, inside.before, self.each.index
+        )
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         known, numbers = self._recorded(), plan.rest
@@ -135,12 +159,15 @@ class ElementPool(Parts):
         if self.failure is not None:
             raise self.failure
         if self.stays or self.again or self.left:
-            await self._run_here(chain(sorted([*self.stays, *self.again, *self.early]), self.numbers), plan)
+            await self._run_here(
+                chain(sorted([*self.stays, *self.again, *self.early]), self.numbers), plan
+            )
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
     def _recorded(self) -> frozenset[int]:
-        """The elements of which an earlier session has a record: their outcomes are in the kernel."""
+        """The elements of which an earlier session has a record: their outcomes are in the
+        kernel."""
         journal = self.site.run.journal
         if journal is None or journal.earlier is None:
             return frozenset()
@@ -163,7 +190,8 @@ class ElementPool(Parts):
         return bool(self.again) and self.leaves
 
     def next(self, lanes: int) -> ElementFlight | None:
-        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not caught up."""
+        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
+        caught up."""
         while self.failure is None and self._has_more:
             most = self.limit or lanes * self.dispatcher.ahead
             if len(self.flights) >= most or self.landed.qsize() >= lanes * self.dispatcher.ahead:
@@ -183,9 +211,12 @@ class ElementPool(Parts):
         return found
 
     def _packed(self, numbers: list[int]) -> ElementFlight | None:
-        """A chunk; None: none of its elements can be sent. Then its call in the kernel has the error."""
+        """A chunk; None: none of its elements can be sent. Then its call in the kernel has the
+        error."""
         try:
-            given = dump_plain((numbers, [self.values[i] for i in numbers]), modules=self.sent.modules)
+            given = dump_plain(
+                (numbers, [self.values[i] for i in numbers]), modules=self.sent.modules
+            )
         except Exception:
             if len(numbers) == 1:
                 self.stays += numbers
@@ -194,7 +225,9 @@ class ElementPool(Parts):
             self.left += len(numbers) - 1
             return self._packed(numbers[:1])
         self.sizes.weigh_given(len(given) / len(numbers))
-        return ElementFlight(self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0])))
+        return ElementFlight(
+            self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0]))
+        )
 
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
@@ -232,8 +265,13 @@ class ElementPool(Parts):
         if isinstance(outcome, Lost):
             self._lose(flight, outcome)
             return
-        if isinstance(outcome, BaseException) or self.site.run.secrets.active or is_refused(outcome):
-            # The backend or the worker cannot run it; or the run has got a secret, which only the kernel masks.
+        if (
+            isinstance(outcome, BaseException)
+            or self.site.run.secrets.active
+            or is_refused(outcome)
+        ):
+            # The backend or the worker cannot run it; or the run has got a secret, which only the
+            # kernel masks.
             self.leaves, self.stays = False, [*self.stays, *flight.numbers]
             return
         for i in flight.numbers if self.losses else ():
@@ -258,14 +296,17 @@ class ElementPool(Parts):
         self.stays += flight.numbers[count:] if self.failure is None else []
 
     async def _apply(self, answer: Answered, shift: Shift) -> None:
-        """Write the records of a chunk, then count it and apply the outcomes of its elements in their order."""
+        """Write the records of a chunk, then count it and apply the outcomes of its elements in
+        their order."""
         run = self.site.run
         write_prints(answer.prints)
         if self.records is not None:
             await self.records.write([(i, records) for i, (_, _, _, records) in answer.elements])
         run.calls += answer.calls
         if answer.counts is not None:
-            cast("Progress", run.steps).count(answer.counts, shift.of(answer.began), shift.of(answer.ended))
+            cast("Progress", run.steps).count(
+                answer.counts, shift.of(answer.began), shift.of(answer.ended)
+            )
         for i, (ok, value, events, _) in answer.elements:
             for event in events:
                 self._emit(shift.event(event))
@@ -295,7 +336,9 @@ class ElementPool(Parts):
             self.failure = self.failure or error
             return
         with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
-            self.give_up(i, explained(cast(StepError, error), self.each.step.body, self.backend.name))
+            self.give_up(
+                i, explained(cast(StepError, error), self.each.step.body, self.backend.name)
+            )
 
     def _lose(self, flight: ElementFlight, lost: Lost) -> None:
         """The worker of a chunk is lost: its elements are sent again, each alone."""
@@ -305,7 +348,8 @@ class ElementPool(Parts):
         for i in flight.numbers:
             how = self.how_lost.setdefault(i, [])
             if not lost.cancelled:
-                # A pool that breaks loses all its chunks: only an element that was alone is to blame.
+                # A pool that breaks loses all its chunks: only an element that was alone is to
+                # blame.
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
                 how.append(str(lost))
@@ -331,16 +375,23 @@ class ElementPool(Parts):
         self._end(i, error)
 
     async def _stop_flights(self) -> str | None:
-        """Cancel the chunks in flight; their elements count as cancelled, whatever their workers did. Returns a text if
-        workers are left running."""
-        run, running = self.site.run, await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace)
+        """Cancel the chunks in flight; their elements count as cancelled, whatever their workers
+        did. Returns a text if workers are left running."""
+        run, running = (
+            self.site.run,
+            await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace),
+        )
         chunks = f"{len(running)} chunk{'s' * (len(running) != 1)} of elements"
         left = f"left running: {chunks} on {self.backend.name}" if running else None
         for flight in self.flights:
             for i in flight.numbers:
                 at, is_left = self.at(i), flight in running and i == flight.numbers[0]
                 run.steps.start(at, flight.when, 1)
-                run.emit(ev.StepAbandoned(at, clock(), left or "") if is_left else ev.StepCancelled(at, clock()))
+                run.emit(
+                    ev.StepAbandoned(at, clock(), left or "")
+                    if is_left
+                    else ev.StepCancelled(at, clock())
+                )
         self.flights = {}
         self._show_placed()
         return left

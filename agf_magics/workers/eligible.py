@@ -1,7 +1,8 @@
 """Which fan-outs send whole elements to workers, and what such an element reads of its frame.
 
-An element can run on a worker if its body needs nothing of the kernel: no person, no model, no secret, no limit that is
-counted there. Otherwise its calls are sent one by one. `reason_to_stay` says why, in one word for each condition.
+An element can run on a worker if its body needs nothing of the kernel: no person, no model, no
+secret, no limit that is counted there. Otherwise its calls are sent one by one. `reason_to_stay`
+says why, in one word for each condition.
 """
 
 from __future__ import annotations
@@ -13,14 +14,27 @@ from ..catalog import Tool, Transform
 from ..engine.linked import Linked
 from ..engine.runner import CallSite, Scope
 from ..flow.frame import DROPPED, Frame, Ref, finished
-from ..flow.steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, Repeat, Sequence, Step, every
+from ..flow.steps import (
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    Step,
+    every,
+)
 from ..secrets.masking import Secrets
 
 MANY = 4
 """Elements for each lane, from which on a fan-out around another one sends whole elements."""
 
 FEWEST = 1
-"""Calls in a body, from which on an element travels: an expression alone takes less time than its trip."""
+"""Calls in a body, from which on an element travels: an expression alone takes less time than its
+trip."""
 
 HEAVY_PROGRAM = 1_000_000
 """Bytes of a program, above which calls are sent instead: a warning then names what is heavy."""
@@ -33,7 +47,8 @@ CALLED = ("tool", "flow", "transform")
 
 
 def reason_to_stay(site: CallSite[Each], inside: Scope, count: int, lanes: int) -> str | None:
-    """Why the ``count`` elements of a fan-out do not travel whole; None: they do. ``lanes``: those of the workers."""
+    """Why the ``count`` elements of a fan-out do not travel whole; None: they do. ``lanes``: those
+    of the workers."""
     run, body = site.run, site.step.body
     if run.dry:
         return "dry"
@@ -90,7 +105,9 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
         return "callee"
     if getattr(callee, "resources", None):
         return "resources"  # a chunk of calls is placed where they are
-    return "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
+    return (
+        "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
+    )
 
 
 def _reason_of_flow(step: Invoke, callee: Linked) -> str | None:
@@ -108,9 +125,11 @@ def _is_for_kernel(callee: Tool | Transform) -> bool:
     return bool(getattr(callee, "kernel_only", False))
 
 
-def calls_of(body: Step, linked: Linked, before: tuple[str, ...] = ()) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
-    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in its path, after those
-    of ``before``."""
+def calls_of(
+    body: Step, linked: Linked, before: tuple[str, ...] = ()
+) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
+    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
+    its path, after those of ``before``."""
     for step in every(body):
         if isinstance(step, Invoke):
             callee, path = linked.callees.get(step.id), (*before, step.id)
@@ -145,7 +164,8 @@ def has_fan_out(body: Step, linked: Linked) -> bool:
 
 
 def reads_secret(site: CallSite[Each], secrets: Secrets) -> bool:
-    """Whether a secret may travel with an element: one that the run already has, or a name that feeds one."""
+    """Whether a secret may travel with an element: one that the run already has, or a name that
+    feeds one."""
     if secrets.active or secrets.steps:
         return True
     if not secrets.names:
@@ -174,7 +194,11 @@ def _reads_of_step(step: Step) -> Iterable[Ref] | None:
     match step:
         case Invoke():
             pipe = step.pipe.reads() if step.pipe is not None else ()
-            return (*step.args.reads(), *pipe) if step.permit is None and step.while_waiting is None else None
+            return (
+                (*step.args.reads(), *pipe)
+                if step.permit is None and step.while_waiting is None
+                else None
+            )
         case Compute():
             return step.value.reads()
         case Sequence() | Branches():
@@ -196,7 +220,8 @@ def _reads_all_stores(reads: Iterable[Ref], flow: Flow) -> bool:
 
 
 def pruned(frame: Frame, step: Each, flow: Flow) -> Frame:
-    """``frame`` with only the values that the body reads. The names stay, because errors list them."""
+    """``frame`` with only the values that the body reads. The names stay, because errors list
+    them."""
     kept: Frame = {**frame, **dict.fromkeys(_replaced(frame, step))}
     reads = reads_of(step.body, flow)
     if reads is None or len(flow.stores) > 1:

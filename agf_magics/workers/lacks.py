@@ -1,4 +1,5 @@
-"""What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``), flows."""
+"""What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``),
+flows."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from .sending import STAY
 
 
 def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
-    """The failure of calls of ``function``, because an import of the module ``error.name`` failed on a worker.
+    """The failure of calls of ``function``, because an import of the module ``error.name`` failed
+    on a worker.
 
     ``where``: the name of the backend."""
     message = f"{function!r} needs the module {error.name!r}, which a worker of {where} lacks"

@@ -36,5 +36,8 @@ def lacking_resource(need: Need, name: str) -> Diagnostic:
     message = f"{who} needs {wanted}, and no worker of {name} has it"
     option = ",".join(f"{resource}={amount:g}" for resource, amount in need.resources.items())
     where = "the tool" if need.name else "agf.Workers"
-    hint = f"start a Dask worker with it: dask worker ADDRESS --resources {option}; or remove resources= from {where}"
+    hint = (
+        f"start a Dask worker with it: dask worker ADDRESS --resources {option}; or remove "
+        f"resources= from {where}"
+    )
     return Diagnostic("on.resources", message, need.span, hint)

@@ -1,9 +1,10 @@
 """What ``on=`` and ``--on`` may be, and the worker backends that this process started.
 
-A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any ``concurrent.futures.Executor``
-becomes a `WorkerBackend`. An address comes only from the person: the settings of a project cannot name one, and Dask's
-own configuration is not read. A backend that was started here is reused by the next run, and is closed when the
-extension is unloaded and when the process exits.
+A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any
+``concurrent.futures.Executor`` becomes a `WorkerBackend`. An address comes only from the person:
+the settings of a project cannot name one, and Dask's own configuration is not read. A backend that
+was started here is reused by the next run, and is closed when the extension is unloaded and when
+the process exits.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ class Workers:
     """Workers with options, for ``on=``.
 
     - ``on``: a Dask client, any Executor, a word or an address, as in ``on=`` itself. Required.
-    - ``setup``: a function without parameters that each worker process calls once, before its first calls. It is sent
-      to the workers. Default None.
-    - ``resources``: what each call needs of its worker, such as ``{"gpu": 1}``, in Dask's units. Default: nothing.
-    - ``adaptive``: whether the cluster starts workers on demand: the run then sends ten seconds of work ahead, so that
-      the cluster sees it. Default False.
+    - ``setup``: a function without parameters that each worker process calls once, before its first
+      calls. It is sent to the workers. Default None.
+    - ``resources``: what each call needs of its worker, such as ``{"gpu": 1}``, in Dask's units.
+      Default: nothing.
+    - ``adaptive``: whether the cluster starts workers on demand: the run then sends ten seconds of
+      work ahead, so that the cluster sees it. Default False.
     """
 
     on: Any
@@ -46,14 +48,17 @@ class Workers:
     def __post_init__(self) -> None:
         """Raises TypeError for a setup that is not a function."""
         if self.setup is not None and not callable(self.setup):
-            raise TypeError(f"setup must be a function without parameters, got {type(self.setup).__name__}")
+            raise TypeError(
+                f"setup must be a function without parameters, got {type(self.setup).__name__}"
+            )
 
 
 def find_backend(on: object, names: Mapping[str, object] | None = None) -> WorkerBackend | None:
     """The worker backend that ``on`` means; None: this process.
 
-    ``names``: the variables that a text may name; None: a text names no variable. Raises DefinitionError. Connecting to
-    an address can take 5 seconds, so the caller must not be an event loop.
+    ``names``: the variables that a text may name; None: a text names no variable. Raises
+    DefinitionError. Connecting to an address can take 5 seconds, so the caller must not be an event
+    loop.
     """
     if on is None or _is_backend(on):
         return cast("WorkerBackend | None", on)
@@ -77,7 +82,9 @@ def _of_object(on: object, names: Mapping[str, object] | None) -> WorkerBackend 
 
         return Pool(cast(Executor, on))
     hint = f"write {TAKES}, or give a Dask client or an Executor"
-    message = f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"
+    message = (
+        f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"
+    )
     raise DefinitionError(Diagnostic("on.unknown", message, hint=hint))
 
 
@@ -95,14 +102,23 @@ def _unknown(text: str, names: Mapping[str, object] | None) -> DefinitionError:
     if not text:
         message = "on is empty"
     elif "://" in text:
-        message = f"the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got {shorten(text)!r}"
+        message = (
+            f"the address of a scheduler must be tcp://HOST:PORT or tls://HOST:PORT, got "
+            f"{shorten(text)!r}"
+        )
     elif text.partition(":")[0] in WORDS:
         what = "workers" if text.startswith("dask") else "processes"
         message = f"the number of {what} must be 1 to 1024, got {shorten(text)!r}"
     else:
-        what = "neither a word, an address nor a variable" if names is not None else "neither a word nor an address"
+        what = (
+            "neither a word, an address nor a variable"
+            if names is not None
+            else "neither a word nor an address"
+        )
         message = f"{shorten(text)!r} is {what}"
-    usable = [name for name, value in (names or {}).items() if not name.startswith("_") and can_run(value)]
+    usable = [
+        name for name, value in (names or {}).items() if not name.startswith("_") and can_run(value)
+    ]
     hint = suggest(text, [*WORDS, *usable]) or f"write {TAKES}"
     return DefinitionError(Diagnostic("on.unknown", message, hint=hint))
 
@@ -141,17 +157,24 @@ def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> Worker
     from .options import with_options
 
     backend = find_backend(wanted.on, names)
-    return with_options(backend, wanted.setup, wanted.resources, wanted.adaptive) if backend is not None else None
+    return (
+        with_options(backend, wanted.setup, wanted.resources, wanted.adaptive)
+        if backend is not None
+        else None
+    )
 
 
 def _is_backend(value: object) -> bool:
-    return all(hasattr(value, name) for name in ("submit", "lanes", "name", "identifies_lost_chunk"))
+    return all(
+        hasattr(value, name) for name in ("submit", "lanes", "name", "identifies_lost_chunk")
+    )
 
 
 def _is_client(value: object) -> bool:
     """Whether ``value`` is a Dask client, without an import of distributed."""
     return any(
-        kind.__name__ == "Client" and kind.__module__.partition(".")[0] == "distributed" for kind in type(value).__mro__
+        kind.__name__ == "Client" and kind.__module__.partition(".")[0] == "distributed"
+        for kind in type(value).__mro__
     )
 
 
@@ -163,7 +186,8 @@ class Started:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, object], make: Callable[[], WorkerBackend]) -> WorkerBackend:
-        """The backend of ``key``; it is made if there is none, or if the one there is was closed."""
+        """The backend of ``key``; it is made if there is none, or if the one there is was
+        closed."""
         with self._lock:
             found = self._known.get(key)
             if found is None or getattr(found, "closed", False):
@@ -176,8 +200,8 @@ class Started:
         return iter([each for each in self._known.values() if not getattr(each, "closed", False)])
 
     def close(self) -> None:
-        """End the processes that were started here, and the connections. A client or an Executor of the person stays
-        open."""
+        """End the processes that were started here, and the connections. A client or an Executor of
+        the person stays open."""
         with self._lock:
             known, self._known = list(self._known.values()), {}
         atexit.unregister(self.close)

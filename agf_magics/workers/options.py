@@ -24,7 +24,11 @@ class WithOptions:
     """Sends each chunk to ``backend``, with a setup and with the resources that it needs."""
 
     def __init__(
-        self, backend: WorkerBackend, setup: Callable[[], object] | None, resources: Mapping[str, float], adaptive: bool
+        self,
+        backend: WorkerBackend,
+        setup: Callable[[], object] | None,
+        resources: Mapping[str, float],
+        adaptive: bool,
     ) -> None:
         """Raises DefinitionError ``step.unsendable`` if the setup cannot be sent."""
         self.backend = backend
@@ -46,7 +50,9 @@ class WithOptions:
 
     @property
     def lanes(self) -> int:
-        count: Callable[[Mapping[str, float]], int] | None = getattr(self.backend, "lanes_with", None)
+        count: Callable[[Mapping[str, float]], int] | None = getattr(
+            self.backend, "lanes_with", None
+        )
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
     @property
@@ -54,23 +60,33 @@ class WithOptions:
         return int(getattr(self.backend, "starting", 0))
 
     def notify_started(self, call: Callable[[], None]) -> None:
-        notify: Callable[[Callable[[], None]], None] | None = getattr(self.backend, "notify_started", None)
+        notify: Callable[[Callable[[], None]], None] | None = getattr(
+            self.backend, "notify_started", None
+        )
         if notify is not None:
             notify(call)
 
     def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
-        notify: Callable[[Callable[[Diagnostic], None]], None] | None = getattr(self.backend, "notify_warning", None)
+        notify: Callable[[Callable[[Diagnostic], None]], None] | None = getattr(
+            self.backend, "notify_warning", None
+        )
         if notify is not None:
             notify(warn)
 
-    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
             "effect": own.get("effect", False),
             "resources": {**self.resources, **own.get("resources", {})},
-            "setup": (*self._setup, loadable(run)) if self._setup is not None else (b"", "", loadable(run)),
+            "setup": (*self._setup, loadable(run))
+            if self._setup is not None
+            else (b"", "", loadable(run)),
         }
-        return self.backend.submit(run_after_setup, (*order, options), lambda outcome: done(_checked(outcome)))
+        return self.backend.submit(
+            run_after_setup, (*order, options), lambda outcome: done(_checked(outcome))
+        )
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
         own = [Need("", self.resources, False, None)] if self.resources else []
@@ -84,15 +100,23 @@ def _checked(outcome: Any) -> Any:
     """The outcome of a chunk, or the failure of the setup."""
     if type(outcome) is tuple and outcome[:1] == ("setup",):
         _, why, text = outcome
-        hint = "the workers that are there now do not call it again: %workers --restart starts new ones"
-        error = StepError(Diagnostic("step.setup-failed", f"the setup of a worker failed: {why}", hint=hint))
+        hint = (
+            "the workers that are there now do not call it again: %workers --restart starts "
+            "new ones"
+        )
+        error = StepError(
+            Diagnostic("step.setup-failed", f"the setup of a worker failed: {why}", hint=hint)
+        )
         error.__cause__ = RemoteTraceback(text)
         return error
     return outcome
 
 
 def with_options(
-    backend: WorkerBackend, setup: Callable[[], object] | None, resources: Mapping[str, float], adaptive: bool
+    backend: WorkerBackend,
+    setup: Callable[[], object] | None,
+    resources: Mapping[str, float],
+    adaptive: bool,
 ) -> WorkerBackend:
     """``backend`` with the options of `on.Workers`. Raises DefinitionError."""
     if not are_resources(resources):
@@ -106,4 +130,6 @@ def describe(backend: WorkerBackend) -> BackendStatus:
     own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
     if own is not None:
         return own()
-    return BackendStatus(backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),))
+    return BackendStatus(
+        backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),)
+    )

@@ -17,14 +17,20 @@ from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
 from .lacks import is_here, lacking_module
 from .remote_traceback import RemoteTraceback
-from .sending import STAY, name_of, other_python
+from .sending import STAY, SharedData, name_of, other_python
 from .sizes import ChunkSize
 
 LOSSES = 3
 """How often a call is sent again after the loss of its worker."""
 
-LOST_HINT = "does it end its process? If memory is short: give each call less data, or start workers with more memory"
-GONE_HINT = "%resume continues a run that has failed, on new processes; workers of a cluster must be started first"
+LOST_HINT = (
+    "does it end its process? If memory is short: give each call less data, or start "
+    "workers with more memory"
+)
+GONE_HINT = (
+    "%resume continues a run that has failed, on new processes; workers of a cluster must "
+    "be started first"
+)
 
 
 class FanOut(Protocol):
@@ -34,6 +40,7 @@ class FanOut(Protocol):
     halted: bool
     held: list[Entry]
     report: Callable[[list[Any]], None]
+    shared: SharedData | None
 
     def halt(self) -> None: ...
     def move(self, count: int) -> None: ...
@@ -80,7 +87,9 @@ class Flight:
     kills = True
     """Whether `interrupt` by force may end the call; read by the host."""
 
-    def __init__(self, line: Calls, entries: list[Entry], run: Callable[..., Any], order: tuple[Any, ...]) -> None:
+    def __init__(
+        self, line: Calls, entries: list[Entry], run: Callable[..., Any], order: tuple[Any, ...]
+    ) -> None:
         self.line, self.entries, self.run, self.order = line, entries, run, order
         self.shared = False
         self.cancel: Cancel = _nothing
@@ -100,7 +109,8 @@ class Flight:
         return len(self.entries)
 
     def interrupt(self, call: Call, force: bool = False) -> None:
-        """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``, its worker ends."""
+        """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
+        its worker ends."""
         if any(not entry.call.stopped for entry in self.entries):
             return
         if force and self._dropped == 1 and self.kills:
@@ -131,7 +141,9 @@ class Flight:
             except Exception as error:  # a backend that returns something else
                 self._end_all((False, _backend_failed(self, error)))
 
-    def _open(self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str) -> None:
+    def _open(
+        self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
+    ) -> None:
         self._print(prints)
         if marks == "x":
             self._end_all((False, _unread(self, _raised(*data[0]))))
@@ -139,22 +151,34 @@ class Flight:
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
         line = self.line
         if begun and not line.terms.has_effect:
-            line.size.weigh_returned((len(data) if type(data) is bytes else sum(map(len, data))) / len(begun))
+            line.size.weigh_returned(
+                (len(data) if type(data) is bytes else sum(map(len, data))) / len(begun)
+            )
             line.size.learn(seconds, len(begun), line.backend.lanes)
         results, unread = self._results(marks, data, worker)
         for entry in unread:
-            self._repeat(entry, StepError(Diagnostic("step.unsent-result", _UNREADABLE.format(self.name), hint=_FILE)))
+            self._repeat(
+                entry,
+                StepError(
+                    Diagnostic("step.unsent-result", _UNREADABLE.format(self.name), hint=_FILE)
+                ),
+            )
         self._report(list(zip(begun, results, strict=True)) if not unread else [])
-        self._return([entry for entry, mark in zip(self.entries, marks, strict=True) if mark == "n"])
+        self._return(
+            [entry for entry, mark in zip(self.entries, marks, strict=True) if mark == "n"]
+        )
 
     @property
     def name(self) -> str:
         return name_of(self.line.function)
 
     def _results(self, marks: str, data: Any, worker: str) -> tuple[list[Result], list[Entry]]:
-        """The results of the calls; or the calls of a chunk whose results this process cannot read."""
+        """The results of the calls; or the calls of a chunk whose results this process cannot
+        read."""
         try:
-            values = pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
+            values = (
+                pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
+            )
         except Exception as error:
             if len(self.entries) > 1 and not self.line.terms.has_effect:
                 return [], self.entries
@@ -162,7 +186,9 @@ class Flight:
             found = StepError(Diagnostic("step.unsent-result", text, hint=_FILE))
             return [(False, found)] * len(marks.replace("n", "")), []
         letters = [mark for mark in marks if mark != "n"]
-        return [self._result(mark, value, worker) for mark, value in zip(letters, values, strict=True)], []
+        return [
+            self._result(mark, value, worker) for mark, value in zip(letters, values, strict=True)
+        ], []
 
     def _result(self, mark: str, value: Any, worker: str) -> Result:
         match mark:
@@ -236,7 +262,9 @@ class Flight:
         for i, name, text in prints:
             stream = sys.stderr if name == "stderr" else sys.stdout
             if stream is not None:
-                self.entries[i].call.context.run(stream.write, text)  # a watched run gives it to the step
+                self.entries[i].call.context.run(
+                    stream.write, text
+                )  # a watched run gives it to the step
 
 
 _CANCELLED: Result = (False, asyncio.CancelledError())
@@ -262,7 +290,10 @@ def _unread(flight: Flight, error: BaseException) -> StepError:
     where = flight.line.backend.name
     if isinstance(error, ImportError) and error.name:
         return StepError(lacking_module(flight.name, where, error))
-    message = f"a worker of {where} cannot read {flight.name!r} or its arguments: {type(error).__name__}: {error}"
+    message = (
+        f"a worker of {where} cannot read {flight.name!r} or its arguments: "
+        f"{type(error).__name__}: {error}"
+    )
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
 
@@ -275,14 +306,19 @@ def _backend_failed(flight: Flight, error: BaseException) -> StepError:
         message = f"a worker of {flight.line.backend.name} cannot read {flight.name!r}: {python}"
         hint = "start the workers with the Python of the kernel"
         return StepError(Diagnostic("step.unsendable", message, hint=hint))
-    message = f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"
+    message = (
+        f"{flight.line.backend.name} could not run {flight.name!r}: {type(error).__name__}: {error}"
+    )
     return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
 
 
 def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
-    """The failure of a call or an element. ``losses``: how its workers were lost; ``gone``: now there are none."""
+    """The failure of a call or an element. ``losses``: how its workers were lost; ``gone``: now
+    there are none."""
     if gone:
-        return Diagnostic("step.worker-lost", f"no worker can run {name!r}: {losses[-1]}", hint=GONE_HINT)
+        return Diagnostic(
+            "step.worker-lost", f"no worker can run {name!r}: {losses[-1]}", hint=GONE_HINT
+        )
     times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
     why = "; ".join(dict.fromkeys(losses[-3:]))
     message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
@@ -292,7 +328,10 @@ def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False)
 def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> StepError:
     found = worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone)
     if flight.line.terms.has_effect:
-        hint = "the tool has an effect (reuse=False), so the call is not repeated: check whether it had its effect"
+        hint = (
+            "the tool has an effect (reuse=False), so the call is not repeated: check whether "
+            "it had its effect"
+        )
         found = replace(found, hint=hint)
     return StepError(found)
 

@@ -1,8 +1,10 @@
-"""Programs, elements and answers as bytes, with rules for what `pickle` and cloudpickle do not send well.
+"""Programs, elements and answers as bytes, with rules for what `pickle` and cloudpickle do not send
+well.
 
-A function of this package that has no name of its own (a lambda of a language) is sent as its code and its closure, and
-uses the globals of its module on the worker: a copy of them would have other sentinels, and `is` would fail. A source
-is sent once, and answers name it by its number. A failure keeps its cause, which Python's own pickle drops.
+A function of this package that has no name of its own (a lambda of a language) is sent as its code
+and its closure, and uses the globals of its module on the worker: a copy of them would have other
+sentinels, and `is` would fail. A source is sent once, and answers name it by its number. A failure
+keeps its cause, which Python's own pickle drops.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Unreadable(Exception):
 
 
 def dump_program(program: Any, modules: Sequence[str]) -> bytes:
-    """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling raises."""
+    """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling
+    raises."""
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -77,15 +80,31 @@ def _is_nameless(function: types.FunctionType) -> bool:
     module = function.__globals__.get("__name__")
     if not isinstance(module, str) or module.partition(".")[0] != PACKAGE:
         return False
-    return "<" in function.__qualname__ or getattr(sys.modules.get(module), function.__qualname__, None) is not function
+    return (
+        "<" in function.__qualname__
+        or getattr(sys.modules.get(module), function.__qualname__, None) is not function
+    )
 
 
 def _reduce_function(function: types.FunctionType) -> Any:
     module = function.__globals__["__name__"]
     cells = tuple(_content(cell) for cell in function.__closure__ or ())
-    state = (function.__defaults__, function.__kwdefaults__, cells, function.__dict__, function.__name__)
+    state = (
+        function.__defaults__,
+        function.__kwdefaults__,
+        cells,
+        function.__dict__,
+        function.__name__,
+    )
     code = marshal.dumps(function.__code__)
-    return _new_function, (module, code, function.__qualname__, len(cells)), state, None, None, _fill_function
+    return (
+        _new_function,
+        (module, code, function.__qualname__, len(cells)),
+        state,
+        None,
+        None,
+        _fill_function,
+    )
 
 
 def _content(cell: Any) -> tuple[Any, ...]:
@@ -120,7 +139,13 @@ def _reduce_arguments(arguments: Arguments) -> Any:
 
 
 def _read_arguments(
-    function: Any, what: str, secret: Any, unchecked: Any, names: dict[str, Any], schema: Any, problems: Any
+    function: Any,
+    what: str,
+    secret: Any,
+    unchecked: Any,
+    names: dict[str, Any],
+    schema: Any,
+    problems: Any,
 ) -> Arguments:
     around = names_around(function)
     for name, value in names.items():
@@ -132,7 +157,8 @@ def _read_arguments(
 
 
 def _annotated(function: Any) -> Iterator[tuple[str, Any]]:
-    """The globals that annotations of a notebook's function name in texts: cloudpickle does not see them."""
+    """The globals that annotations of a notebook's function name in texts: cloudpickle does not see
+    them."""
     around = names_around(function)
     if not origins.is_ours(str(around.get("__name__", "builtins"))):
         return
@@ -147,8 +173,8 @@ def _annotated(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str] = ()) -> bytes:
-    """Elements, or an answer: plain pickle, and cloudpickle for what only this process knows, such as the notebook's
-    own ``modules``."""
+    """Elements, or an answer: plain pickle, and cloudpickle for what only this process knows, such
+    as the notebook's own ``modules``."""
     numbers = {id(source): number for number, source in enumerate(sources)}
 
     def reduce(thing: Any) -> Any:
@@ -241,7 +267,9 @@ def _is_own_frame(frame: types.FrameType) -> bool:
 
 
 def _read_cause(data: bytes | None, name: str, said: str, text: str) -> BaseException:
-    cause: BaseException = pickle.loads(data) if data is not None else type(name, (Exception,), {})(said)
+    cause: BaseException = (
+        pickle.loads(data) if data is not None else type(name, (Exception,), {})(said)
+    )
     if cause.__cause__ is None:
         cause.__cause__ = RemoteTraceback(text)
     return cause

@@ -1,5 +1,5 @@
-"""What the live row says about an open fan-out on workers: how many of its elements they have, and whether the workers
-are still being started."""
+"""What the live row says about an open fan-out on workers: how many of its elements they have, and
+whether the workers are still being started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Any ``concurrent.futures.Executor`` as a backend: processes, Dask, ipyparallel, mpi4py, parsl, loky."""
+"""Any ``concurrent.futures.Executor`` as a backend: processes, Dask, ipyparallel, mpi4py, parsl,
+loky."""
 
 from __future__ import annotations
 
@@ -18,8 +19,11 @@ class Pool:
     identifies_lost_chunk = False
     """An executor that breaks loses all chunks in flight."""
 
-    def __init__(self, executor: Executor, lanes: int | None = None, name: str | None = None) -> None:
-        """``lanes``: its concurrent calls; None: its ``_max_workers``, or the number of processors."""
+    def __init__(
+        self, executor: Executor, lanes: int | None = None, name: str | None = None
+    ) -> None:
+        """``lanes``: its concurrent calls; None: its ``_max_workers``, or the number of
+        processors."""
         self.executor = executor
         self.name = name or type(executor).__name__
         self._lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
@@ -28,7 +32,9 @@ class Pool:
     def lanes(self) -> int:
         return self._lanes
 
-    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
         try:
             future = self.executor.submit(pickle.loads, applied(run, order))
         except BrokenExecutor as error:

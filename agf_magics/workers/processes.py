@@ -1,8 +1,9 @@
 """Processes of this machine as workers: one pipe and one thread of the kernel for each.
 
-A loss names its chunk, one process alone can be ended, and a script needs no guard around its main part, as it would
-with `multiprocessing`. Processes start on first use, end after a minute without work, and end with the kernel, also
-after a SIGKILL of the kernel: see `child`. docs/design.md has the figures of the comparison with loky.
+A loss names its chunk, one process alone can be ended, and a script needs no guard around its main
+part, as it would with `multiprocessing`. Processes start on first use, end after a minute without
+work, and end with the kernel, also after a SIGKILL of the kernel: see `child`. docs/design.md has
+the figures of the comparison with loky.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Processes:
     kills = True
 
     def __init__(self, count: int | None = None, idle: float = IDLE) -> None:
-        """``count``: of processes; None: one for each processor that this process may use. ``idle``: seconds without
-        work after which a process ends."""
+        """``count``: of processes; None: one for each processor that this process may use.
+        ``idle``: seconds without work after which a process ends."""
         self.lanes = count or _processors()
         self.name = f"{self.lanes} process{'es' * (self.lanes != 1)}"
         self.idle = idle
@@ -62,7 +63,9 @@ class Processes:
         """The processes that are running."""
         return [one.process.pid for one in list(self._children) if one.process.poll() is None]
 
-    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
         if self._pid != os.getpid():  # a fork has none of the threads
             self._start()
         if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
@@ -78,16 +81,20 @@ class Processes:
             self._waiting += starts
         self._jobs.put(job)
         if starts:
-            threading.Thread(target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True
+            ).start()
         return job.cancel
 
     def look(self) -> None:
-        """A run begins. Before its first chunk, each process is asked whether it is still fit; files of functions that
-        the last runs did not use are removed."""
+        """A run begins. Before its first chunk, each process is asked whether it is still fit;
+        files of functions that the last runs did not use are removed."""
         with self._lock:
             self._runs += 1
             is_idle = self._waiting == self._threads
-            old = [one for one, (_, last) in self._files.items() if is_idle and last < self._runs - 1]
+            old = [
+                one for one, (_, last) in self._files.items() if is_idle and last < self._runs - 1
+            ]
             paths = [self._files.pop(one)[0] for one in old]
         for path in paths:
             with contextlib.suppress(OSError):
@@ -100,7 +107,9 @@ class Processes:
 
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
-        rows = [WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)]
+        rows = [
+            WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)
+        ]
         return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
 
     def close(self) -> None:
@@ -155,7 +164,9 @@ class Processes:
             except Empty:
                 found = None
             with self._lock:
-                if found is None and (self.closed or self._waiting > 0):  # else a chunk is on its way
+                if found is None and (
+                    self.closed or self._waiting > 0
+                ):  # else a chunk is on its way
                     self._threads -= 1
                     self._waiting -= 1
                     return None
@@ -181,7 +192,9 @@ class Processes:
                 outcome = Lost(f"no process could be started: {error}")
             else:
                 how = self._end(process)
-                outcome = Lost(CLOSED, gone=True) if self.closed else Lost(how, cancelled=job.killed)
+                outcome = (
+                    Lost(CLOSED, gone=True) if self.closed else Lost(how, cancelled=job.killed)
+                )
                 process = None
         except BaseException as error:
             outcome = error
@@ -226,14 +239,21 @@ class _Child:
         self._runs = runs
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
             [sys.executable, "-P", child.__file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
-        self._input, self._output = cast("BinaryIO", self.process.stdin), cast("BinaryIO", self.process.stdout)
-        child.write_frame(self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self._input, self._output = (
+            cast("BinaryIO", self.process.stdin),
+            cast("BinaryIO", self.process.stdout),
+        )
+        child.write_frame(
+            self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path])
+        )
 
     def is_fit(self, runs: int) -> bool:
-        """Whether it may execute the next chunk: it was not restarted while it had no work, and when the last run
-        started, none of its modules was edited and no call was left running."""
+        """Whether it may execute the next chunk: it was not restarted while it had no work, and
+        when the last run started, none of its modules was edited and no call was left running."""
         if self.process.poll() is not None:
             return False
         if runs == self._runs:
@@ -245,7 +265,8 @@ class _Child:
             return False
 
     def execute(self, frame: bytes) -> Any:
-        """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the process ends."""
+        """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the
+        process ends."""
         child.write_frame(self._input, frame)
         found = child.read_frame(self._output)
         if found is None:

@@ -1,4 +1,5 @@
-"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the limits."""
+"""What a worker needs to run elements of one fan-out: the step, the callees, the frame, the
+limits."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class ElementProgram(NamedTuple):
     linked: Linked
     frame: Frame
     scope: Scope
-    """Of the elements; its ``linked`` is empty, because a scope is pickled by its class and values."""
+    """Of the elements; its ``linked`` is empty, because a scope is pickled by its class and
+    values."""
     around: Index
     """The numbers around the fan-out."""
     limits: Limits
@@ -43,7 +45,8 @@ class ElementProgram(NamedTuple):
 
 
 def version_of_workers() -> tuple[str, str, int]:
-    """What a worker must have in common with the kernel: this package, Python, the form of programs."""
+    """What a worker must have in common with the kernel: this package, Python, the form of
+    programs."""
     package: Any = sys.modules[__name__.partition(".")[0]]
     return package.__version__, sys.version.split()[0], VERSION
 
@@ -53,8 +56,11 @@ def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
     return tuple({id(source): source for source in found}.values())
 
 
-def make_program(site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]) -> bytes:
-    """The program of a fan-out, pickled; ``modules`` travel by value. Raises whatever pickling raises."""
+def make_program(
+    site: CallSite[Each], inside: Scope, sources: tuple[Source, ...], modules: Listed[str]
+) -> bytes:
+    """The program of a fan-out, pickled; ``modules`` travel by value. Raises whatever pickling
+    raises."""
     run, step, linked = site.run, site.step, inside.linked
     program = ElementProgram(
         replace(step, over=None, join=None, collect=None, gather=None, cut=None),  # type: ignore[arg-type]
@@ -83,23 +89,34 @@ def reduced(linked: Linked, steps: Iterable[Step], without_text: bool = False) -
     for step in own:
         callee = linked.callees.get(step.id)
         if callee is not None:
-            callees[step.id] = reduced(callee, callee.flow.body.steps) if isinstance(callee, Linked) else callee
+            callees[step.id] = (
+                reduced(callee, callee.flow.body.steps) if isinstance(callee, Linked) else callee
+            )
     named = any(isinstance(step, Invoke) and step.gives is not None for step in own)
     return replace(
         linked,
-        flow=_bare(linked.flow) if without_text else replace(linked.flow),  # without what `Flow.linked` caches
+        flow=_bare(linked.flow)
+        if without_text
+        else replace(linked.flow),  # without what `Flow.linked` caches
         callees=callees,
         schemas=linked.schemas if named else {},
-        tools={}, own={}, accepted={},
-    )  # fmt: skip
+        tools={},
+        own={},
+        accepted={},
+    )
 
 
 def _bare(flow: Flow) -> Flow:
     """A flow of which only one step is run."""
     return Flow(
-        name=flow.name, language=flow.language, source=flow.source, span=flow.span,
-        body=Sequence(id=flow.body.id, word=flow.body.word, steps=()), start=_no_start, end=_no_end,
-    )  # fmt: skip
+        name=flow.name,
+        language=flow.language,
+        source=flow.source,
+        span=flow.span,
+        body=Sequence(id=flow.body.id, word=flow.body.word, steps=()),
+        start=_no_start,
+        end=_no_end,
+    )
 
 
 def _no_start(given: FlowInput) -> Frame:
@@ -111,8 +128,8 @@ def _no_end(frame: Frame) -> FlowResult:
 
 
 def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:
-    """``linked`` on a worker: every function is called on the thread of its chunk. ``steps``: those of it that run;
-    ``call``: wraps a function."""
+    """``linked`` on a worker: every function is called on the thread of its chunk. ``steps``: those
+    of it that run; ``call``: wraps a function."""
     callees: dict[str, Any] = {}
     for name, callee in linked.callees.items():
         if isinstance(callee, Linked):

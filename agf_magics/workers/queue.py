@@ -1,7 +1,8 @@
-"""The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart again.
+"""The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart
+again.
 
-For the engine, its events, its limits and its journal, a call is a call: only its way is shared. All methods run on the
-run's loop; a backend reports on any thread.
+For the engine, its events, its limits and its journal, a call is a call: only its way is shared.
+All methods run on the run's loop; a backend reports on any thread.
 """
 
 from __future__ import annotations
@@ -23,7 +24,14 @@ from .backend import WorkerBackend
 from .dispatch import Dispatcher
 from .outcomes import Entry, Flight, end_call
 from .placed import Shown
-from .sending import HEAVY, Program, SharedData, heavy_function, unsendable_arguments, unsendable_function
+from .sending import (
+    HEAVY,
+    Program,
+    SharedData,
+    heavy_function,
+    unsendable_arguments,
+    unsendable_function,
+)
 from .sizes import WANTED, ChunkSize
 
 C = TypeVar("C", bound=Call)
@@ -38,7 +46,9 @@ KERNEL = secrets.token_hex(8)
 class CallQueue:
     """The calls of one run that workers make."""
 
-    def __init__(self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None) -> None:
+    def __init__(
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+    ) -> None:
         """``warn`` receives the warnings of the run."""
         self.dispatcher = Dispatcher(backend, warn)
         self.warn = warn
@@ -70,7 +80,11 @@ class CallQueue:
         self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
 
     def pool(
-        self, report: Callable[[list[C]], None], terms: Terms, halts: bool, place: Callable[[Placement], None]
+        self,
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
+        place: Callable[[Placement], None],
     ) -> RemotePool[C]:
         return RemotePool(self, report, terms, halts, place)
 
@@ -85,13 +99,24 @@ class CallQueue:
 
         return forget
 
-    def line(self, function: Callable[..., Any], terms: Terms, grant: Grant, stops: bool, bound: object = None) -> Line:
+    def line(
+        self,
+        function: Callable[..., Any],
+        terms: Terms,
+        grant: Grant,
+        stops: bool,
+        bound: object = None,
+    ) -> Line:
         """The queue of calls with the same function and terms."""
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         found = self._lines.get(key)
         if found is None:
             program = self._program(function)
-            size = ChunkSize() if terms.has_effect else self._sizes.setdefault(id(function), ChunkSize())
+            size = (
+                ChunkSize()
+                if terms.has_effect
+                else self._sizes.setdefault(id(function), ChunkSize())
+            )
             found = self._lines[key] = Line(self, function, program, terms, grant, stops, size)
             self.dispatcher.add(found)
         return found
@@ -118,10 +143,22 @@ class Line:
     """The calls of one function under the same terms, in their order; a source of chunks."""
 
     def __init__(
-        self, queue: CallQueue, function: Callable[..., Any], program: Program | Exception, terms: Terms, grant: Grant,
-        stops: bool, size: ChunkSize,
-    ) -> None:  # fmt: skip
-        self.queue, self.function, self.program, self.terms, self.size = queue, function, program, terms, size
+        self,
+        queue: CallQueue,
+        function: Callable[..., Any],
+        program: Program | Exception,
+        terms: Terms,
+        grant: Grant,
+        stops: bool,
+        size: ChunkSize,
+    ) -> None:
+        self.queue, self.function, self.program, self.terms, self.size = (
+            queue,
+            function,
+            program,
+            terms,
+            size,
+        )
         self.stops = stops
         self.waiting: deque[Entry] = deque()
         self.lost: deque[Entry] = deque()
@@ -129,9 +166,14 @@ class Line:
         self.flights = 0
         tools = None if grant.tools is None else tuple(sorted(grant.tools))
         self.order = {
-            "timeout": terms.timeout, "stops": stops, "grant": (grant.identity, tools), "most": RESULT,
-            "kernel": KERNEL, "effect": terms.has_effect, "resources": dict(terms.resources),
-        }  # fmt: skip
+            "timeout": terms.timeout,
+            "stops": stops,
+            "grant": (grant.identity, tools),
+            "most": RESULT,
+            "kernel": KERNEL,
+            "effect": terms.has_effect,
+            "resources": dict(terms.resources),
+        }
 
     @property
     def backend(self) -> WorkerBackend:
@@ -161,7 +203,9 @@ class Line:
         """The next chunk; None: nothing waits, or the author's limit is reached."""
         lanes = min(lanes, self.terms.limit or lanes)
         most = 1 if self.terms.has_effect else self.size.next(len(self.waiting), lanes)
-        while (self.lost or self.waiting) and not (self.terms.limit and self.flights >= self.terms.limit):
+        while (self.lost or self.waiting) and not (
+            self.terms.limit and self.flights >= self.terms.limit
+        ):
             entries = self._take(1, self.lost) if self.lost else self._take(most, self.waiting)
             flight = self._packed(entries) if entries else None
             if flight is not None:
@@ -179,15 +223,20 @@ class Line:
         return found
 
     def _packed(self, entries: list[Entry]) -> Flight | None:
-        """A chunk; None: its only call cannot be sent. Of a chunk with such a call, only the first call is sent now."""
+        """A chunk; None: its only call cannot be sent. Of a chunk with such a call, only the first
+        call is sent now."""
         program = self.program
         assert isinstance(program, Program)
         try:
             pool = entries[0].pool
-            given = program.pack([entry.call.given for entry in entries], pool.shared if pool is not None else None)
+            given = program.pack(
+                [entry.call.given for entry in entries], pool.shared if pool is not None else None
+            )
         except Exception as error:
             if len(entries) == 1:
-                end_call(entries[0], (False, unsendable_arguments(program, entries[0].call.given, error)))
+                end_call(
+                    entries[0], (False, unsendable_arguments(program, entries[0].call.given, error))
+                )
                 return None
             for entry in reversed(entries[1:]):
                 entry.call.give_back()
@@ -204,9 +253,13 @@ class RemotePool(Generic[C]):
     is_quick = False
 
     def __init__(
-        self, queue: CallQueue, report: Callable[[list[C]], None], terms: Terms, halts: bool,
+        self,
+        queue: CallQueue,
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
         place: Callable[[Placement], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, place)

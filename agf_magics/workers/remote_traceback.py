@@ -1,4 +1,5 @@
-"""The traceback of an exception on its worker, as its cause: with it, Python and IPython show where the tool failed."""
+"""The traceback of an exception on its worker, as its cause: with it, Python and IPython show where
+the tool failed."""
 
 from __future__ import annotations
 
@@ -10,16 +11,19 @@ FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
 
 
 class RemoteTraceback(Exception):
-    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the source are added here."""
+    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the
+    source are added here."""
 
     def __str__(self) -> str:
         return f"\n{with_source(self.args[0])}"
 
 
 def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
-    """The text of a traceback, with the lines of the source that this process knows and the text lacks.
+    """The text of a traceback, with the lines of the source that this process knows and the text
+    lacks.
 
-    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no file has one."""
+    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no
+    file has one."""
     return "\n".join(_lines(text.split("\n"), name_of_file))
 
 

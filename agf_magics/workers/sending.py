@@ -1,7 +1,7 @@
 """Functions and arguments as bytes for a worker, and the errors of those that cannot be sent.
 
-A function of the notebook or of a file that is not installed travels by value, with what it uses; one of an installed
-package by its name. cloudpickle is imported when the first function is sent.
+A function of the notebook or of a file that is not installed travels by value, with what it uses;
+one of an installed package by its name. cloudpickle is imported when the first function is sent.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Program:
         self.digest = hashlib.sha256(self.pickled).hexdigest()
 
     def pack(self, given: Sequence[Mapping[str, Any]], shared: SharedData | None = None) -> bytes:
-        """The arguments of calls. An object that several of them share is written once; ``shared`` has the large ones,
-        of which each call gets a copy."""
+        """The arguments of calls. An object that several of them share is written once; ``shared``
+        has the large ones, of which each call gets a copy."""
         if shared is not None:
             given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
         try:
@@ -64,15 +64,22 @@ class Program:
 
 def own_modules() -> list[str]:
     """The loaded modules that are the notebook's own."""
-    found = [name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)]
-    return [name for name in found if name != "__main__" and name.partition(".")[0] != _PACKAGE and is_ours(name)]
+    found = [
+        name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)
+    ]
+    return [
+        name
+        for name in found
+        if name != "__main__" and name.partition(".")[0] != _PACKAGE and is_ours(name)
+    ]
 
 
 class ByName(pickle.Pickler):
-    """Plain pickle, which raises PicklingError for what belongs to the notebook: a worker cannot import it.
+    """Plain pickle, which raises PicklingError for what belongs to the notebook: a worker cannot
+    import it.
 
-    It looks at objects, functions and classes only. A search for the names in the bytes took half of the CPU time of a
-    fan-out over texts of 100 kB."""
+    It looks at objects, functions and classes only. A search for the names in the bytes took half
+    of the CPU time of a fan-out over texts of 100 kB."""
 
     def __init__(self, file: io.BytesIO, modules: Collection[str] = ()) -> None:
         """``modules``: the notebook's own, besides ``__main__``."""
@@ -90,12 +97,12 @@ LARGE = 200_000
 
 
 class SharedData:
-    """The large arrays and tables that calls of one fan-out get. Each is written to a file once, which a worker of this
-    machine maps; a page that a call changes becomes its own. The file goes with the value: a sequence whose elements
-    are dropped needs no more room here than in memory.
+    """The large arrays and tables that calls of one fan-out get. Each is written to a file once,
+    which a worker of this machine maps; a page that a call changes becomes its own. The file goes
+    with the value: a sequence whose elements are dropped needs no more room here than in memory.
 
-    A fan-out sends what it had when it was first needed: its calls are concurrent, so that none of them can rely on
-    what another one does to its arguments."""
+    A fan-out sends what it had when it was first needed: its calls are concurrent, so that none of
+    them can rely on what another one does to its arguments."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -112,7 +119,9 @@ class SharedData:
         return _Apart(self._known[key][1])
 
     def _forget(self, key: int) -> None:
-        with contextlib.suppress(KeyError, OSError):  # Windows: a worker still maps it; the folder goes at our end
+        with contextlib.suppress(
+            KeyError, OSError
+        ):  # Windows: a worker still maps it; the folder goes at our end
             os.unlink(self._known.pop(key)[1])
 
     def close(self) -> None:
@@ -121,7 +130,8 @@ class SharedData:
 
 
 def write_apart(value: Any, folder: str) -> str:
-    """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see `chunk._mapped`."""
+    """Write ``value`` to a new file, its buffers as they are and at places that fit any type: see
+    `chunk._mapped`."""
     buffers: list[pickle.PickleBuffer] = []
     head = pickle.dumps(value, 5, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
@@ -141,7 +151,8 @@ ALIGNED = 64
 
 
 class _Apart:
-    """On a worker the value of a file. One for each call: pickle writes an object that calls share only once."""
+    """On a worker the value of a file. One for each call: pickle writes an object that calls share
+    only once."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -190,7 +201,8 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
 
 
 class Loadable:
-    """A function that travels by value: ``pickle.loads`` makes the function of it, without our package."""
+    """A function that travels by value: ``pickle.loads`` makes the function of it, without our
+    package."""
 
     def __init__(self, pickled: bytes) -> None:
         self.pickled = pickled
@@ -203,8 +215,8 @@ class Loadable:
 
 
 class _Loads:
-    """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the compiled code of a
-    function can crash it. Pickle evaluates this before it gets to the code."""
+    """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
+    compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
 
     def __call__(self) -> None:
         """Pickle asks for something that can be called."""
@@ -238,8 +250,8 @@ class _Applied:
 
 
 def loadable(run: Callable[..., Any]) -> Loadable:
-    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle there; any other one
-    needs this package."""
+    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
+    there; any other one needs this package."""
     found = _loadable.get(run)
     if found is None:
         modules = [run.__module__] if run.__module__ in BY_VALUE else []
@@ -260,8 +272,8 @@ class Apart(NamedTuple):
 
 
 def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
-    """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``. The buffers are the
-    parts of ``order`` that are `Apart`."""
+    """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``.
+    The buffers are the parts of ``order`` that are `Apart`."""
     buffers = [part.data for part in order if type(part) is Apart]
     inside = tuple([_place_of_buffer(part.data) if type(part) is Apart else part for part in order])
     return pickle.dumps(_Applied(loadable(run), inside), 5, buffer_callback=_leave_out), buffers
@@ -290,19 +302,30 @@ def name_of(function: Any) -> str:
 
 def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:
     """The failure of calls whose function cannot be pickled."""
-    part = next((f" uses {name!r}, which" for name, value in _used(function) if not _is_sendable(value)), "")
+    part = next(
+        (f" uses {name!r}, which" for name, value in _used(function) if not _is_sendable(value)), ""
+    )
     message = f"the function {name_of(function)!r}{part} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
 
-def unsendable_arguments(program: Program, given: Mapping[str, Any], error: BaseException) -> StepError:
+def unsendable_arguments(
+    program: Program, given: Mapping[str, Any], error: BaseException
+) -> StepError:
     """The failure of a call whose arguments cannot be pickled."""
     function = name_of(program.function)
     for name, value in given.items():
         if not _is_sendable(value, program.modules):
             path, part = _part(value, program.modules)
-            what = f"{name + path} is {_a(type(part).__name__)}" if path else f"it is {_a(type(part).__name__)}"
-            message = f"the argument {name!r} of {function!r} cannot be sent to a worker: {what} ({_why(error)})"
+            what = (
+                f"{name + path} is {_a(type(part).__name__)}"
+                if path
+                else f"it is {_a(type(part).__name__)}"
+            )
+            message = (
+                f"the argument {name!r} of {function!r} cannot be sent to a worker: {what} "
+                f"({_why(error)})"
+            )
             found = StepError(Diagnostic("step.unsendable", message, hint=STAY))
             found.arguments = frozenset({name})
             return found
@@ -317,7 +340,10 @@ def heavy_function(program: Program) -> Diagnostic:
     sizes = {name: size for name, size in sizes.items() if size > HEAVY / 2}
     largest = max(sizes, key=lambda name: sizes[name], default="")
     why = f", because it uses {largest!r} ({sizes[largest] / 1e6:.1f} MB)" if largest else ""
-    message = f"the function {function!r} is sent to the workers with {len(program.pickled) / 1e6:.1f} MB{why}"
+    message = (
+        f"the function {function!r} is sent to the workers with "
+        f"{len(program.pickled) / 1e6:.1f} MB{why}"
+    )
     hint = "let the tool read the data itself, or pass the path of a file as an argument"
     return Diagnostic("on.heavy", message, hint=hint, severity="warning")
 
@@ -344,7 +370,9 @@ def _used(function: Any) -> Iterator[tuple[str, Any]]:
     """The names that a function uses, and their values."""
     inner = getattr(function, "__func__", function)
     code, known = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
-    for name, cell in zip(getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False):
+    for name, cell in zip(
+        getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False
+    ):
         with contextlib.suppress(ValueError):  # empty
             yield name, cell.cell_contents
     for name in getattr(code, "co_names", ()):

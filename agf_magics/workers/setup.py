@@ -1,4 +1,5 @@
-"""The setup of a worker process: a function of the person that each process calls once, before its first chunk.
+"""The setup of a worker process: a function of the person that each process calls once, before its
+first chunk.
 
 It is sent by value and runs on the worker, so it imports nothing of ours.
 """
@@ -14,9 +15,9 @@ from typing import Any
 
 
 def run_after_setup(*order: Any) -> Any:
-    """``run`` with all of ``order`` but its last part, after the setup: ``setup`` in that part is the pickled function,
-    empty if there is none, its digest, and ``run``. If the setup fails, in this chunk or in an earlier one:
-    ``("setup", why, traceback)``."""
+    """``run`` with all of ``order`` but its last part, after the setup: ``setup`` in that part is
+    the pickled function, empty if there is none, its digest, and ``run``. If the setup fails, in
+    this chunk or in an earlier one: ``("setup", why, traceback)``."""
     pickled, digest, run = order[-1]["setup"]
     if not pickled:
         return run(*order[:-1])

@@ -1,5 +1,5 @@
-"""How many calls travel in one chunk. The run learns it: a chunk takes half a second, the shortest time that a person
-notices, so that a trip costs little and a lost worker loses little."""
+"""How many calls travel in one chunk. The run learns it: a chunk takes half a second, the shortest
+time that a person notices, so that a trip costs little and a lost worker loses little."""
 
 from __future__ import annotations
 
@@ -41,10 +41,13 @@ class ChunkSize:
         each = seconds / count
         self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
-        in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(self._given, self._returned, 1)
+        in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(
+            self._given, self._returned, 1
+        )
         # The last chunks of a fan-out are small: they do not reset the size.
         self.size = int(max(1, min(in_time, in_bytes, MOST, GROWTH * max(count, self.size / 2))))
 
     def next(self, remaining: int, lanes: int) -> int:
-        """The number of calls in the next chunk: shares out the last ones without making tiny chunks."""
+        """The number of calls in the next chunk: shares out the last ones without making tiny
+        chunks."""
         return max(1, self.size // GROWTH, min(self.size, -(-remaining // max(lanes, 1))))

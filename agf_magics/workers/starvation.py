@@ -1,10 +1,11 @@
 """Whether the workers wait for the kernel: the warning ``on.starved``.
 
-The lanes are compared with the seconds that the workers report, because a chunk in flight may already have ended and
-wait for the kernel. Idle lanes alone are not a fault: the author may have set a limit, a call may be long, the network
-slow. So two more things must be true: in the same time as many calls have ended as there are lanes, and the thread of
-the engine was busy. Only fan-outs count: while none is open, the lanes have nothing to do. A thread that waits for a
-processor is busy too, so that other programs on this machine do not hide it.
+The lanes are compared with the seconds that the workers report, because a chunk in flight may
+already have ended and wait for the kernel. Idle lanes alone are not a fault: the author may have
+set a limit, a call may be long, the network slow. So two more things must be true: in the same time
+as many calls have ended as there are lanes, and the thread of the engine was busy. Only fan-outs
+count: while none is open, the lanes have nothing to do. A thread that waits for a processor is busy
+too, so that other programs on this machine do not hide it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class Starvation:
         self._fan_outs: set[object] = set()
         """Those that are open."""
         self._window: tuple[float, float] | None = None
-        """When it began, and how long the thread had been busy then. None: no fan-out has sent a chunk."""
+        """When it began, and how long the thread had been busy then. None: no fan-out has sent a
+        chunk."""
         self._worked = 0.0
         """Seconds of work of the chunks that landed in the window."""
         self._calls = 0
@@ -70,7 +72,8 @@ class Starvation:
         return Trip(now)
 
     def land(self, trip: Trip, outcome: Any, count: int, in_flight: Collection[Trip]) -> None:
-        """A chunk of ``count`` calls or elements has landed. ``in_flight``: the others, the oldest first."""
+        """A chunk of ``count`` calls or elements has landed. ``in_flight``: the others, the oldest
+        first."""
         if self.warn is None or self._window is None:
             return
         now = clock()
@@ -82,7 +85,9 @@ class Starvation:
         lanes = max(self.backend.lanes, 1)
         # Of those in flight, no more than one in each lane is executed.
         oldest = islice(in_flight, lanes)
-        worked = self._worked + sum(max(0.0, (one.ended or now) - max(one.sent, began)) for one in oldest)
+        worked = self._worked + sum(
+            max(0.0, (one.ended or now) - max(one.sent, began)) for one in oldest
+        )
         is_idle = worked < (1 - IDLE_LANES) * lanes * (now - began)
         if is_idle and self._calls >= lanes and busy_seconds() - busy >= BUSY * (now - began):
             self.warn(starved(self.backend.name))
@@ -100,7 +105,8 @@ def _seconds(outcome: Any, otherwise: float) -> float:
 
 
 def busy_seconds() -> float:
-    """The seconds that this thread has run or waited for a processor; where the system does not tell, its CPU time."""
+    """The seconds that this thread has run or waited for a processor; where the system does not
+    tell, its CPU time."""
     try:
         with open("/proc/thread-self/schedstat", encoding="ascii") as file:
             ran, waited = file.read().split()[:2]
@@ -111,6 +117,12 @@ def busy_seconds() -> float:
 
 def starved(name: str) -> Diagnostic:
     """The warning. ``name``: of the workers."""
-    message = f"the workers ({name}) were idle for more than half of {WINDOW:g} s: the kernel cannot send work faster"
-    hint = "give each call more work, such as a list of items instead of one item; or use fewer workers"
+    message = (
+        f"the workers ({name}) were idle for more than half of {WINDOW:g} s: the kernel "
+        f"cannot send work faster"
+    )
+    hint = (
+        "give each call more work, such as a list of items instead of one item; or use fewer "
+        "workers"
+    )
     return Diagnostic("on.starved", message, hint=hint, severity="warning")

@@ -39,7 +39,8 @@ class BackendStatus(NamedTuple):
 
 
 def memory_of(pid: int) -> int | None:
-    """The bytes of memory that a process of this machine uses; None where the system does not tell."""
+    """The bytes of memory that a process of this machine uses; None where the system does not
+    tell."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

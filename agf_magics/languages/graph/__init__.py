@@ -1,4 +1,5 @@
-"""Graphs: nodes over one state, along edges with conditions, with value and condition expressions."""
+"""Graphs: nodes over one state, along edges with conditions, with value and condition
+expressions."""
 
 from .condition import evaluate_condition
 from .condition import parse_condition_text as parse_condition

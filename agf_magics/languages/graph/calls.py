@@ -1,4 +1,5 @@
-"""The arguments of calls: of a tool, of a function that gets the state, of an agent, of a person, of another flow."""
+"""The arguments of calls: of a tool, of a function that gets the state, of an agent, of a person,
+of another flow."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
     return Ref((*ROOT, *names), span, False)
 
 
-def complete_text(text: str, span: Span, reads: tuple[Ref, ...], fill: Callable[[Frame], Value]) -> Computed:
+def complete_text(
+    text: str, span: Span, reads: tuple[Ref, ...], fill: Callable[[Frame], Value]
+) -> Computed:
     """A text for a tool or a person: each placeholder must have a value (decision Y13)."""
 
     def evaluate(frame: Frame) -> Value:
@@ -51,7 +54,8 @@ def complete_text(text: str, span: Span, reads: tuple[Ref, ...], fill: Callable[
 
 
 def complete(values: Values) -> Values:
-    """The arguments of a tool: a text with placeholders must be complete; a single placeholder may be null."""
+    """The arguments of a tool: a text with placeholders must be complete; a single placeholder may
+    be null."""
     return tuple((name, _complete(expr)) for name, expr in values)
 
 
@@ -84,7 +88,9 @@ def read_message(reader: Reader, node: Node) -> Computed | None:
         return complete_text(node.text, node.span, whole.reads(), write)
     prompt = read_text(reader, node)
     refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)
-    return complete_text(node.text, node.span, refs, lambda frame: prompt.fill(frame["state"], frame["state"]))
+    return complete_text(
+        node.text, node.span, refs, lambda frame: prompt.fill(frame["state"], frame["state"])
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,11 @@ class Named:
 
     def written_out(self, name: str) -> bool:
         """Whether the argument of that name is a value in the text, and not empty."""
-        own = (getattr(expr, "value", getattr(expr, "text", name)) for given, expr in self.values if given.text == name)
+        own = (
+            getattr(expr, "value", getattr(expr, "text", name))
+            for given, expr in self.values
+            if given.text == name
+        )
         return not self.of(name) and any(value not in (None, "") for value in own)
 
 
@@ -144,8 +154,8 @@ def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None
 class WithState:
     """The arguments of the function of a python node.
 
-    A parameter ``state``, or the only one, gets the state with the variables over it; any other gets the variable or
-    the key of its name. A flow gets all of it.
+    A parameter ``state``, or the only one, gets the state with the variables over it; any other
+    gets the variable or the key of its name. A flow gets all of it.
     """
 
     values: Values
@@ -184,7 +194,10 @@ class Asked:
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {"text": self.message.evaluate(frame), "choices": [choice.text for choice in self.choices]}
+        return {
+            "text": self.message.evaluate(frame),
+            "choices": [choice.text for choice in self.choices],
+        }
 
     def reads(self) -> tuple[Ref, ...]:
         return self.message.reads()
@@ -192,7 +205,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The words of a command. ``{name}`` in a word is a variable, and its value stays in that word (decision P8)."""
+    """The words of a command. ``{name}`` in a word is a variable, and its value stays in that word
+    (decision P8)."""
 
     words: tuple[tuple[str | Slot, ...], ...]
     values: Values | None
@@ -207,19 +221,32 @@ class Command:
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
-        return self.filled(state, state if self.values is None else evaluate_all(self.values, frame))
+        return self.filled(
+            state, state if self.values is None else evaluate_all(self.values, frame)
+        )
 
-    def filled(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> dict[str, Value]:
-        command = [Prompt(word, self.span).fill(state, variables, complete=True) for word in self.words]
+    def filled(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        command = [
+            Prompt(word, self.span).fill(state, variables, complete=True) for word in self.words
+        ]
         more = {"timeout": self.seconds, "success_codes": self.codes and list(self.codes)}
-        return {"command": command, **{name: value for name, value in more.items() if value is not None}}
+        return {
+            "command": command,
+            **{name: value for name, value in more.items() if value is not None},
+        }
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         return tuple(part for word in self.words for part in word if isinstance(part, Slot))
 
     def reads(self) -> tuple[Ref, ...]:
-        own = tuple(state_ref(slot.names, slot.span) for slot in self.slots if slot.in_state or self.values is None)
+        own = tuple(
+            state_ref(slot.names, slot.span)
+            for slot in self.slots
+            if slot.in_state or self.values is None
+        )
         return own if self.values is None else (*own, *reads_of(self.values))
 
 
@@ -238,7 +265,11 @@ class Passed:
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
         if self.mapping is None:
-            return {name: value for name, value in state.items() if name not in ("current_step", "_route")}
+            return {
+                name: value
+                for name, value in state.items()
+                if name not in ("current_step", "_route")
+            }
         return {other.text: state[own.text] for own, other in self.mapping if own.text in state}
 
     def reads(self) -> tuple[Ref, ...]:

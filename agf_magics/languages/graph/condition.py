@@ -1,4 +1,5 @@
-"""Conditions: ``score < 0.8 and status == 'done'``, parsed once and compiled to closures over the state."""
+"""Conditions: ``score < 0.8 and status == 'done'``, parsed once and compiled to closures over the
+state."""
 
 from __future__ import annotations
 
@@ -43,12 +44,16 @@ def _cached(expr: str) -> Test:
 def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Evaluated:
     """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
     # Only the left sides certainly name keys: a name on the right may be text.
-    return Evaluated(text, compile_condition(node), tuple(one.left for one in node.comparisons()), root)
+    return Evaluated(
+        text, compile_condition(node), tuple(one.left for one in node.comparisons()), root
+    )
 
 
 def compile_condition(node: Condition) -> Test:
     """A condition as a closure over the state."""
-    alternatives = [_all([_comparison(one) for one in alternative]) for alternative in node.alternatives]
+    alternatives = [
+        _all([_comparison(one) for one in alternative]) for alternative in node.alternatives
+    ]
     if len(alternatives) == 1:
         return alternatives[0]
     if len(alternatives) == 2:
@@ -79,7 +84,8 @@ def _comparison(node: Comparison) -> Test:
 
 
 def _against_plain(sign: str, names: tuple[str, ...], value: Any, kinds: tuple[type, ...]) -> Test:
-    """Most conditions are of this kind: a plain value is compared at once, and a key of the state is read in place."""
+    """Most conditions are of this kind: a plain value is compared at once, and a key of the state
+    is read in place."""
     apply, name, read = COMPARE[sign], names[0], reader(names)
 
     def compare_key(state: Any) -> bool:

@@ -1,7 +1,7 @@
 """``score < 0.8 and status == 'done'``: conditions as nodes.
 
-Comparisons, ``and`` before ``or``, nothing else. The whole condition is parsed before any of it is evaluated, so an
-error after a short-circuit is found too (decision Y3).
+Comparisons, ``and`` before ``or``, nothing else. The whole condition is parsed before any of it is
+evaluated, so an error after a short-circuit is found too (decision Y3).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ _JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
 _NOT = re.compile(r"not\s+\w", re.IGNORECASE)
 _WORD = re.compile(r"[^\s\w]+|\w+|.")
 _LEFT_WORD = re.compile(r"[^\s<>=!]*")
-_NOT_TEXT = re.compile(r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$")
+_NOT_TEXT = re.compile(
+    r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$"
+)
 _PATH = re.compile(r"[\w.-]+")
 _REVERSED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
 _MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
@@ -60,8 +62,13 @@ class _Parser(Scanner):
         while self.skip_blanks() < self.end:
             word = self.match(_JOINING)
             if word is None:
-                hint = "join comparisons with 'and' and 'or'; put a text that contains quotes in the other quotes"
-                self.refuse("graph.trailing", "expected 'and' or 'or' here", self.at, self.end, hint)
+                hint = (
+                    "join comparisons with 'and' and 'or'; put a text that contains quotes in "
+                    "the other quotes"
+                )
+                self.refuse(
+                    "graph.trailing", "expected 'and' or 'or' here", self.at, self.end, hint
+                )
             self.at = word.end()
             if word[1].lower() == "or":
                 alternatives.append([])
@@ -76,7 +83,9 @@ class _Parser(Scanner):
             self.refuse_missing_operator(left)
         if odd := self.match(_LONG_OPERATOR):
             hint = f"the operators are {' '.join(COMPARING)}"
-            self.refuse("graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint)
+            self.refuse(
+                "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
+            )
         self.at = found.end()
         return Comparison(left, found[0], self.right(left, found[0]))
 
@@ -89,7 +98,10 @@ class _Parser(Scanner):
         if found is None:
             self.refuse_left(start)
         if found[0].lower() in ("and", "or"):
-            message, hint = f"expected a comparison before {found[0]!r}", "write a comparison on both sides"
+            message, hint = (
+                f"expected a comparison before {found[0]!r}",
+                "write a comparison on both sides",
+            )
             self.refuse("graph.unfinished", message, start, found.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <"
@@ -100,14 +112,21 @@ class _Parser(Scanner):
         names = names[1:] if prefixed else names
         if "" in names:
             hint = f"write {'.'.join(filter(None, names)) or 'a name'}"
-            self.refuse("graph.path", f"a name is missing in the path {found[0]!r}", start, self.at, hint)
+            self.refuse(
+                "graph.path", f"a name is missing in the path {found[0]!r}", start, self.at, hint
+            )
         return Path(names, start, self.at, prefixed)
 
     def refuse_left(self, start: int) -> NoReturn:
         source, char = self.source, self.source[start]
         if char == "(":
-            hint = "leave them out: 'and' binds more tightly than 'or'; several edges may lead to one node"
-            self.refuse("graph.parentheses", "parentheses are not supported", start, start + 1, hint)
+            hint = (
+                "leave them out: 'and' binds more tightly than 'or'; several edges may lead to "
+                "one node"
+            )
+            self.refuse(
+                "graph.parentheses", "parentheses are not supported", start, start + 1, hint
+            )
         if char == "{":
             close = source.find("}", start, self.end)
             inner = source[start + 1 : close].strip("{ ") if close > 0 else ""
@@ -120,16 +139,26 @@ class _Parser(Scanner):
         hint = "the left side is a path into the state: score, critique.score"
         if found := _REVERSED.match(source, start, self.end):
             hint = f"swap the sides: {found[3]} {_MIRROR[found[2]]} {found[1]}"
-        self.refuse("graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint)
+        self.refuse(
+            "graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint
+        )
 
     def refuse_missing_operator(self, left: Path) -> NoReturn:
         if self.at >= self.end:
             name = self.source[left.start : left.end]
             hint = f"a condition compares: {name} == true"
-            self.refuse("graph.unfinished", f"{name!r} is not compared with anything", left.start, left.end, hint)
+            self.refuse(
+                "graph.unfinished",
+                f"{name!r} is not compared with anything",
+                left.start,
+                left.end,
+                hint,
+            )
         word = self.match(_WORD)
         text, end = (word[0], word.end()) if word else ("", self.at + 1)
-        hint = f"the operators are {' '.join(COMPARING)}; there is no arithmetic, no index and no call"
+        hint = (
+            f"the operators are {' '.join(COMPARING)}; there is no arithmetic, no index and no call"
+        )
         message = f"unknown operator {text!r}"
         if text == "=":
             message, hint = "'=' does not compare", "write == to compare"
@@ -141,7 +170,9 @@ class _Parser(Scanner):
         if start >= self.end or (word and word.end() < self.end):
             text = f"{source[left.start : left.end]} {operator}"
             hint = f"write the value: {text} 0, {text} 'text'"
-            self.refuse("graph.unfinished", f"{text!r} has no right side", left.start, self.at, hint)
+            self.refuse(
+                "graph.unfinished", f"{text!r} has no right side", left.start, self.at, hint
+            )
         if source[start] in QUOTES and (end := quoted_end(source, start, self.end)) > 0:
             self.at = end
             return Literal(source[start + 1 : end - 1])
@@ -170,21 +201,34 @@ class _Parser(Scanner):
 
     def check_text(self, text: str, start: int) -> None:
         # Everything after a quote that is not closed is text.
-        if odd := _NOT_TEXT.search(text, 0, min(text.find(quote) % (len(text) + 1) for quote in QUOTES)):
+        if odd := _NOT_TEXT.search(
+            text, 0, min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
+        ):
             found, place = odd[0].strip(), (start + odd.start(), start + odd.end())
             quoted = format_literal(text)
-            hint = f"compute it in a passthrough node and compare with its key; quote it if it is text: {quoted}"
+            hint = (
+                f"compute it in a passthrough node and compare with its key; quote it if it is "
+                f"text: {quoted}"
+            )
             if found in ("(", ")"):
                 self.refuse("graph.parentheses", "parentheses are not supported", *place, hint)
             if found in ("&&", "||"):
                 word = "and" if found == "&&" else "or"
-                self.refuse("graph.operator", f"unknown operator {found!r}", *place, f"write {word!r}")
+                self.refuse(
+                    "graph.operator", f"unknown operator {found!r}", *place, f"write {word!r}"
+                )
             if found[0] in "<>=!":
                 self.refuse("graph.operator", "a comparison has two sides", *place, hint)
             self.refuse("graph.arithmetic", "there is no arithmetic in a condition", *place, hint)
         if _PATH.fullmatch(text) and "" in text.split("."):
             hint = f"write {'.'.join(filter(None, text.split('.')))}, or quote it: '{text}'"
-            self.refuse("graph.path", f"a name is missing in the path {text!r}", start, start + len(text), hint)
+            self.refuse(
+                "graph.path",
+                f"a name is missing in the path {text!r}",
+                start,
+                start + len(text),
+                hint,
+            )
 
 
 def format_condition(node: Condition) -> str:
@@ -193,7 +237,9 @@ def format_condition(node: Condition) -> str:
     >>> format_condition(parse_condition("a==1 AND b!='x'  or c>limit"))
     "a == 1 and b != 'x' or c > limit"
     """
-    return " or ".join(" and ".join(map(_format_comparison, comparisons)) for comparisons in node.alternatives)
+    return " or ".join(
+        " and ".join(map(_format_comparison, comparisons)) for comparisons in node.alternatives
+    )
 
 
 def _format_comparison(node: Comparison) -> str:

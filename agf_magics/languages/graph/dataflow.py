@@ -36,10 +36,12 @@ def feeds(
     keys: Keys,
     initial: Collection[str],
 ) -> tuple[tuple[str | None, str, str], ...]:
-    """Each value that flows: the id of the step that writes it (None: the input), of the step that reads it, the key.
+    """Each value that flows: the id of the step that writes it (None: the input), of the step that
+    reads it, the key.
 
-    A write reaches the nodes on every path that does not write the key again; a key with a reducer is only added to, so
-    every write reaches all nodes after it. ``initial``: the keys that have a value without an input.
+    A write reaches the nodes on every path that does not write the key again; a key with a reducer
+    is only added to, so every write reaches all nodes after it. ``initial``: the keys that have a
+    value without an input.
     """
     reads = {name: _keys_read(each) for name, each in built.items()}
     writes = {name: {key.name for key in each.keys} for name, each in built.items()}
@@ -50,7 +52,9 @@ def feeds(
     begun = {*initial, *(key for each in writes.values() for key in each if key in keys.reducers)}
     found: dict[tuple[str | None, str, str], None] = {}
     room = MOST_VISITS
-    sources = [(START, key) for key in dict.fromkeys(key for each in reads.values() for key in each)]
+    sources = [
+        (START, key) for key in dict.fromkeys(key for each in reads.values() for key in each)
+    ]
     for source, key in (*sources, *((name, key) for name, each in writes.items() for key in each)):
         if source == START and key in begun:
             continue
@@ -61,7 +65,9 @@ def feeds(
                 continue
             seen.add(name)
             if key in reads[name]:
-                found[None if source == START else built[source].step.id, built[name].step.id, key] = None
+                found[
+                    None if source == START else built[source].step.id, built[name].step.id, key
+                ] = None
             if key not in writes[name] or key in keys.reducers:
                 queue.extend(after.get(name, ()))
     return tuple(found)
@@ -69,4 +75,7 @@ def feeds(
 
 def _keys_read(built: Built) -> set[str]:
     refs = (ref.path for ref in reads_of_node(built.step))
-    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1} - {built.item, "_map_index"}
+    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1} - {
+        built.item,
+        "_map_index",
+    }

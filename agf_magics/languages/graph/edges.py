@@ -30,7 +30,9 @@ def _is_route(target: Name) -> Computed:
 class Edges:
     """Reads the edges of one graph."""
 
-    def __init__(self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]
+    ) -> None:
         """``answers``: of each router, the answers that lead to each node."""
         self.reader, self.answers = reader, answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
@@ -47,7 +49,11 @@ class Edges:
 
     def edge_example(self, item: Node) -> str:
         """The edge that a list such as ``[START, a]`` means."""
-        names = [one.text for one in item.items if isinstance(one, Scalar)] if isinstance(item, Items) else []
+        names = (
+            [one.text for one in item.items if isinstance(one, Scalar)]
+            if isinstance(item, Items)
+            else []
+        )
         source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))
         return f"write {{from: {source}, to: {target}}}"
 
@@ -78,11 +84,18 @@ class Edges:
             return None
         if node.text in (START, END) and node.text not in known:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
-            self.reader.error("graph.unknown-node", message, node.span, f"a graph begins at {START} and ends at {END}")
+            self.reader.error(
+                "graph.unknown-node",
+                message,
+                node.span,
+                f"a graph begins at {START} and ends at {END}",
+            )
             return None
         if node.text not in known:
             hint = suggest(node.text, known, "nodes")
-            self.reader.error("graph.unknown-node", f"there is no node {node.text!r}", node.span, hint)
+            self.reader.error(
+                "graph.unknown-node", f"there is no node {node.text!r}", node.span, hint
+            )
             return None
         return Name(node.text, node.span)
 
@@ -94,14 +107,17 @@ class Edges:
         return [place for place in found if place is not None]
 
     def route(self, source: Name, targets: list[Name]) -> None:
-        """Edges to the target that ``_route`` names; to the first target if it names none of them."""
+        """Edges to the target that ``_route`` names; to the first target if it names none of
+        them."""
         first, *others = targets
         answers = self.answers.get(source.text, {})
         for target in others:
             when, label = _is_route(target), shorten(answers.get(target.text, target.text))
             self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
         label = shorten(answers.get(first.text, first.text))
-        self.found.append(Edge(source.text, first.text, otherwise=True, span=first.span, label=label))
+        self.found.append(
+            Edge(source.text, first.text, otherwise=True, span=first.span, label=label)
+        )
 
     def conditional(self, source: Name, targets: list[Name], node: Node) -> None:
         if not isinstance(node, Scalar) or not isinstance(node.value, str):
@@ -109,7 +125,8 @@ class Edges:
             return
         if node.text.strip() == ELSE:
             self.found += [
-                Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE) for target in targets
+                Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE)
+                for target in targets
             ]
             return
         if len(targets) > 1:
@@ -125,7 +142,8 @@ class Edges:
 
 
 def read_condition(reader: Reader, text: Scalar) -> Expr | None:
-    """The condition of an edge; the seed allows neither ``state.`` nor braces in it (decisions Y4, Y11)."""
+    """The condition of an edge; the seed allows neither ``state.`` nor braces in it (decisions Y4,
+    Y11)."""
     try:
         parsed = parse_at(text, parse_condition)
     except DefinitionError as error:
@@ -152,7 +170,11 @@ def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) ->
         _refuse_prefix(reader, text, right.start, parsed)
     elif "{" in right.text:
         inner = right.text.strip("{} ").removeprefix("state.")
-        hint = f"write {inner}" if inner else "compare with null, or with a key that holds an empty object"
+        hint = (
+            f"write {inner}"
+            if inner
+            else "compare with null, or with a key that holds an empty object"
+        )
         reader.error("graph.condition-braces", "a condition has no braces", place, hint)
     elif right.text.split(".")[0] not in reader.known:
         near = suggest(right.text.split(".")[0], sorted(reader.known))

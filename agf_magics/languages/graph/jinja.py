@@ -1,6 +1,8 @@
-"""Jinja2 in a prompt: a text with ``{{``, ``{%`` or ``{#`` is a template as a whole (decision Y12′).
+"""Jinja2 in a prompt: a text with ``{{``, ``{%`` or ``{#`` is a template as a whole (decision
+Y12′).
 
-jinja2 is an extra and is imported with the first template. Without it a graph is defined, but cannot run.
+jinja2 is an extra and is imported with the first template. Without it a graph is defined, but
+cannot run.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ class JinjaPrompt(NamedTuple):
     span: Span
 
     def fill(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> str:
-        """The rendered text. Raises StepError ``graph.template-failed``, ``graph.template-limit``."""
+        """The rendered text. Raises StepError ``graph.template-failed``,
+        ``graph.template-limit``."""
         if self.template is None:
             raise StepError(not_installed(self.span))
         budget = Budget()
@@ -52,16 +55,26 @@ class JinjaPrompt(NamedTuple):
         place = place_of_line(self.text, _line_of(self.template, error))
         if isinstance(error, TooMuch):
             small = "prepare the text in a node before this one"
-            return StepError(Diagnostic("graph.template-limit", f"the template {error}", place, small))
+            return StepError(
+                Diagnostic("graph.template-limit", f"the template {error}", place, small)
+            )
         if isinstance(error, RecursionError):
-            return StepError(Diagnostic("graph.template-limit", "the template uses a value that nests too deep", place))
+            return StepError(
+                Diagnostic(
+                    "graph.template-limit", "the template uses a value that nests too deep", place
+                )
+            )
         reason = (str(getattr(error, "message", None) or error) or type(error).__name__)[:200]
         hint: str | None = None
         if type(error).__name__ == "UndefinedError":
             name = reason.split("'")[1] if reason.startswith("'") else ""
             near = suggest(name, [*variables, "state"]) or ""
-            hint = f"{near} a value that may be missing: {{{{ {name or 'name'} | default('') }}}}".strip()
-        failure = StepError(Diagnostic("graph.template-failed", f"the template failed: {reason}", place, hint))
+            hint = (
+                f"{near} a value that may be missing: {{{{ {name or 'name'} | default('') }}}}"
+            ).strip()
+        failure = StepError(
+            Diagnostic("graph.template-failed", f"the template failed: {reason}", place, hint)
+        )
         failure.__cause__ = error
         return failure
 
@@ -102,7 +115,10 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
         compiled = compile_jinja(text.text)
     except NotSupported as refused:
         place = place_of_line(text, refused.line, refused.word)
-        hint = refused.hint or "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
+        hint = (
+            refused.hint
+            or "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
+        )
         reader.error("graph.template", refused.message, place, hint)
         return None
     slots = list[Slot]()
@@ -110,12 +126,19 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
         in_state = read.names[0] == "state"
         place = place_of_line(text, read.line, read.names[-1])
         names = read.names[1:] if in_state else read.names
-        slots.append(Slot(f"{{{{ {'.'.join(read.names)} }}}}", names, in_state, place, read.certain))
+        slots.append(
+            Slot(f"{{{{ {'.'.join(read.names)} }}}}", names, in_state, place, read.certain)
+        )
     return JinjaPrompt(compiled.template, text, tuple(slots), span)
 
 
 def not_installed(span: Span) -> Diagnostic:
-    return Diagnostic("graph.jinja-not-installed", "this prompt needs jinja2, which is not installed", span, INSTALL)
+    return Diagnostic(
+        "graph.jinja-not-installed",
+        "this prompt needs jinja2, which is not installed",
+        span,
+        INSTALL,
+    )
 
 
 def place_of_line(text: Text, line: int, word: str = "") -> Span:

@@ -1,7 +1,9 @@
-"""The budget of one rendering of a Jinja2 prompt: time, turns of loops, and the size of everything that it makes.
+"""The budget of one rendering of a Jinja2 prompt: time, turns of loops, and the size of everything
+that it makes.
 
-A template is untrusted. Each operation that can make a large value is charged for it before or after it runs, so that
-neither a short template nor one with 5,000 operations can take more than a second of the processor or fill the memory.
+A template is untrusted. Each operation that can make a large value is charged for it before or
+after it runs, so that neither a short template nor one with 5,000 operations can take more than a
+second of the processor or fill the memory.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ def check_count(size: int) -> None:
 
 
 def weigh(value: Any) -> Any:
-    """``value``, if reading all of it takes little time: a small value whose parts are shared may be long."""
+    """``value``, if reading all of it takes little time: a small value whose parts are shared may
+    be long."""
     queue, room = [value], MAX_TEXT
     while queue:
         part = queue.pop()

@@ -1,7 +1,8 @@
 """Checks a Jinja2 template against the subset, and compiles it.
 
-jinja2 parses. Then the tree is walked, and a node that is not in the tables is refused with its line. Operations that
-could make a large value are replaced by calls of our own (jinja_environment.py), and jinja2 generates the rest.
+jinja2 parses. Then the tree is walked, and a node that is not in the tables is refused with its
+line. Operations that could make a large value are replaced by calls of our own
+(jinja_environment.py), and jinja2 generates the rest.
 """
 
 from __future__ import annotations
@@ -21,19 +22,52 @@ OWN = frozenset({"loop", "state"})
 """Names that are not variables."""
 
 _ALLOWED = (
-    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.If, nodes.For, nodes.Assign, nodes.Getattr,
-    nodes.Getitem, nodes.Slice, nodes.Filter, nodes.Test, nodes.Const, nodes.Compare, nodes.Operand, nodes.CondExpr,
-    nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Concat, nodes.And, nodes.Or, nodes.Not, nodes.Add, nodes.Sub,
-    nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Call, nodes.Keyword,
-)  # fmt: skip
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.Name,
+    nodes.If,
+    nodes.For,
+    nodes.Assign,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Slice,
+    nodes.Filter,
+    nodes.Test,
+    nodes.Const,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.CondExpr,
+    nodes.List,
+    nodes.Tuple,
+    nodes.Dict,
+    nodes.Pair,
+    nodes.Concat,
+    nodes.And,
+    nodes.Or,
+    nodes.Not,
+    nodes.Add,
+    nodes.Sub,
+    nodes.Mul,
+    nodes.Div,
+    nodes.FloorDiv,
+    nodes.Mod,
+    nodes.Neg,
+    nodes.Pos,
+    nodes.Call,
+    nodes.Keyword,
+)
 _TAGS = "{% if %}, {% for %} and {% set %} are supported"
 _NO_NAMES = ("self", "super", "caller", "varargs", "kwargs")
 
 
 class NotSupported(Exception):
-    """A template is refused: the message, its line from 1, the word that the caret shows, and the hint."""
+    """A template is refused: the message, its line from 1, the word that the caret shows, and the
+    hint."""
 
-    def __init__(self, message: str, line: int = 1, word: str = "", hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, line: int = 1, word: str = "", hint: str | None = None
+    ) -> None:
         super().__init__(message)
         self.message, self.line, self.word, self.hint = message, line, word, hint
 
@@ -69,10 +103,14 @@ def compile_jinja(text: str) -> Compiled:
     except NotSupported:
         raise
     except TemplateSyntaxError as error:
-        raise NotSupported(_in_lower_case(error.message or "it is not valid"), error.lineno) from None
+        raise NotSupported(
+            _in_lower_case(error.message or "it is not valid"), error.lineno
+        ) from None
     except RecursionError:
         raise NotSupported("the template is nested too deep") from None
-    except Exception as error:  # of jinja2 and of Python's compiler: a number that is too long, 21 nested loops
+    except (
+        Exception
+    ) as error:  # of jinja2 and of Python's compiler: a number that is too long, 21 nested loops
         raise NotSupported(f"the template cannot be read: {_first_line(error)}") from None
 
 
@@ -98,36 +136,58 @@ def _check_node(node: nodes.Node) -> None:
         raise NotSupported(f"{name!r} is not supported in a prompt", node.lineno, name, _TAGS)
     match node:
         case nodes.For() if node.recursive:
-            raise NotSupported("a loop cannot be recursive", node.lineno, "recursive", "remove recursive")
+            raise NotSupported(
+                "a loop cannot be recursive", node.lineno, "recursive", "remove recursive"
+            )
         case nodes.Filter() if node.name not in ENVIRONMENT.filters:
             hint = suggest(node.name, ENVIRONMENT.filters, "filters")
             raise NotSupported(f"unknown filter {node.name!r}", node.lineno, node.name, hint)
         case nodes.Test() if node.name not in ENVIRONMENT.tests:
-            hint = suggest(node.name, [name for name in ENVIRONMENT.tests if name.isidentifier()], "tests")
+            hint = suggest(
+                node.name, [name for name in ENVIRONMENT.tests if name.isidentifier()], "tests"
+            )
             raise NotSupported(f"unknown test {node.name!r}", node.lineno, node.name, hint)
         case nodes.Filter() | nodes.Test() if node.dyn_args or node.dyn_kwargs:
             raise NotSupported("arguments with * are not supported", node.lineno, "*")
         case nodes.Name() if node.name.startswith("__") or node.name in _NO_NAMES:
-            raise NotSupported(f"a template cannot use the name {node.name!r}", node.lineno, node.name)
+            raise NotSupported(
+                f"a template cannot use the name {node.name!r}", node.lineno, node.name
+            )
         case nodes.Getattr() if node.attr.startswith("_"):
             hint = "keys of mappings that begin with _ are read as name['_key']"
-            raise NotSupported(f"a template cannot read {node.attr!r}", node.lineno, node.attr, hint)
+            raise NotSupported(
+                f"a template cannot read {node.attr!r}", node.lineno, node.attr, hint
+            )
         case nodes.Call():
             _check_call(node)
 
 
 _TAG_NAMES: Mapping[str, str] = {
-    "FromImport": "import", "CallBlock": "call", "FilterBlock": "filter", "AssignBlock": "set block", "Pow": "**",
-    "ScopedEvalContextModifier": "autoescape", "NSRef": "namespace",
-}  # fmt: skip
+    "FromImport": "import",
+    "CallBlock": "call",
+    "FilterBlock": "filter",
+    "AssignBlock": "set block",
+    "Pow": "**",
+    "ScopedEvalContextModifier": "autoescape",
+    "NSRef": "namespace",
+}
 
 
 def _check_call(node: nodes.Call) -> None:
     called = node.node
-    name = called.attr if isinstance(called, nodes.Getattr) else called.name if isinstance(called, nodes.Name) else ""
+    name = (
+        called.attr
+        if isinstance(called, nodes.Getattr)
+        else called.name
+        if isinstance(called, nodes.Name)
+        else ""
+    )
     is_range = isinstance(called, nodes.Name) and name == "range" and not node.kwargs
     if not is_range and not (isinstance(called, nodes.Getattr) and name in METHODS):
-        hint = f"only range() and the methods {', '.join(sorted(METHODS))} can be called; | applies a filter"
+        hint = (
+            f"only range() and the methods {', '.join(sorted(METHODS))} can be called; | "
+            f"applies a filter"
+        )
         raise NotSupported(f"{name or 'this value'!r} cannot be called", node.lineno, name, hint)
     if node.dyn_args or node.dyn_kwargs:
         raise NotSupported("arguments with * are not supported", node.lineno, "*")
@@ -140,7 +200,9 @@ def _replace_children(node: nodes.Node) -> None:
         if isinstance(held, nodes.Node):
             setattr(node, name, _replaced(held))
         elif isinstance(held, list):
-            setattr(node, name, [_replaced(one) if isinstance(one, nodes.Node) else one for one in held])
+            setattr(
+                node, name, [_replaced(one) if isinstance(one, nodes.Node) else one for one in held]
+            )
     if isinstance(node, nodes.For):
         node.iter = _call("__each", [node.iter], node.lineno)
 
@@ -151,7 +213,10 @@ def _replaced(node: nodes.Node) -> nodes.Node:
         case nodes.Concat():
             return _call("__join", [nodes.List(node.nodes, lineno=line)], line)
         case nodes.Getitem() if isinstance(node.arg, nodes.Slice):
-            bounds = [bound or nodes.Const(None) for bound in (node.arg.start, node.arg.stop, node.arg.step)]
+            bounds = [
+                bound or nodes.Const(None)
+                for bound in (node.arg.start, node.arg.stop, node.arg.step)
+            ]
             return _call("__cut", [node.node, *bounds], line)
         case nodes.Compare():
             return _compare(node)
@@ -175,9 +240,13 @@ def _compare(node: nodes.Compare) -> nodes.Node:
     return whole
 
 
-def _call(name: str, args: list[Any], line: int, named: list[nodes.Keyword] | None = None) -> nodes.Call:
+def _call(
+    name: str, args: list[Any], line: int, named: list[nodes.Keyword] | None = None
+) -> nodes.Call:
     assert name in CALLS or name == "__each"
-    return nodes.Call(nodes.Name(name, "load", lineno=line), args, named or [], None, None, lineno=line)
+    return nodes.Call(
+        nodes.Name(name, "load", lineno=line), args, named or [], None, None, lineno=line
+    )
 
 
 def _reads(tree: nodes.Template) -> Iterator[Read]:

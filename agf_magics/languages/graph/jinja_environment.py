@@ -1,7 +1,9 @@
-"""The environment of Jinja2 prompts: the operations, filters, tests and methods that a template may use.
+"""The environment of Jinja2 prompts: the operations, filters, tests and methods that a template may
+use.
 
-It imports jinja2, which is an extra: only a graph with such a prompt imports it. Jinja2's own sandbox has a list of
-dangerous operations; here an operation is allowed only if it is in a table, and it is charged.
+It imports jinja2, which is an extra: only a graph with such a prompt imports it. Jinja2's own
+sandbox has a list of dangerous operations; here an operation is allowed only if it is in a table,
+and it is charged.
 """
 
 from __future__ import annotations
@@ -21,14 +23,35 @@ from jinja2.tests import TESTS
 
 from ...flow.values import type_name
 from ..scan import MISSING
-from .jinja_bounds import MAX_TEXT, MAX_TURNS, Budget, TooMuch, charge, check_count, check_length, weigh
+from .jinja_bounds import (
+    MAX_TEXT,
+    MAX_TURNS,
+    Budget,
+    TooMuch,
+    charge,
+    check_count,
+    check_length,
+    weigh,
+)
 from .lookup import find
 
-LOOP = ("index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "previtem", "nextitem")
+LOOP = (
+    "index",
+    "index0",
+    "revindex",
+    "revindex0",
+    "first",
+    "last",
+    "length",
+    "depth",
+    "previtem",
+    "nextitem",
+)
 
 
 class Missing(StrictUndefined):
-    """A name without a value: false where it is tested, an error where it is written or computed with."""
+    """A name without a value: false where it is tested, an error where it is written or computed
+    with."""
 
     __slots__ = ()
 
@@ -57,7 +80,8 @@ class Method:
 
 
 class Environment(SandboxedEnvironment):
-    """Data only: keys of mappings, elements of lists, attributes of objects that are not methods (decision Y5)."""
+    """Data only: keys of mappings, elements of lists, attributes of objects that are not methods
+    (decision Y5)."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%"})
 
@@ -139,9 +163,15 @@ def compare_values(sign: str, left: Any, right: Any) -> bool:
 
 
 SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "lteq": operator.le, "gt": operator.gt,
-    "gteq": operator.ge, "in": lambda one, held: one in held, "notin": lambda one, held: one not in held,
-}  # fmt: skip
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "lteq": operator.le,
+    "gt": operator.gt,
+    "gteq": operator.ge,
+    "in": lambda one, held: one in held,
+    "notin": lambda one, held: one not in held,
+}
 
 
 def call_method(value: Any, name: str, *args: Any, **named: Any) -> Any:
@@ -158,7 +188,13 @@ def call_method(value: Any, name: str, *args: Any, **named: Any) -> Any:
 
 
 def methods_of(value: Any) -> Mapping[str, Callable[..., Any]]:
-    return TEXT_METHODS if isinstance(value, str) else MAPPING_METHODS if isinstance(value, dict) else {}
+    return (
+        TEXT_METHODS
+        if isinstance(value, str)
+        else MAPPING_METHODS
+        if isinstance(value, dict)
+        else {}
+    )
 
 
 def join(value: Any, d: Any = "", attribute: Any = None) -> str:
@@ -215,35 +251,54 @@ def _split(value: str, sep: str | None = None, maxsplit: int = -1) -> list[str]:
 
 
 CALLS: Mapping[str, Callable[..., Any]] = {
-    "__range": make_range, "__cut": cut, "__compare": compare_values, "__method": call_method, "__join": join,
-}  # fmt: skip
+    "__range": make_range,
+    "__cut": cut,
+    "__compare": compare_values,
+    "__method": call_method,
+    "__join": join,
+}
 """By names that no template can write."""
 
 TEXT_METHODS: Mapping[str, Callable[..., Any]] = {
-    "replace": replace, "split": _split,
-    **{name: getattr(str, name) for name in
-       ("upper", "lower", "title", "strip", "startswith", "endswith", "capitalize")},
-}  # fmt: skip
+    "replace": replace,
+    "split": _split,
+    **{
+        name: getattr(str, name)
+        for name in ("upper", "lower", "title", "strip", "startswith", "endswith", "capitalize")
+    },
+}
 MAPPING_METHODS: Mapping[str, Callable[..., Any]] = {
-    "keys": list, "values": lambda held: list(held.values()), "items": lambda held: list(held.items()),
+    "keys": list,
+    "values": lambda held: list(held.values()),
+    "items": lambda held: list(held.items()),
     "get": lambda held, key, default=None: held.get(key, default),
-}  # fmt: skip
+}
 METHODS = frozenset({*TEXT_METHODS, *MAPPING_METHODS, "cycle"})
 
 _FILTERS = (
-    "abs capitalize count d default dictsort first float int items last length list lower map max min reject rejectattr"
+    "abs capitalize count d default dictsort first float int items last length list lower map max "
+    "min reject rejectattr"
     " reverse select selectattr sort title trim truncate unique upper wordcount"
 )
 _TESTS = (
-    "boolean defined divisibleby eq equalto even false float ge gt greaterthan in integer iterable le lessthan lower lt"
+    "boolean defined divisibleby eq equalto even false float ge gt greaterthan in integer "
+    "iterable le lessthan lower lt"
     " mapping ne none number odd sequence string true undefined upper"
 )
 _OWN: Mapping[str, Callable[..., Any]] = {
-    "e": lambda value: html.escape(text(value)), "escape": lambda value: html.escape(text(value)),
-    "indent": indent, "join": join, "replace": replace, "round": round_number, "safe": text, "string": text,
-    "sum": add_up, "tojson": lambda value, indent=None: json.dumps(
-        weigh(value), ensure_ascii=False, indent=None if indent is None else min(int(indent), 8)),
-}  # fmt: skip
+    "e": lambda value: html.escape(text(value)),
+    "escape": lambda value: html.escape(text(value)),
+    "indent": indent,
+    "join": join,
+    "replace": replace,
+    "round": round_number,
+    "safe": text,
+    "string": text,
+    "sum": add_up,
+    "tojson": lambda value, indent=None: json.dumps(
+        weigh(value), ensure_ascii=False, indent=None if indent is None else min(int(indent), 8)
+    ),
+}
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -264,7 +319,12 @@ def _written(context: Context, value: Any) -> str:
 
 
 ENVIRONMENT = Environment(
-    undefined=Missing, autoescape=False, keep_trailing_newline=True, optimized=False, finalize=_written, cache_size=0
+    undefined=Missing,
+    autoescape=False,
+    keep_trailing_newline=True,
+    optimized=False,
+    finalize=_written,
+    cache_size=0,
 )
 _BUILT_IN: Mapping[str, Callable[..., Any]] = {name: FILTERS[name] for name in _FILTERS.split()}
 ENVIRONMENT.globals = {}

@@ -1,4 +1,5 @@
-"""The graph language as a JSON Schema (Draft 2020-12) for editors, made from the tables of the loader.
+"""The graph language as a JSON Schema (Draft 2020-12) for editors, made from the tables of the
+loader.
 
 A JSON Schema cannot check expressions, or that an edge leads to an existing node.
 """
@@ -31,14 +32,21 @@ def document_schema() -> Json:
     defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
     del defs["prompt"]["additionalProperties"]  # another key only gives a warning
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
-    defs["state_key"]["properties"]["type"]["examples"] = list(TYPES)  # another type only gives a warning
+    defs["state_key"]["properties"]["type"]["examples"] = list(
+        TYPES
+    )  # another type only gives a warning
     nodes = {name: _node(kind) for name, kind in NODES.items()}
     whole = kind_schema(GRAPH)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A graph",
         **whole,
-        "$defs": {**defs, "node": _one_of(NODES), "item_node": _one_of(NODES.keys() - NOT_IN_A_MAP), **nodes},
+        "$defs": {
+            **defs,
+            "node": _one_of(NODES),
+            "item_node": _one_of(NODES.keys() - NOT_IN_A_MAP),
+            **nodes,
+        },
     }
 
 

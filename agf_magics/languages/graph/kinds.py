@@ -27,7 +27,9 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
     """The node, or None after an error."""
     if not isinstance(node, Fields):
         hint = f"{here.name}: {{type: passthrough, output: {{...}}}}"
-        reader.error("graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint)
+        reader.error(
+            "graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint
+        )
         return None
     kind = node.fields.get("type")
     name = kind.text if isinstance(kind, Scalar) else "llm"
@@ -45,10 +47,19 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
             others = [each for each in allowed if key in NODES[each].keys]
             if others:
                 message = f"a node without type is an {name}, which has no {key!r}"
-                reader.error("graph.missing-key", message, node.keys[key].span, f"add type: {' or '.join(others)}")
+                reader.error(
+                    "graph.missing-key",
+                    message,
+                    node.keys[key].span,
+                    f"add type: {' or '.join(others)}",
+                )
                 return None
     given = reader.fields(NODES[name], node, here.span)
-    built = BUILD[name](reader, given, here._replace(kind=name)) if reader.error_count == before else None
+    built = (
+        BUILD[name](reader, given, here._replace(kind=name))
+        if reader.error_count == before
+        else None
+    )
     return built if reader.error_count == before else None
 
 
@@ -72,5 +83,7 @@ BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
     "agent": build_session,
     "router": build_router,
     "subgraph": build_subgraph,
-    "interrupt": lambda reader, given, here: build_interrupt(reader, given, here, build_written_question),
+    "interrupt": lambda reader, given, here: build_interrupt(
+        reader, given, here, build_written_question
+    ),
 }

@@ -51,14 +51,24 @@ def written_keys(reader: Reader, graph: Graph) -> None:
     """graph.undeclared-key: a node writes a key that is not declared."""
     for built in graph.nodes.values():
         for key in built.keys:
-            if not key.declares and key.name not in graph.keys.declared and key.name not in BUILT_IN:
+            if (
+                not key.declares
+                and key.name not in graph.keys.declared
+                and key.name not in BUILT_IN
+            ):
                 near = suggest(key.name, graph.keys.declared)
                 hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
-                reader.warn("graph.undeclared-key", f"{key.name!r} is not declared in the state", key.span, hint)
+                reader.warn(
+                    "graph.undeclared-key",
+                    f"{key.name!r} is not declared in the state",
+                    key.span,
+                    hint,
+                )
 
 
 def read_keys(reader: Reader, graph: Graph) -> None:
-    """graph.unwritten-key, graph.hidden-name, graph.odd-name: paths without a value, as far as the text says."""
+    """graph.unwritten-key, graph.hidden-name, graph.odd-name: paths without a value, as far as the
+    text says."""
     known = (
         {key.name for built in graph.nodes.values() for key in built.keys}
         | graph.keys.declared.keys()
@@ -80,13 +90,17 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     if any(name.startswith("_") for name in names[1:]):
         hidden = next(name for name in names[1:] if name.startswith("_"))
         message = f"{hidden!r} is read from a mapping only: attributes that begin with _ are hidden"
-        reader.warn("graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping")
+        reader.warn(
+            "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
+        )
     if odd := next((name for name in names if not KEY_NAME.fullmatch(name)), None):
         hint = "an expression is a path, one operator + - * / and one value: {state.n + 1}"
         reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:
         hint = suggest(names[0], known) or f"declare it: state: {{{names[0]}: any}}"
-        reader.warn("graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint)
+        reader.warn(
+            "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
+        )
 
 
 def adds_itself(reader: Reader, graph: Graph) -> None:
@@ -102,13 +116,17 @@ def adds_itself(reader: Reader, graph: Graph) -> None:
 
 
 def mixed_edges(reader: Reader, graph: Graph) -> None:
-    """graph.plain-beside-condition: a plain edge is not an else. graph.else-alone: an else without a condition."""
+    """graph.plain-beside-condition: a plain edge is not an else. graph.else-alone: an else without
+    a condition."""
     for source, edges in outgoing(graph.edges).items():
         conditions = [edge for edge in edges if edge.when is not None]
         for edge in edges:
             if conditions and is_plain(edge):
                 hint = f"write condition: {ELSE} if it is for the case that no condition is true"
-                message = f"this edge is always taken, in addition to the one of {source!r} with a true condition"
+                message = (
+                    f"this edge is always taken, in addition to the one of {source!r} with "
+                    f"a true condition"
+                )
                 reader.warn("graph.plain-beside-condition", message, edge.span, hint)
             elif edge.otherwise and edge.label == ELSE and not conditions:
                 message = f"{source!r} has no edge with a condition, so this else is always taken"
@@ -122,11 +140,17 @@ def unreached(reader: Reader, graph: Graph) -> None:
     for name in graph.nodes:
         if name not in reached:
             hint = f"add an edge to it: {{from: {next(iter(reached), START)}, to: {name}}}"
-            reader.warn("graph.unreachable", f"{name!r} cannot be reached from START", graph.place(name), hint)
+            reader.warn(
+                "graph.unreachable",
+                f"{name!r} cannot be reached from START",
+                graph.place(name),
+                hint,
+            )
 
 
 def uneven_joins(reader: Reader, graph: Graph) -> None:
-    """graph.uneven-join: a node runs several times if branches of one fork reach it in different rounds."""
+    """graph.uneven-join: a node runs several times if branches of one fork reach it in different
+    rounds."""
     reported: set[str] = set()
     out, room = outgoing(graph.edges), MOST_STEPS
     for edges in out.values():
@@ -142,12 +166,20 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
                 _uneven(reader, graph, one, ways[-1], reported)
 
 
-def _uneven(reader: Reader, graph: Graph, one: Mapping[str, int], other: Mapping[str, int], reported: set[str]) -> None:
+def _uneven(
+    reader: Reader,
+    graph: Graph,
+    one: Mapping[str, int],
+    other: Mapping[str, int],
+    reported: set[str],
+) -> None:
     common = one.keys() & other.keys()
     first = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
     if first and first not in reported and one[first] != other[first] and first in graph.nodes:
         reported.add(first)
-        message = f"{first!r} runs once for each branch that leads to it, because they differ in length"
+        message = (
+            f"{first!r} runs once for each branch that leads to it, because they differ in length"
+        )
         hint = "make the shorter branch as long: a passthrough without output does nothing"
         reader.warn("graph.uneven-join", message, graph.place(first), hint)
 
@@ -155,12 +187,20 @@ def _uneven(reader: Reader, graph: Graph, one: Mapping[str, int], other: Mapping
 def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a loop without an exit or a limit."""
     free = [
-        edge for edge in graph.edges if edge.source not in graph.walk.limits and edge.target not in graph.walk.limits
+        edge
+        for edge in graph.edges
+        if edge.source not in graph.walk.limits and edge.target not in graph.walk.limits
     ]
-    always, every_way, out = outgoing([edge for edge in free if is_plain(edge)]), outgoing(free), outgoing(graph.edges)
+    always, every_way, out = (
+        outgoing([edge for edge in free if is_plain(edge)]),
+        outgoing(free),
+        outgoing(graph.edges),
+    )
     unending, around = circles(always), circles(every_way)
     # A path ends at a node without edges, or whose edges all have conditions: none may be true.
-    ends = [name for name in graph.nodes if all(edge.when is not None for edge in out.get(name, ()))]
+    ends = [
+        name for name in graph.nodes if all(edge.when is not None for edge in out.get(name, ()))
+    ]
     back = outgoing([Edge(edge.target, edge.source) for edge in graph.edges])
     leaves = _distances(back, [*ends, END, *graph.walk.limits])
     reported: set[int] = set()
@@ -169,7 +209,12 @@ def endless(reader: Reader, graph: Graph) -> None:
         if stuck and name in around and around[name] not in reported:
             reported.add(around[name])
             hint = f"put a condition on the edge that leaves it, or set loop_limits: {{{name}: 10}}"
-            reader.warn("graph.endless-loop", f"the loop through {name!r} never ends", graph.place(name), hint)
+            reader.warn(
+                "graph.endless-loop",
+                f"the loop through {name!r} never ends",
+                graph.place(name),
+                hint,
+            )
 
 
 def routers(reader: Reader, graph: Graph) -> None:
@@ -178,18 +223,35 @@ def routers(reader: Reader, graph: Graph) -> None:
     for name, built in graph.nodes.items():
         if built.step.word == "router" and not any(edge.otherwise for edge in out.get(name, ())):
             hint = f"add {{from: {name}, to: [first, second], type: conditional}}"
-            reader.warn("graph.router-edges", f"no edge follows the choice of {name!r}", built.step.span, hint)
+            reader.warn(
+                "graph.router-edges",
+                f"no edge follows the choice of {name!r}",
+                built.step.span,
+                hint,
+            )
 
 
 def unused_tools(reader: Reader, graph: Graph) -> None:
     """graph.unused-tool: a tool of the graph that no node uses."""
     for name, span in graph.tools.spans.items():
         if name not in graph.tools.used:
-            hint = f"a node uses it with {{type: tool, tool: {name}}}; delete it if it is not needed"
+            hint = (
+                f"a node uses it with {{type: tool, tool: {name}}}; delete it if it is not needed"
+            )
             reader.warn("graph.unused-tool", f"no node uses the tool {name!r}", span, hint)
 
 
-RULES = (written_keys, read_keys, adds_itself, mixed_edges, unreached, uneven_joins, endless, routers, unused_tools)
+RULES = (
+    written_keys,
+    read_keys,
+    adds_itself,
+    mixed_edges,
+    unreached,
+    uneven_joins,
+    endless,
+    routers,
+    unused_tools,
+)
 
 
 def _distances(out: Mapping[str, list[Edge]], begin: Iterable[str]) -> dict[str, int]:
@@ -206,8 +268,8 @@ def _distances(out: Mapping[str, list[Edge]], begin: Iterable[str]) -> dict[str,
 
 
 def circles(out: Mapping[str, list[Edge]]) -> dict[str, int]:
-    """The nodes on a loop; nodes on the same loops have the same number. Tarjan's strongly connected components, in
-    linear time and without recursion."""
+    """The nodes on a loop; nodes on the same loops have the same number. Tarjan's strongly
+    connected components, in linear time and without recursion."""
     found: dict[str, int] = {}
     seen: dict[str, int] = {}
     low: dict[str, int] = {}

@@ -1,7 +1,8 @@
 """Text to flow: one graph, its state, nodes and edges as a `Walk`.
 
-Everything that the text alone decides is an error here (decision A5), and all errors are reported together. A legal
-text that looks wrong gives a warning (lint.py). The linker checks names that the registry or the input decides.
+Everything that the text alone decides is an error here (decision A5), and all errors are reported
+together. A legal text that looks wrong gives a warning (lint.py). The linker checks names that the
+registry or the input decides.
 """
 
 from __future__ import annotations
@@ -42,14 +43,21 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     if len(problems.errors) > before:
         return Definition(None)
     if not nodes:
-        problems.error("graph.no-graph", "the text is empty", source.span(0, 0), "a graph has nodes: and edges:")
+        problems.error(
+            "graph.no-graph",
+            "the text is empty",
+            source.span(0, 0),
+            "a graph has nodes: and edges:",
+        )
         return Definition(None)
     for other in nodes[1:]:
         hint = "put it into a cell or file of its own; a subgraph node runs another graph"
         problems.error("graph.two-graphs", "a cell or file holds one graph", other.span, hint)
     if not isinstance(nodes[0], Fields):
         message = f"a graph must be a mapping, got {shown(nodes[0])}"
-        problems.error("graph.document-shape", message, nodes[0].span, "a graph has nodes: and edges:")
+        problems.error(
+            "graph.document-shape", message, nodes[0].span, "a graph has nodes: and edges:"
+        )
         return Definition(None)
     flow = _Loader(source, problems).flow(nodes[0])
     return Definition(flow if len(problems.errors) == before else None)
@@ -72,7 +80,9 @@ class _Loader:
         config = {"recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
         tools = read_tools(self.reader, given.get("tools"))
         built = self.nodes(given, tools, config)
-        read = Edges(self.reader, tuple(self.named), {name: each.answers for name, each in built.items()})
+        read = Edges(
+            self.reader, tuple(self.named), {name: each.answers for name, each in built.items()}
+        )
         edges = read.read(given["edges"]) if isinstance(given.get("edges"), Items) else ()
         self.check_start(given, edges)
         self.check_targets(built)
@@ -90,8 +100,12 @@ class _Loader:
             name=given["name"].text if "name" in given else "",
             language="graph",
             source=self.source,
-            body=Sequence(id="graph", word="graph", label=walk.label, span=walk.span, steps=(walk,)),
-            start=starts(keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}),
+            body=Sequence(
+                id="graph", word="graph", label=walk.label, span=walk.span, steps=(walk,)
+            ),
+            start=starts(
+                keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
+            ),
             end=ends(keys),
             description=described.text if described else "",
             stores=ROOT,
@@ -109,7 +123,11 @@ class _Loader:
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
-        name, place, exits = given.get("name"), given.get("config"), {a: b.text for a, b in self.exits.items()}
+        name, place, exits = (
+            given.get("name"),
+            given.get("config"),
+            {a: b.text for a, b in self.exits.items()},
+        )
         span = name.span if name is not None else None
         limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
         return Walk(
@@ -131,7 +149,9 @@ class _Loader:
             endless=lambda rounds: _endless(rounds, limit.span if limit is not None else span),
             width=config.get("max_concurrency", CONCURRENT),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
-            feeds=feeds(built, edges, exits, keys, {key.text for key, _ in given.get("variables") or ()}),
+            feeds=feeds(
+                built, edges, exits, keys, {key.text for key, _ in given.get("variables") or ()}
+            ),
         )
 
     def state_names(self, document: Fields) -> None:
@@ -165,22 +185,33 @@ class _Loader:
                 message = f"the type of a state key must be a name, got {shown(value)}"
                 self.reader.error("graph.wrong-type", message, value.span, hint)
                 continue
-            found[name.text] = Declared(name.text, self.type(kind), self.reducer(reducer), name.span)
+            found[name.text] = Declared(
+                name.text, self.type(kind), self.reducer(reducer), name.span
+            )
         return found
 
     def type(self, kind: Name | None) -> str:
         if kind is not None and kind.text not in TYPES:
             hint = suggest(kind.text, TYPES, "types")
-            self.reader.warn("graph.state-type", f"unknown type {kind.text!r}: any value is allowed", kind.span, hint)
+            self.reader.warn(
+                "graph.state-type",
+                f"unknown type {kind.text!r}: any value is allowed",
+                kind.span,
+                hint,
+            )
         return kind.text if kind is not None and kind.text in TYPES else "any"
 
     def reducer(self, name: Name | None) -> str | None:
         if name is not None and name.text not in REDUCERS:
             hint = suggest(name.text, REDUCERS, "reducers")
-            self.reader.error("graph.reducer-name", f"unknown reducer {name.text!r}", name.span, hint)
+            self.reader.error(
+                "graph.reducer-name", f"unknown reducer {name.text!r}", name.span, hint
+            )
         return name.text if name is not None else None
 
-    def nodes(self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]) -> dict[str, Built]:
+    def nodes(
+        self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
+    ) -> dict[str, Built]:
         defaults = self.section(DEFAULTS, given.get("defaults"))
         folders = self.folders({**defaults, **given})
         written: Fields | None = given.get("nodes")
@@ -193,10 +224,21 @@ class _Loader:
             assert name.span is not None, "a key has a place"
             if not name.text.strip() or name.text in ("START", "END"):
                 hint = "START and END are the beginning and the end of a graph"
-                self.reader.error("graph.node-name", f"a node cannot be named {name.text!r}", name.span, hint)
+                self.reader.error(
+                    "graph.node-name", f"a node cannot be named {name.text!r}", name.span, hint
+                )
                 continue
             self.named.append(name.text)
-            here = Here(name.text, node_id(name.text), "", name.span, defaults, tools, limits, folders=folders)
+            here = Here(
+                name.text,
+                node_id(name.text),
+                "",
+                name.span,
+                defaults,
+                tools,
+                limits,
+                folders=folders,
+            )
             built = build(self.reader, value, here)
             if built is not None:
                 found[name.text] = built
@@ -205,7 +247,9 @@ class _Loader:
     def folders(self, given: Mapping[str, Any]) -> Folders:
         """Where prompt files are searched."""
         folder: Name | None = given.get("prompts_dir")
-        return Folders(folder.text if folder is not None else None, bool(given.get("prompts_relative")))
+        return Folders(
+            folder.text if folder is not None else None, bool(given.get("prompts_relative"))
+        )
 
     def exports(self, node: Fields | None) -> Iterator[Export]:
         for name, value in self.reader.entries(node):
@@ -219,11 +263,17 @@ class _Loader:
             path = file.text if file is not None else f"{name}{ENDINGS[kind][0]}"
             place = file.span if file is not None else name.span
             if not is_inside(path):
-                hint = f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
-                self.reader.error("graph.export-file", f"{path!r} leaves the folder of the export", place, hint)
+                hint = (
+                    f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
+                )
+                self.reader.error(
+                    "graph.export-file", f"{path!r} leaves the folder of the export", place, hint
+                )
             elif not path.lower().endswith(ENDINGS[kind]):
                 hint = f"the endings of {kind} are {', '.join(ENDINGS[kind])}"
-                self.reader.error("graph.export-file", f"{path!r} cannot have this ending", place, hint)
+                self.reader.error(
+                    "graph.export-file", f"{path!r} cannot have this ending", place, hint
+                )
             yield Export(name.text, kind, path, name.span)
 
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
@@ -237,16 +287,22 @@ class _Loader:
         """The nodes that limits, exits and routes name."""
         named = [Name(name, span) for name, (span, _) in self.limits.items()]
         named += [place for place in self.exits.values() if place.text != "END"]
-        named += [Name(name, place.span) for name, place in self.exits.items() if name not in self.named]
+        named += [
+            Name(name, place.span) for name, place in self.exits.items() if name not in self.named
+        ]
         named += [place for each in built.values() for place in each.routes]
         for place in dict.fromkeys(named):
             if place.text not in self.named:
                 hint = suggest(place.text, self.named, "nodes")
-                self.reader.error("graph.unknown-node", f"there is no node {place.text!r}", place.span, hint)
+                self.reader.error(
+                    "graph.unknown-node", f"there is no node {place.text!r}", place.span, hint
+                )
         for name, place in self.exits.items():
             if name in self.named and name not in self.limits:
                 message = f"{name!r} has an exit but no limit, so the exit is never used"
-                self.reader.warn("graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}")
+                self.reader.warn(
+                    "graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}"
+                )
 
 
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:
@@ -263,13 +319,20 @@ def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> 
 
 def _over_limit(node: str, span: Span | None, count: int, has_exit: bool) -> Diagnostic:
     message = f"{node!r} has run {count} times, which is its limit"
-    hint = None if has_exit else f"the run ends there; loop_exits: {{{node}: NODE}} continues at another node"
+    hint = (
+        None
+        if has_exit
+        else f"the run ends there; loop_exits: {{{node}: NODE}} continues at another node"
+    )
     return Diagnostic("graph.loop-limit", message, span, hint, "warning")
 
 
 def _endless(rounds: int, span: Span | None) -> Diagnostic:
     message = f"the graph did not end within {rounds} rounds"
-    hint = f"a loop needs an edge that leaves it; more rounds: config: {{recursion_limit: {2 * rounds}}}"
+    hint = (
+        f"a loop needs an edge that leaves it; more rounds: config: {{recursion_limit: "
+        f"{2 * rounds}}}"
+    )
     return Diagnostic("step.rounds", message, span, hint)
 
 
@@ -280,8 +343,10 @@ def _caps(config: Mapping[str, Any]) -> Caps | None:
 
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {
-    "json": (".json",), "markdown": (".md", ".markdown"), "text": (".txt", ".md", ".csv", ".tsv"),
-}  # fmt: skip
+    "json": (".json",),
+    "markdown": (".md", ".markdown"),
+    "text": (".txt", ".md", ".csv", ".tsv"),
+}
 """The endings of an exported file: none of them is that of a program."""
 
 

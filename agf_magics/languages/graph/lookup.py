@@ -1,8 +1,9 @@
-"""Reading and computing with values of the state: paths, arithmetic, comparisons, writing a value into a text.
+"""Reading and computing with values of the state: paths, arithmetic, comparisons, writing a value
+into a text.
 
-The state is never changed: a sum of lists is a new list. Of an object only attributes that are not methods and do not
-begin with ``_`` are read (decision Y5), of the parts of a program (`CLOSED`) none. No result exceeds a bound, however
-often a loop computes it.
+The state is never changed: a sum of lists is a new list. Of an object only attributes that are not
+methods and do not begin with ``_`` are read (decision Y5), of the parts of a program (`CLOSED`)
+none. No result exceeds a bound, however often a loop computes it.
 """
 
 from __future__ import annotations
@@ -52,12 +53,27 @@ def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
 
 
 CLOSED = (
-    types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, functools.partial,
-    property, types.CodeType, types.CellType, types.FrameType, types.TracebackType, types.GeneratorType,
-    types.CoroutineType, types.AsyncGeneratorType, Generator, Coroutine, AsyncGenerator,
-)  # fmt: skip
-"""The parts of a program. Their attributes lead to variables of the notebook that no definition was given: a generator
-has its frame, a module all its imports. The last three are any class of that kind (Cython has its own)."""
+    types.ModuleType,
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    functools.partial,
+    property,
+    types.CodeType,
+    types.CellType,
+    types.FrameType,
+    types.TracebackType,
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+    Generator,
+    Coroutine,
+    AsyncGenerator,
+)
+"""The parts of a program. Their attributes lead to variables of the notebook that no definition was
+given: a generator has its frame, a module all its imports. The last three are any class of that
+kind (Cython has its own)."""
 
 
 def _attribute(value: Value, name: str) -> Value:
@@ -68,7 +84,9 @@ def _attribute(value: Value, name: str) -> Value:
     try:
         found = getattr(value, name, MISSING)
     except Exception as error:  # a property is user code
-        raise ValueError(f"cannot read {name!r} of {type_name(value)}: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"cannot read {name!r} of {type_name(value)}: {type(error).__name__}: {error}"
+        ) from error
     return MISSING if callable(found) else found
 
 
@@ -102,13 +120,18 @@ def describe(value: Value) -> str:
     if type(value) is str:
         return f"the text {shorten(value)!r}"
     if type(value) in (int, float):
-        return f"the number {value}" if abs(value) < LARGE else "a large number"  # the text of an int has a limit
+        return (
+            f"the number {value}" if abs(value) < LARGE else "a large number"
+        )  # the text of an int has a limit
     return type_name(value)
 
 
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 
 
 def _check_result(sign: str, left: Any, right: Any) -> None:
@@ -146,8 +169,13 @@ def compare(sign: str, left: Value, right: Value) -> bool:
 
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def _ordered(value: Value) -> bool:

@@ -1,6 +1,7 @@
 """``map``: a node for each item of a list, in parallel; results and failures go to separate keys.
 
-An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the node.
+An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the
+node.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ ITEMS = 100
 """The number of items that a map may have by default."""
 
 
-def elements(span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]) -> Computed:
+def elements(
+    span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]
+) -> Computed:
     """The items of a map, each with its number."""
 
     def evaluate(frame: Frame) -> Value:
@@ -72,8 +75,16 @@ class Gather:
         for index, value in enumerate(ran.values):
             error = ran.failures.get(index)
             if value is DROPPED:
-                failed.append(self.failure(index, Failed(error).kind if error is not None else "unknown_error"))
-            elif type(value) is dict and (value.get("error") or value.get("errors")) and "success" not in value:
+                failed.append(
+                    self.failure(
+                        index, Failed(error).kind if error is not None else "unknown_error"
+                    )
+                )
+            elif (
+                type(value) is dict
+                and (value.get("error") or value.get("errors"))
+                and "success" not in value
+            ):
                 failed.append(self.failure(index, "unknown_error"))
             else:
                 results.append(self.result(index, value))
@@ -83,27 +94,46 @@ class Gather:
 
     def failure(self, index: int, kind: str) -> Value:
         node = f"_map_{self.node}_sub"
-        return {"map": self.node, "index": index, "error_type": kind, "node": node, "tolerated": self.tolerated}
+        return {
+            "map": self.node,
+            "index": index,
+            "error_type": kind,
+            "node": node,
+            "tolerated": self.tolerated,
+        }
 
     def result(self, index: int, value: Value) -> Value:
         found = value
         if type(found) is dict and self.key is not None and self.key in found:
             found = found[self.key]
-        if self.flat and type(found) is dict and len(found) == 1 and type(next(iter(found.values()))) is dict:
+        if (
+            self.flat
+            and type(found) is dict
+            and len(found) == 1
+            and type(next(iter(found.values()))) is dict
+        ):
             (found,) = found.values()
         if type(found) is not dict:
             return {"_map_index": index, "value": found}
-        return {"_map_index": index, **{name: inner for name, inner in found.items() if name != "_map_index"}}
+        return {
+            "_map_index": index,
+            **{name: inner for name, inner in found.items() if name != "_map_index"},
+        }
 
     def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
         needed = self.least if type(self.least) is int else self.least * width
         if accepted >= needed:
             return
-        message = f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
+        message = (
+            f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
+        )
         first = next(iter(ran.failures.values()), None)
         if first is not None:
             message += f"; the first failure: {first.diagnostic.message}"
-        hint = "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for a count"
+        hint = (
+            "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for "
+            "a count"
+        )
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
@@ -111,7 +141,9 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
     """``build`` makes the node that runs for each item."""
     name: Name = given["as"]
     over = _over(reader, given["over"], name.text)
-    inner = build(reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True))
+    inner = build(
+        reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True)
+    )
     if over is None or inner is None:
         return None
     if given.get("on_error") == "retry":
@@ -150,7 +182,8 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
         least=given.get("min_success", 1.0),
         key=node["state_key"].text if "state_key" in node and not inner.collects else None,
         flat=bool(given.get("flatten_output")),
-        tolerated=given.get("on_error") == "skip" or (isinstance(skips, Scalar) and skips.text == "skip"),
+        tolerated=given.get("on_error") == "skip"
+        or (isinstance(skips, Scalar) and skips.text == "skip"),
         span=here.span,
     )
 
@@ -160,7 +193,9 @@ def _collected(inner: Built, span: Span) -> Step:
     step = inner.step
     if not inner.collects:
         return step
-    inside = "call" if isinstance(step, Invoke) else "steps"  # the parts of other steps may have the id of a call
+    inside = (
+        "call" if isinstance(step, Invoke) else "steps"
+    )  # the parts of other steps may have the id of a call
     call = replace(step, id=f"{step.id}.{inside}", target=keep)
     value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
     result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
@@ -171,7 +206,13 @@ def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
     def cut(left_out: int) -> Diagnostic:
         if truncate:
             message = f"the map uses the first {most} items and drops {left_out}"
-            return Diagnostic("graph.truncated", message, span, f"max_items: {most + left_out} uses all", "warning")
+            return Diagnostic(
+                "graph.truncated",
+                message,
+                span,
+                f"max_items: {most + left_out} uses all",
+                "warning",
+            )
         message = f"the map has {most + left_out} items; the limit is {most}"
         hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
         return Diagnostic("graph.too-many-items", message, span, hint)
@@ -192,7 +233,12 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     if not all(map(KEY_NAME.fullmatch, names)):
         place = node.locate(start, start + len(text))
         hint = "compute the list in a passthrough node, into a key of its own"
-        reader.error("graph.over-expression", "over takes one path, without arithmetic or brackets", place, hint)
+        reader.error(
+            "graph.over-expression",
+            "over takes one path, without arithmetic or brackets",
+            place,
+            hint,
+        )
         return None
     span = node.locate(start, start + len(text))
 
@@ -206,7 +252,9 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
             return found
         path = ".".join(names)
         hint = suggest(names[0], state, "keys of the state")
-        raise StepError(Diagnostic("graph.over", f"the state has no {path!r}", span, hint)) from KeyError(path)
+        raise StepError(
+            Diagnostic("graph.over", f"the state has no {path!r}", span, hint)
+        ) from KeyError(path)
 
     return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
 

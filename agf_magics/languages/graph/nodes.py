@@ -1,7 +1,7 @@
 """Nodes to steps: the step of each kind of node, and the keys that it writes.
 
-One builder for each kind, by table (kinds.py). A step gives a value; the node's `Write` turns it into new values of
-keys, and state.py combines the values of one round.
+One builder for each kind, by table (kinds.py). A step gives a value; the node's `Write` turns it
+into new values of keys, and state.py combines the values of one round.
 """
 
 from __future__ import annotations
@@ -17,14 +17,31 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from .calls import Asked, Named, Passed, Values, WithState, complete, evaluate_all, read_message, reads_of
+from .calls import (
+    Asked,
+    Named,
+    Passed,
+    Values,
+    WithState,
+    complete,
+    evaluate_all,
+    read_message,
+    reads_of,
+)
 from .prompt import Slot
 from .prompts import Folders
 from .reading import Reader
 from .state import Failed, State, Write
 from .tools import Tools
 from .value import Computed
-from .writes import write_as_subgraph, write_changed, write_key, write_object, write_or_note_failure, write_output
+from .writes import (
+    write_as_subgraph,
+    write_changed,
+    write_key,
+    write_object,
+    write_or_note_failure,
+    write_output,
+)
 
 Given = dict[str, Any]
 
@@ -35,7 +52,8 @@ class Written(NamedTuple):
     name: str
     span: Span | None
     declares: bool = True
-    """Whether writing it declares it; a key of `output`, and a node's name in place of a key, does not."""
+    """Whether writing it declares it; a key of `output`, and a node's name in place of a key, does
+    not."""
     type: str = "any"
     reducer: str | None = None
 
@@ -98,7 +116,10 @@ class Outputs(Computed):
         def evaluate(frame: Frame) -> Value:
             state, made = frame["state"], evaluate_all(values, frame)
             # A null value leaves an existing key unchanged.
-            return {name: state[name] if value is None and name in state else value for name, value in made.items()}
+            return {
+                name: state[name] if value is None and name in state else value
+                for name, value in made.items()
+            }
 
         super().__init__(span, evaluate, reads_of(values))
         self.values = values
@@ -107,7 +128,9 @@ class Outputs(Computed):
 def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:
     if "output" in given and "set" in given:
         hint = "keep one of them: set is another name for output"
-        reader.error("graph.same-key", "a passthrough cannot have both 'output' and 'set'", here.span, hint)
+        reader.error(
+            "graph.same-key", "a passthrough cannot have both 'output' and 'set'", here.span, hint
+        )
     values: Values = given.get("output") or given.get("set") or ()
     label = ", ".join(str(name) for name, _ in values)
     step = Compute(**at(here), label=shorten(label), value=Outputs(here.span, values))
@@ -123,13 +146,23 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     write, key = state_key(given, here)
     if command is None:
         file = here.tools.files.get(name.text)
-        step = Invoke(**common(here, given, name.text), kind="tool", name=name, args=Named(values or ()), file=file)
+        step = Invoke(
+            **common(here, given, name.text),
+            kind="tool",
+            name=name,
+            args=Named(values or ()),
+            file=file,
+        )
         return on_error(given, here, Built(step, write, (key,)))
     args = command.call(values)
     known = [variable.text for variable, _ in values or ()]
     check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
-    step = Invoke(**common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args)
-    return on_error(given, here, Built(step, write_output(write, command), (key,), collects=here.inside))
+    step = Invoke(
+        **common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args
+    )
+    return on_error(
+        given, here, Built(step, write_output(write, command), (key,), collects=here.inside)
+    )
 
 
 def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
@@ -140,7 +173,12 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
     here.tools.used.add(name.text)
     if name.text in here.tools.commands:
         hint = f"write type: tool to run the command {name.text!r}"
-        reader.error("graph.tool-kind", f"{name.text!r} is a command, and python calls a function", name.span, hint)
+        reader.error(
+            "graph.tool-kind",
+            f"{name.text!r} is a command, and python calls a function",
+            name.span,
+            hint,
+        )
         return None
     write, key = state_key(given, here, write_object)
     step = Invoke(
@@ -160,7 +198,9 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     into, out = given.get("input_mapping"), given.get("output_mapping")
     if not direct and not into and not out:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
-        reader.warn("graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint)
+        reader.warn(
+            "graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint
+        )
     everything = direct or into == "auto"
     is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
     step = Invoke(
@@ -197,14 +237,26 @@ def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, St
     return show
 
 
-def build_interrupt(reader: Reader, given: Given, here: Here, written: WriteQuestion) -> Built | None:
+def build_interrupt(
+    reader: Reader, given: Given, here: Here, written: WriteQuestion
+) -> Built | None:
     """``written`` builds the node if an agent writes the question."""
     asked: Name | None = given.get("state_key")
     answered: Name | None = given.get("resume_key")
-    question, answer = asked.text if asked else "interrupt_message", answered.text if answered else "user_input"
-    keys = (Written(question, asked.span if asked else None), Written(answer, answered.span if answered else None))
+    question, answer = (
+        asked.text if asked else "interrupt_message",
+        answered.text if answered else "user_input",
+    )
+    keys = (
+        Written(question, asked.span if asked else None),
+        Written(answer, answered.span if answered else None),
+    )
     if ("message" in given) == ("prompt" in given):
-        problem = "an interrupt needs 'message'" if "message" not in given else "an interrupt has message or prompt"
+        problem = (
+            "an interrupt needs 'message'"
+            if "message" not in given
+            else "an interrupt has message or prompt"
+        )
         code = "graph.missing-key" if "message" not in given else "graph.same-key"
         hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
         reader.error(code, problem, here.span, hint)
@@ -247,7 +299,9 @@ def node_id(name: str) -> str:
     return f"nodes{part(name)}"
 
 
-def state_key(given: Given, here: Here, how: Callable[[str], Write] = write_key) -> tuple[Write, Written]:
+def state_key(
+    given: Given, here: Here, how: Callable[[str], Write] = write_key
+) -> tuple[Write, Written]:
     name: Name | None = given.get("state_key")
     key = name.text if name else here.name
     declares = name is not None or how is write_object
@@ -281,9 +335,19 @@ def repeated(given: Given, built: Built) -> Built:
     return built._replace(step=again)
 
 
-def check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None) -> None:
+def check_slots(
+    reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None
+) -> None:
     """Warn about a slot that names no variable; None: every key of the state is one."""
     for slot in slots:
-        if variables is not None and slot.certain and not slot.in_state and slot.names[0] not in variables:
-            hint = suggest(slot.names[0], variables, "variables") or f"write {{state.{'.'.join(slot.names)}}}"
+        if (
+            variables is not None
+            and slot.certain
+            and not slot.in_state
+            and slot.names[0] not in variables
+        ):
+            hint = (
+                suggest(slot.names[0], variables, "variables")
+                or f"write {{state.{'.'.join(slot.names)}}}"
+            )
             reader.warn(code, f"{slot.text} has no variable {slot.names[0]!r}", slot.span, hint)

@@ -1,4 +1,5 @@
-"""Texts with slots: ``{name}`` is a variable, ``{state.name}`` a key of the state; every other brace is text.
+"""Texts with slots: ``{name}`` is a variable, ``{state.name}`` a key of the state; every other
+brace is text.
 
 Prompts (prompts.py), commands and questions consist of them.
 """
@@ -43,15 +44,26 @@ class Prompt(NamedTuple):
     def slots(self) -> tuple[Slot, ...]:
         return tuple(part for part in self.parts if isinstance(part, Slot))
 
-    def fill(self, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool = False) -> str:
-        """The text. A slot without a value stays as it is, or, if the text must be ``complete``, is a StepError."""
+    def fill(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool = False
+    ) -> str:
+        """The text. A slot without a value stays as it is, or, if the text must be ``complete``, is
+        a StepError."""
         try:
-            return "".join([part if isinstance(part, str) else self.fill_slot(part, state, variables, complete)
-                            for part in self.parts])  # fmt: skip
+            return "".join(
+                [
+                    part
+                    if isinstance(part, str)
+                    else self.fill_slot(part, state, variables, complete)
+                    for part in self.parts
+                ]
+            )
         except CANNOT as error:
             raise value_failed("the text", self.span, error) from error
 
-    def fill_slot(self, slot: Slot, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool) -> str:
+    def fill_slot(
+        self, slot: Slot, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool
+    ) -> str:
         value = find(state if slot.in_state else variables, slot.names)
         if type(value) is list and self.joins:
             format_value(value)  # its parts are counted
@@ -60,10 +72,17 @@ class Prompt(NamedTuple):
             return format_value(value)
         if not complete:
             return slot.text
-        raise no_value(slot.names, slot.span, state if slot.in_state or variables is state else variables, state)
+        raise no_value(
+            slot.names,
+            slot.span,
+            state if slot.in_state or variables is state else variables,
+            state,
+        )
 
 
-def no_value(names: tuple[str, ...], span: Span, held: Mapping[str, Value], state: Mapping[str, Value]) -> StepError:
+def no_value(
+    names: tuple[str, ...], span: Span, held: Mapping[str, Value], state: Mapping[str, Value]
+) -> StepError:
     """A placeholder in a text for a tool, a command or a person has no value (decision Y13)."""
     where = "keys of the state" if held is state else "variables"
     hint = suggest(names[0], held, where) or f"there are no {where}"

@@ -1,4 +1,5 @@
-"""``schema:`` and ``output_schema:`` of a prompt: what the answer must conform to, as a JSON Schema."""
+"""``schema:`` and ``output_schema:`` of a prompt: what the answer must conform to, as a JSON
+Schema."""
 
 from __future__ import annotations
 
@@ -16,12 +17,21 @@ from .reading import Reader
 Json = dict[str, Any]
 
 FIELD_TYPES: Mapping[str, Json] = {
-    "str": {"type": "string"}, "int": {"type": "integer"}, "float": {"type": "number"}, "bool": {"type": "boolean"},
-    "list": {"type": "array"}, "dict": {"type": "object"}, "any": {}, "Any": {},
-    "string": {"type": "string"}, "integer": {"type": "integer"}, "number": {"type": "number"},
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "list": {"type": "array"},
+    "dict": {"type": "object"},
+    "any": {},
+    "Any": {},
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
     "boolean": {"type": "boolean"},
-}  # fmt: skip
-"""The types of a field; a list and a dict may name the type of their elements: ``list[str]``, ``dict[str, int]``."""
+}
+"""The types of a field; a list and a dict may name the type of their elements: ``list[str]``,
+``dict[str, int]``."""
 
 _CONSTRAINTS: Mapping[str, tuple[Mapping[str, str], type | tuple[type, ...]]] = {
     "ge": ({"": "minimum"}, (int, float)),
@@ -43,12 +53,21 @@ def read_output_schema(reader: Reader, node: Node) -> Json | None:
     """``output_schema``: a JSON Schema. None after an error."""
     schema = plain(node)
     if not isinstance(node, Fields) or not isinstance(schema, dict):
-        hint = "output_schema: {type: object, properties: {score: {type: integer}}, required: [score]}"
-        reader.error("graph.prompt-schema", f"expected a JSON Schema, got {shown(node)}", node.span, hint)
+        hint = (
+            "output_schema: {type: object, properties: {score: {type: integer}}, required: [score]}"
+        )
+        reader.error(
+            "graph.prompt-schema", f"expected a JSON Schema, got {shown(node)}", node.span, hint
+        )
         return None
     if wrong := schema_violations(schema):
         message = f"this is not a JSON Schema: {describe_all(wrong)}"
-        reader.error("graph.prompt-schema", message, node.span, "output_schema: {type: object, properties: {…}}")
+        reader.error(
+            "graph.prompt-schema",
+            message,
+            node.span,
+            "output_schema: {type: object, properties: {…}}",
+        )
         return None
     return schema if _check_patterns(reader, node, schema) else None
 
@@ -58,12 +77,19 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
     fields = node.fields.get("fields") if isinstance(node, Fields) else None
     if not isinstance(node, Fields) or not isinstance(fields, Fields):
         place = fields.span if fields is not None else node.span
-        reader.error("graph.prompt-schema", "'schema' needs name and fields, a mapping of names", place, _EXAMPLE)
+        reader.error(
+            "graph.prompt-schema",
+            "'schema' needs name and fields, a mapping of names",
+            place,
+            _EXAMPLE,
+        )
         return None
     before = reader.error_count
     for key in node.keys.keys() - {"name", "fields", "description"}:
         hint = suggest(key, ("name", "fields", "description"), "keys of schema")
-        reader.error("graph.prompt-schema", f"unknown key {key!r} in schema", node.keys[key].span, hint)
+        reader.error(
+            "graph.prompt-schema", f"unknown key {key!r} in schema", node.keys[key].span, hint
+        )
     properties = {name: _field(reader, name, field) for name, field in fields.fields.items()}
     title = node.fields.get("name")
     schema: Json = {
@@ -81,7 +107,9 @@ def _is_required(field: Node) -> bool:
     if not isinstance(field, Fields):
         return True
     optional = field.fields.get("optional")
-    return "default" not in field.fields and not (isinstance(optional, Scalar) and optional.value is True)
+    return "default" not in field.fields and not (
+        isinstance(optional, Scalar) and optional.value is True
+    )
 
 
 def _field(reader: Reader, name: str, node: Node) -> Json:
@@ -90,13 +118,20 @@ def _field(reader: Reader, name: str, node: Node) -> Json:
     kind = held.get("type")
     if not isinstance(kind, Scalar) or not isinstance(kind.value, str):
         place = kind.span if kind is not None else node.span
-        reader.error("graph.prompt-schema", f"the type of {name!r} must be a name", place, f"{name}: {{type: str}}")
+        reader.error(
+            "graph.prompt-schema",
+            f"the type of {name!r} must be a name",
+            place,
+            f"{name}: {{type: str}}",
+        )
         return {}
     known = ("type", "description", "optional", "default", "constraints")
     for key in held.keys() - set(known) if isinstance(node, Fields) else ():
         assert isinstance(node, Fields)
         hint = suggest(key, known, "keys of a field")
-        reader.error("graph.prompt-schema", f"unknown key {key!r} in {name!r}", node.keys[key].span, hint)
+        reader.error(
+            "graph.prompt-schema", f"unknown key {key!r} in {name!r}", node.keys[key].span, hint
+        )
     made = read_type(kind.text)
     if made is None:
         near = suggest(kind.text.split("[")[0].strip(), FIELD_TYPES, "types")
@@ -127,7 +162,8 @@ def read_type(text: str) -> Json | None:
 
 
 def _read_type(text: str) -> tuple[Json | None, str]:
-    """The type at the beginning of ``text``, and the rest. At most `_LONGEST` / 2 calls are open."""
+    """The type at the beginning of ``text``, and the rest. At most `_LONGEST` / 2 calls are
+    open."""
     opened = _TYPE.match(text)
     if opened is None or opened[1] not in FIELD_TYPES:
         return None, text
@@ -149,16 +185,26 @@ def _read_type(text: str) -> tuple[Json | None, str]:
 
 def _constraints(reader: Reader, node: Node | None, kind: str) -> Iterator[tuple[str, Any]]:
     if node is not None and not isinstance(node, Fields):
-        reader.error("graph.prompt-schema", "'constraints' must be a mapping", node.span, "constraints: {ge: 0, le: 1}")
+        reader.error(
+            "graph.prompt-schema",
+            "'constraints' must be a mapping",
+            node.span,
+            "constraints: {ge: 0, le: 1}",
+        )
     for name, value in reader.entries(node if isinstance(node, Fields) else None):
         if name.text not in _CONSTRAINTS:
             hint = suggest(name.text, _CONSTRAINTS, "constraints")
-            reader.error("graph.prompt-schema", f"unknown constraint {name.text!r}", name.span, hint)
+            reader.error(
+                "graph.prompt-schema", f"unknown constraint {name.text!r}", name.span, hint
+            )
             continue
         keywords, types = _CONSTRAINTS[name.text]
         found = plain(value)
         if not isinstance(found, types) or isinstance(found, bool):
-            message = f"{name.text!r} must be {'a text' if types is str else 'a number'}, got {shown(value)}"
+            message = (
+                f"{name.text!r} must be {'a text' if types is str else 'a number'}, got "
+                f"{shown(value)}"
+            )
             reader.error("graph.prompt-schema", message, value.span)
             continue
         yield keywords.get(kind, keywords[""]), found

@@ -1,6 +1,8 @@
-"""``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions Y12, Y12′, A16).
+"""``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions
+Y12, Y12′, A16).
 
-A name such as ``review`` or ``loop/review`` leads to a file; `places` has the order in which folders are searched.
+A name such as ``review`` or ``loop/review`` leads to a file; `places` has the order in which
+folders are searched.
 """
 
 from __future__ import annotations
@@ -61,7 +63,9 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
         reader.wrong_type(node, Key("prompt", PROMPT))
         return None
     if not node.text.strip():
-        reader.error("graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"')
+        reader.error(
+            "graph.empty-prompt", "the prompt is empty", node.span, 'prompt: "Summarize {text}"'
+        )
         return None
     if _NAME.fullmatch(node.text) or _FILE.fullmatch(node.text):
         found = _find(reader, node, folders)
@@ -80,10 +84,17 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
     single = [part for part in split_slots(text.text, text) if isinstance(part, Slot)]
     if not single:
         return read_jinja(reader, text)
-    by_slots = kind == "agent" and "{%" not in text.text  # as YAMLGraph reads the prompts of its agents
+    by_slots = (
+        kind == "agent" and "{%" not in text.text
+    )  # as YAMLGraph reads the prompts of its agents
     if by_slots:
-        message = f"{single[0].text} is replaced, and doubled braces stay text: a prompt has one of the two syntaxes"
-        hint = f"write {single[0].text} for each variable, or {{{{ {single[0].text.strip('{} ')} }}}}"
+        message = (
+            f"{single[0].text} is replaced, and doubled braces stay text: a prompt has one "
+            f"of the two syntaxes"
+        )
+        hint = (
+            f"write {single[0].text} for each variable, or {{{{ {single[0].text.strip('{} ')} }}}}"
+        )
     else:
         message = f"{single[0].text} stays text: the prompt is a Jinja2 template"
         hint = f"write {{{{ {single[0].text.strip('{} ')} }}}}"
@@ -96,7 +107,9 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
 def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False) -> Prompts | None:
     for name in node.fields.keys() - PROMPT_FILE.keys.keys():
         hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
-        reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint)
+        reader.warn(
+            "graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint
+        )
     before = reader.error_count
     texts: dict[str, Filled | None] = {}
     for name in ("system", "user"):
@@ -106,10 +119,16 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
         elif text is not None or name == "user":
             span = text.span if text is not None else node.span
             hint = 'prompt: {user: "Summarize {text}"}'
-            reader.error("graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint)
+            reader.error(
+                "graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint
+            )
     schema = _schema(reader, node)
     keys = {name: key for name, key in PROMPT_FILE.keys.items() if name not in (*_NOT_READ, *_OWN)}
-    model = {name: key.takes.read(reader, node.fields[name], key) for name, key in keys.items() if name in node.fields}
+    model = {
+        name: key.takes.read(reader, node.fields[name], key)
+        for name, key in keys.items()
+        if name in node.fields
+    }
     user = texts.get("user")
     if reader.error_count > before or user is None:
         return None
@@ -132,19 +151,25 @@ def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
 
 
 def places(name: str, own: Path, working: Path, folders: Folders) -> Iterator[Path]:
-    """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is ours.
+    """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is
+    ours.
 
     ``own``: the folder of the graph; ``working``: the current folder.
     """
     if name.endswith(_ENDINGS):
         yield own / name
-        yield from (folder / name for folder in _folders(own, working, folders) if _NAME.fullmatch(name))
+        yield from (
+            folder / name for folder in _folders(own, working, folders) if _NAME.fullmatch(name)
+        )
         return
     for folder in _folders(own, working, folders):
         yield from (folder / f"{name}.yaml", folder / f"{name}.yml")
     head, _, tail = name.rpartition("/")
     if head:
-        yield from (working / head / "prompts" / f"{tail}.yaml", working / head / "prompts" / f"{tail}.yml")
+        yield from (
+            working / head / "prompts" / f"{tail}.yaml",
+            working / head / "prompts" / f"{tail}.yml",
+        )
 
 
 _ENDINGS = (".yaml", ".yml", ".txt", ".md")
@@ -162,7 +187,8 @@ def _folders(own: Path, working: Path, folders: Folders) -> Iterator[Path]:
 
 
 def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
-    """The file that the name leads to; True: the name is the prompt itself; False after an error."""
+    """The file that the name leads to; True: the name is the prompt itself; False after an
+    error."""
     working, own = Path.cwd().resolve(), source_folder(node.span.source.name)
     root = working if own.is_relative_to(working) else own
     tried, outside = dict[str, None](), False
@@ -178,15 +204,28 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         except UNUSABLE as error:
             tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
     if "/" not in node.text and not _FILE.fullmatch(node.text):
-        hint = f"a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words is text"
-        reader.warn("graph.prompt-word", f"{shorten(node.text)!r} is sent as the prompt itself", node.span, hint)
+        hint = (
+            f"a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words is text"
+        )
+        reader.warn(
+            "graph.prompt-word",
+            f"{shorten(node.text)!r} is sent as the prompt itself",
+            node.span,
+            hint,
+        )
         return True
     if tried or not outside:
         message = f"cannot find the prompt file {shorten(node.text)!r}"
-        hint = f"searched: {', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
+        hint = (
+            f"searched: "
+            f"{', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
+        )
         hint += "" if node.text.endswith(_ENDINGS) else ", and the same with .yml"
     else:
-        message, hint = f"{shorten(node.text)!r} is outside the folder", "move the prompt file next to the graph"
+        message, hint = (
+            f"{shorten(node.text)!r} is outside the folder",
+            "move the prompt file next to the graph",
+        )
     reader.error("graph.prompt-file", message, node.span, hint)
     return False
 

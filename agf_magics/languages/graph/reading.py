@@ -1,4 +1,5 @@
-"""Reads the values of a graph: texts with their placeholders, and warnings for text that looks like an expression."""
+"""Reads the values of a graph: texts with their placeholders, and warnings for text that looks like
+an expression."""
 
 from __future__ import annotations
 
@@ -46,17 +47,28 @@ class Reader(documents.Reader):
 
     layer = "graph"
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "args": ("variables",), "arguments": ("variables", "args"), "input": ("variables", "args"),
-        "inputs": ("variables", "args"), "output": ("state_key",), "output_key": ("state_key",),
-        "result": ("state_key",), "items": ("over",), "question": ("message",), "when": ("condition",),
-        "if": ("condition",), "source": ("from",), "target": ("to",), "agent": ("identity",),
+        "args": ("variables",),
+        "arguments": ("variables", "args"),
+        "input": ("variables", "args"),
+        "inputs": ("variables", "args"),
+        "output": ("state_key",),
+        "output_key": ("state_key",),
+        "result": ("state_key",),
+        "items": ("over",),
+        "question": ("message",),
+        "when": ("condition",),
+        "if": ("condition",),
+        "source": ("from",),
+        "target": ("to",),
+        "agent": ("identity",),
         "output_schema": ("schema",),
-    }  # fmt: skip
+    }
 
     def __init__(self, problems: Diagnostics) -> None:
         super().__init__(problems)
         self.refuses: list[Diagnostic] = []
-        """Requirements that are not met: warnings of the definition, errors of a run (decision A5)."""
+        """Requirements that are not met: warnings of the definition, errors of a run (decision
+        A5)."""
         self.warned: set[Span | None] = set()
         """The places of warnings that are given once, although several nodes have the value."""
         self.known: set[str] = set()
@@ -94,26 +106,51 @@ class Reader(documents.Reader):
         elif isinstance(parsed, Arithmetic):
             for bare in (one for one in atoms(parsed.right) if isinstance(one, Bare)):
                 name, place = bare.text, node.locate(bare.start, bare.end)
-                hint = f"write state.{name}" if name.split(".")[0] in self.known else f"quote it: '{shorten(name)}'"
-                self.warn("graph.unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint)
+                hint = (
+                    f"write state.{name}"
+                    if name.split(".")[0] in self.known
+                    else f"quote it: '{shorten(name)}'"
+                )
+                self.warn(
+                    "graph.unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint
+                )
         return Expression(node, parsed, ROOT)
 
     def unfilled(self, node: Scalar, found: Unfilled) -> None:
         place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
         if found.why == "doubled":
-            message, hint = f"{shorten(text)} stays text: its braces are doubled", f"write {{{text.strip('{} ')}}}"
+            message, hint = (
+                f"{shorten(text)} stays text: its braces are doubled",
+                f"write {{{text.strip('{} ')}}}",
+            )
             self.warn("graph.literal-braces", message, place, hint)
         elif found.why == "open":
-            self.warn("graph.text-arithmetic", "this '{' is not closed, so it stays text", place, "close it with }")
+            self.warn(
+                "graph.text-arithmetic",
+                "this '{' is not closed, so it stays text",
+                place,
+                "close it with }",
+            )
         else:
             hint = "compute it into a key of its own first, then write {state.key} here"
-            self.warn("graph.text-arithmetic", "this stays text: inside a text only a path is replaced", place, hint)
+            self.warn(
+                "graph.text-arithmetic",
+                "this stays text: inside a text only a path is replaced",
+                place,
+                hint,
+            )
 
     def check_text(self, text: Text, part: str, begin: int = 0, prompt: bool = False) -> None:
-        """Warn about text that looks like an expression (decision P21). ``part`` begins at ``begin`` of ``text``."""
+        """Warn about text that looks like an expression (decision P21). ``part`` begins at
+        ``begin`` of ``text``."""
 
         def warn(code: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
-            self.warn(code, message, text.locate(begin + found.start(group), begin + found.end(group)), hint)
+            self.warn(
+                code,
+                message,
+                text.locate(begin + found.start(group), begin + found.end(group)),
+                hint,
+            )
 
         for found in _BRACES.finditer(part):
             word, computed = _WORD.match(found[1]), _STATE_INSIDE.search(found[1])
@@ -132,11 +169,21 @@ class Reader(documents.Reader):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
             if found[2] not in self.known and not (self.declared is None and whole == found[0]):
                 continue
-            if whole.startswith(found[0]) and not prompt and (expression := _in_braces(whole.lstrip("$"))):
+            if (
+                whole.startswith(found[0])
+                and not prompt
+                and (expression := _in_braces(whole.lstrip("$")))
+            ):
                 hint = f'write "{expression}"'
             else:
                 hint = f"write {{{found[1]}}}"
-            warn("graph.literal-path", f"{shorten(found[0])!r} is text here: it has no braces", found, 0, hint)
+            warn(
+                "graph.literal-path",
+                f"{shorten(found[0])!r} is text here: it has no braces",
+                found,
+                0,
+                hint,
+            )
 
     def check_jinja(self, text: Text, source: str) -> str:
         """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
@@ -156,20 +203,38 @@ class Reader(documents.Reader):
         if not isinstance(node, Scalar) or type(node.value) is not str:
             for place, text in _nested_braces(node):
                 if text is None:
-                    message, hint = "braces without quotes are a YAML mapping", "put quotes around them"
+                    message, hint = (
+                        "braces without quotes are a YAML mapping",
+                        "put quotes around them",
+                    )
                 else:
-                    message = f"{shorten(text)} stays text: texts inside a list or a mapping are not filled"
-                    hint = "compute it into a key of its own first; a text that is a value of its own is filled"
+                    message = (
+                        f"{shorten(text)} stays text: texts inside a list or a mapping are "
+                        f"not filled"
+                    )
+                    hint = (
+                        "compute it into a key of its own first; a text that is a value of its "
+                        "own is filled"
+                    )
                 self.warn("graph.literal-braces", message, place, hint)
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
-        if not node.style and not node.tag and name in (self.declared or ()) and _NAMES.fullmatch(node.text):
+        if (
+            not node.style
+            and not node.tag
+            and name in (self.declared or ())
+            and _NAMES.fullmatch(node.text)
+        ):
             hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
-            self.warn("graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint)
+            self.warn(
+                "graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint
+            )
         return self.template(node)
 
 
-AT_FIRST = "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
+AT_FIRST = (
+    "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
+)
 """What an expression looks like, for braces that hold something similar."""
 
 
@@ -191,7 +256,8 @@ def _unquoted_braces(node: Node) -> str | None:
 
 
 def _nested_braces(node: Node) -> Iterator[tuple[Span, str | None]]:
-    """The places inside a list or a mapping that look like a placeholder; without a text: a mapping without quotes."""
+    """The places inside a list or a mapping that look like a placeholder; without a text: a mapping
+    without quotes."""
     queue = [node]
     while queue:
         node = queue.pop()

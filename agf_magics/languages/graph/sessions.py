@@ -1,7 +1,7 @@
 """Nodes that ask an agent: ``llm``, ``agent``, ``router``, and an ``interrupt`` with a prompt.
 
-A node is one call. ``on_error: fallback``, ``parse_json`` and ``skip_if_exists`` add steps around it, so that each of
-them is drawn, journaled and shown like any other step.
+A node is one call. ``on_error: fallback``, ``parse_json`` and ``skip_if_exists`` add steps around
+it, so that each of them is drawn, journaled and shown like any other step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,15 @@ MOST_STARTS = 100
 ROUTE_FIELDS = ("route", "tone", "intent")
 """The field of a router's answer that has the label, unless the node names one."""
 
-_DEFAULTS = ("on_error", "identity", "provider", "model", "temperature", "max_tokens", "max_iterations")
+_DEFAULTS = (
+    "on_error",
+    "identity",
+    "provider",
+    "model",
+    "temperature",
+    "max_tokens",
+    "max_iterations",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,11 @@ class Prompted:
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
         check_required(self.requires, state)
-        variables = resolve_node_variables(None, state) if self.values is None else evaluate_all(self.values, frame)
+        variables = (
+            resolve_node_variables(None, state)
+            if self.values is None
+            else evaluate_all(self.values, frame)
+        )
         given = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
         if self.prompts.system is not None:
             given["system"] = self.prompts.system.fill(state, variables)
@@ -66,7 +78,10 @@ class Prompted:
         in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
         if self.values is not None:
             return (*in_state, *reads_of(self.values))
-        return (*in_state, *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state))
+        return (
+            *in_state,
+            *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state),
+        )
 
 
 def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
@@ -83,11 +98,18 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
     note = _not_json(here) if given.get("parse_json") else None
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
-        keys, write = (key, Written(results.text, results.span, type="list")), _with_calls(write, results.text)
-    built = _around(reader, given, inner, Built(step, write, keys, collects=here.inside and results is not None))
+        keys, write = (
+            (key, Written(results.text, results.span, type="list")),
+            _with_calls(write, results.text),
+        )
+    built = _around(
+        reader, given, inner, Built(step, write, keys, collects=here.inside and results is not None)
+    )
     if built is None:
         return None
-    return _skipping(here, key.name, built._replace(note=note)) if skips else built._replace(note=note)
+    return (
+        _skipping(here, key.name, built._replace(note=note)) if skips else built._replace(note=note)
+    )
 
 
 def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
@@ -115,7 +137,11 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
         asking=asking._replace(schema=prompts.schema if wants_schema else None),
         tools=tools,
         files={name: here.tools.files[name] for name in own if name in here.tools.files},
-        derived=tuple(here.tools.commands[name].derived() for name in sorted(own) if name in here.tools.commands),
+        derived=tuple(
+            here.tools.commands[name].derived()
+            for name in sorted(own)
+            if name in here.tools.commands
+        ),
     )
 
 
@@ -127,10 +153,16 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
         name = f"{provider.text}:{name}"
     if provider is not None and model is None and provider.span not in reader.warned:
         reader.warned.add(provider.span)
-        hint = f"write model: NAME too, or configure one: %config AgfMagics.model = '{provider.text}:NAME'"
+        hint = (
+            f"write model: NAME too, or configure one: %config AgfMagics.model = "
+            f"'{provider.text}:NAME'"
+        )
         message = "'provider' without 'model' selects no model: the configured one answers"
         reader.warn("graph.model-ignored", message, provider.span, hint)
-    settings = {"temperature": given.get("temperature"), "max_output_tokens": given.get("max_tokens")}
+    settings = {
+        "temperature": given.get("temperature"),
+        "max_output_tokens": given.get("max_tokens"),
+    }
     return Asking(
         model=name,
         settings={key: value for key, value in settings.items() if value is not None},
@@ -145,7 +177,12 @@ def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built | N
     if given.get("on_error") != "fallback":
         if fallback is not None:
             hint = "add on_error: fallback"
-            reader.warn("graph.fallback", "'fallback' is not used without on_error: fallback", fallback.span, hint)
+            reader.warn(
+                "graph.fallback",
+                "'fallback' is not used without on_error: fallback",
+                fallback.span,
+                hint,
+            )
         if given.get("parse_json"):
             built = built._replace(step=_parsed(here, built.step))
         return on_error(given, here, built)
@@ -163,9 +200,16 @@ def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
     assert isinstance(step, Invoke)
     first = replace(step, id=f"{step.id}.call", rescue=Failed, target=keep)
     asking = step.asking._replace(
-        model=other.model or step.asking.model, settings={**step.asking.settings, **other.settings}, span=other.span
+        model=other.model or step.asking.model,
+        settings={**step.asking.settings, **other.settings},
+        span=other.span,
     )
-    again = replace(step, id=f"{step.id}.fallback.call", label=shorten(other.model or "once more"), asking=asking)
+    again = replace(
+        step,
+        id=f"{step.id}.fallback.call",
+        label=shorten(other.model or "once more"),
+        asking=asking,
+    )
     called = Computed(here.span, lambda frame: frame["called"], (CALLED,))
     chosen = Choose(
         id=f"{step.id}.fallback",
@@ -176,11 +220,15 @@ def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
         labels=lambda failed: ("failed",) if failed else ("answered",),
         cases={
             "failed": again,
-            "answered": Compute(id=f"{step.id}.fallback.answer", word="answer", span=here.span, value=called),
+            "answered": Compute(
+                id=f"{step.id}.fallback.answer", word="answer", span=here.span, value=called
+            ),
         },
         conditions={"failed": "it failed", "answered": "it answered"},
     )
-    return Sequence(id=step.id, word=step.word, label=step.label, span=step.span, steps=(first, chosen))
+    return Sequence(
+        id=step.id, word=step.word, label=step.label, span=step.span, steps=(first, chosen)
+    )
 
 
 def _parsed(here: Here, step: Step) -> Step:
@@ -198,13 +246,16 @@ def _renamed(step: Step, id: str) -> Step:
         steps = tuple(_renamed(one, one.id.replace(step.id, id, 1)) for one in step.steps)
         return replace(step, id=id, steps=steps)
     if isinstance(step, Choose):
-        cases = {name: _renamed(one, one.id.replace(step.id, id, 1)) for name, one in step.cases.items()}
+        cases = {
+            name: _renamed(one, one.id.replace(step.id, id, 1)) for name, one in step.cases.items()
+        }
         return replace(step, id=id, cases=cases)
     return replace(step, id=id)
 
 
 def parse_answer(answer: Value) -> Value:
-    """The JSON in an answer: all of it, in a code fence, or its first object or list; else the answer itself.
+    """The JSON in an answer: all of it, in a code fence, or its first object or list; else the
+    answer itself.
 
     >>> parse_answer('Here it is: {"a": 1}.'), parse_answer("none")
     ({'a': 1}, 'none')
@@ -227,7 +278,11 @@ def parse_answer(answer: Value) -> Value:
 
 def _not_json(here: Here) -> Any:
     def note(value: Value) -> Diagnostic | None:
-        answer = value.get("answer") if type(value) is dict and value.keys() == {"answer", "calls"} else value
+        answer = (
+            value.get("answer")
+            if type(value) is dict and value.keys() == {"answer", "calls"}
+            else value
+        )
         if not isinstance(answer, str):
             return None
         message = f"the answer of {here.name!r} has no JSON: the key gets its text"
@@ -258,7 +313,9 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
         labels=lambda exists: ("exists",) if exists else ("missing",),
         cases={
             "missing": built.step,
-            "exists": Compute(id=f"{here.id}.existing", word="skip", label=key, span=here.span, value=existing),
+            "exists": Compute(
+                id=f"{here.id}.existing", word="skip", label=key, span=here.span, value=existing
+            ),
         },
         conditions={"missing": f"{key} has no value", "exists": f"{key} has a value"},
     )
@@ -272,7 +329,12 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
 def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     routes: dict[str, Name] = given["routes"]
     if not routes:
-        reader.error("graph.missing-key", "routes is empty", here.span, "routes: {good: publish, bad: revise}")
+        reader.error(
+            "graph.missing-key",
+            "routes is empty",
+            here.span,
+            "routes: {good: publish, bad: revise}",
+        )
         return None
     built = build_session(reader, given, here)
     if built is None:
@@ -287,9 +349,14 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
         if isinstance(value, dict):
             label = next((value[name] for name in fields if name in value), None)
         found = format_value(label).strip() if label is not None else ""
-        chosen = routes.get(found) or next((n for w, n in routes.items() if w.lower() == found.lower()), default)
+        chosen = routes.get(found) or next(
+            (n for w, n in routes.items() if w.lower() == found.lower()), default
+        )
         if here.inside:
-            return {**(value if isinstance(value, dict) else {"value": value}), "_route": chosen.text}
+            return {
+                **(value if isinstance(value, dict) else {"value": value}),
+                "_route": chosen.text,
+            }
         return {**inner(state, value), "_route": chosen.text}
 
     if here.inside:
@@ -309,13 +376,18 @@ class AskedByAgent:
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {"text": format_value(frame["called"]), "choices": [choice.text for choice in self.choices]}
+        return {
+            "text": format_value(frame["called"]),
+            "choices": [choice.text for choice in self.choices],
+        }
 
     def reads(self) -> tuple[Ref, ...]:
         return (CALLED,)
 
 
-def build_written_question(reader: Reader, given: Given, here: Here, question: str, answer: str) -> Built | None:
+def build_written_question(
+    reader: Reader, given: Given, here: Here, question: str, answer: str
+) -> Built | None:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
     asking = build_request(reader, given, here._replace(id=f"{here.id}.prompt"))
     if asking is None:
@@ -328,7 +400,9 @@ def build_written_question(reader: Reader, given: Given, here: Here, question: s
         args=AskedByAgent(given.get("choices") or ()),
         target=answered,
     )
-    both = Computed(here.span, lambda frame: [format_value(frame["called"]), frame["answered"]], (CALLED,))
+    both = Computed(
+        here.span, lambda frame: [format_value(frame["called"]), frame["answered"]], (CALLED,)
+    )
     last = Compute(id=f"{here.id}.answer", word="answer", span=here.span, value=both)
     step = Sequence(**at(here), label=asking.label, steps=(replace(asking, target=keep), put, last))
 

@@ -1,7 +1,8 @@
 """The state of a graph: its keys, and how the results of one round change it.
 
-A frame is ``{"state": …}``. The results of a round are applied together, in the order of the names of the nodes: a key
-with a reducer combines old and new values, any other key can be written by one node only.
+A frame is ``{"state": …}``. The results of a round are applied together, in the order of the names
+of the nodes: a key with a reducer combines old and new values, any other key can be written by one
+node only.
 """
 
 from __future__ import annotations
@@ -71,10 +72,15 @@ class Keys:
 
     def __init__(self, declared: Mapping[str, Declared]) -> None:
         self.declared = declared
-        self.reducers = {key.name: key.reducer for key in (*IMPLICIT, *declared.values()) if key.reducer is not None}
+        self.reducers = {
+            key.name: key.reducer
+            for key in (*IMPLICIT, *declared.values())
+            if key.reducer is not None
+        }
 
     def begin(self, initial: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
-        """The state before the first round: a key with a reducer begins with the empty value of its type."""
+        """The state before the first round: a key with a reducer begins with the empty value of its
+        type."""
         state: dict[str, Value] = {}
         for key in self.declared.values():
             empty = TYPES.get(key.type)
@@ -84,25 +90,42 @@ class Keys:
             reducer = self.reducers.get(name)
             if reducer and value is None and name in state:
                 continue  # nothing to add
-            state[name] = self.added(reducer, name, state[name], value) if reducer and name in state else value
+            state[name] = (
+                self.added(reducer, name, state[name], value)
+                if reducer and name in state
+                else value
+            )
         return state
 
-    def after(self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]) -> dict[str, Value]:
+    def after(
+        self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]
+    ) -> dict[str, Value]:
         """The state after a round: the writes of each node, in this order."""
         made, by = dict(state), dict[str, str]()
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
                 if type(value) is SubgraphState:
-                    value = value.value if reducer is None else _added_part(state.get(name), value.value)
+                    value = (
+                        value.value
+                        if reducer is None
+                        else _added_part(state.get(name), value.value)
+                    )
                 if reducer is not None:
                     if value is None and reducer != "last_value":
                         continue  # nothing to add
-                    made[name] = self.added(reducer, name, made[name], value) if name in made else value
+                    made[name] = (
+                        self.added(reducer, name, made[name], value) if name in made else value
+                    )
                 elif name in by:
                     message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
-                    hint = f"give it a reducer: {name}: {{type: list, reducer: add}}, or add an edge between the nodes"
-                    raise StepError(Diagnostic("graph.write-conflict", message, self.place(name), hint))
+                    hint = (
+                        f"give it a reducer: {name}: {{type: list, reducer: add}}, or add an "
+                        f"edge between the nodes"
+                    )
+                    raise StepError(
+                        Diagnostic("graph.write-conflict", message, self.place(name), hint)
+                    )
                 else:
                     made[name], by[name] = value, node
         return made
@@ -124,7 +147,10 @@ class Joining:
     """`Walk.join`: the frame after a round."""
 
     def __init__(
-        self, keys: Keys, writes: Mapping[str, Write], notes: Mapping[str, Note] = MappingProxyType({})
+        self,
+        keys: Keys,
+        writes: Mapping[str, Write],
+        notes: Mapping[str, Note] = MappingProxyType({}),
     ) -> None:
         """``notes``: of some nodes, the warning about their value."""
         self.keys, self.writes, self.notes = keys, writes, notes
@@ -142,7 +168,11 @@ class Joining:
         after = self.keys.after(state, written)
         if ends:
             after["current_step"] = ends[-1][0]
-        found = [self.notes[name](outcome.value) for name, outcome in ends if name in self.notes] if self.notes else ()
+        found = (
+            [self.notes[name](outcome.value) for name, outcome in ends if name in self.notes]
+            if self.notes
+            else ()
+        )
         if noted := [note for note in found if note is not None]:
             return {**frame, "state": after, "notes": (*frame.get("notes", ()), *noted)}
         return {**frame, "state": after}
@@ -159,7 +189,11 @@ def _reduced(reducer: str, before: Value, value: Value) -> Value:
 
 def _added_part(before: Value, value: Value) -> Value:
     """The new part of a value that continues the old one; else the whole value."""
-    if isinstance(before, list | str) and type(value) is type(before) and value[: len(before)] == before:
+    if (
+        isinstance(before, list | str)
+        and type(value) is type(before)
+        and value[: len(before)] == before
+    ):
         return value[len(before) :]
     numbers = type(before) in (int, float) and type(value) in (int, float)
     return value - before if numbers else value
@@ -167,7 +201,9 @@ def _added_part(before: Value, value: Value) -> Value:
 
 def _index(item: Value) -> float:
     index = item.get("_map_index") if isinstance(item, dict) else None
-    return float(index) if isinstance(index, int | float) else float("-inf")  # an earlier value stays first
+    return (
+        float(index) if isinstance(index, int | float) else float("-inf")
+    )  # an earlier value stays first
 
 
 def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
@@ -176,7 +212,11 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
     def start(given: FlowInput) -> Frame:
         found: Any = {} if given.input is None else given.input
         if type(found) is not dict or not all(type(name) is str for name in found):
-            what = type_name(found) if type(found) is not dict else "a mapping with names that are not texts"
+            what = (
+                type_name(found)
+                if type(found) is not dict
+                else "a mapping with names that are not texts"
+            )
             message = f"the input of a graph must be a mapping of keys to values, got {what}"
             hint = "--set name=value gives one key of the state"
             raise StepError(Diagnostic("graph.input", message, hint=hint))
@@ -186,7 +226,8 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
 
 
 def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
-    """The output of a run: its last state without the undeclared keys that the run itself writes."""
+    """The output of a run: its last state without the undeclared keys that the run itself
+    writes."""
     own = {"current_step", "_route"} - keys.declared.keys()
 
     def end(frame: Frame) -> FlowResult:

@@ -1,4 +1,5 @@
-"""The kinds of value that a key may take: one row each with its phrase, example, JSON Schema and reader."""
+"""The kinds of value that a key may take: one row each with its phrase, example, JSON Schema and
+reader."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
 
 
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
-    return tuple((name, reader.value(value)) for name, value in reader.entries(reader.mapping(node, key)))
+    return tuple(
+        (name, reader.value(value)) for name, value in reader.entries(reader.mapping(node, key))
+    )
 
 
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
@@ -80,7 +83,11 @@ def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
 
 
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
-    return "auto" if isinstance(node, Scalar) and node.text in ("auto", "*") else _pairs(reader, node, key)
+    return (
+        "auto"
+        if isinstance(node, Scalar) and node.text in ("auto", "*")
+        else _pairs(reader, node, key)
+    )
 
 
 def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:
@@ -92,7 +99,11 @@ def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None
 def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
     """Exit codes."""
     listed = reader.items(node, key)
-    codes = [item.value for item in listed.items if isinstance(item, Scalar)] if listed is not None else []
+    codes = (
+        [item.value for item in listed.items if isinstance(item, Scalar)]
+        if listed is not None
+        else []
+    )
     if listed is not None and [type(code) for code in codes] != [int] * max(1, len(listed.items)):
         reader.wrong_type(node, key)
         return None
@@ -107,7 +118,12 @@ def _command(reader: Reader, node: Node, key: Key) -> Any:
     try:
         words = shlex.split(text.text)
     except ValueError as error:
-        reader.error("graph.command", f"cannot split the command: {str(error).lower()}", node.span, key.example)
+        reader.error(
+            "graph.command",
+            f"cannot split the command: {str(error).lower()}",
+            node.span,
+            key.example,
+        )
         return None
     if not words:
         reader.error("graph.command", "the command is empty", node.span, key.example)
@@ -115,70 +131,154 @@ def _command(reader: Reader, node: Node, key: Key) -> Any:
 
 
 TYPES: Mapping[str, object] = {
-    "str": "", "string": "", "int": 0, "integer": 0, "float": 0.0, "bool": False, "boolean": False,
-    "list": [], "dict": {}, "any": None,
-}  # fmt: skip
+    "str": "",
+    "string": "",
+    "int": 0,
+    "integer": 0,
+    "float": 0.0,
+    "bool": False,
+    "boolean": False,
+    "list": [],
+    "dict": {},
+    "any": None,
+}
 """The types of a state key, each with the first value of a key with a reducer (any: none)."""
 
 
 _S_SHARE = [{"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0, "maximum": 1}]
 _S_TYPE: Json = {"anyOf": [{**S_TEXT, "examples": list(TYPES)}, reference("state_key")]}
 
-SECONDS = Takes("a number of seconds above 0", "30", {"type": "number", "exclusiveMinimum": 0},
-                number_of(int, float, least=1e-9))  # fmt: skip
-DOLLARS = Takes("a number of US dollars above 0", "0.5", {"type": "number", "exclusiveMinimum": 0},
-                number_of(int, float, least=1e-9))  # fmt: skip
+SECONDS = Takes(
+    "a number of seconds above 0",
+    "30",
+    {"type": "number", "exclusiveMinimum": 0},
+    number_of(int, float, least=1e-9),
+)
+DOLLARS = Takes(
+    "a number of US dollars above 0",
+    "0.5",
+    {"type": "number", "exclusiveMinimum": 0},
+    number_of(int, float, least=1e-9),
+)
 NUMBER = Takes("a number", "0.5", {"type": "number"}, number_of(int, float))
 NAMES = Takes("a list of names", "[search, fetch]", S_NAMES, _names)
 VALUES = Takes(
-    "a mapping of names to values, with or without {state.…}", '{n: "{state.n + 1}"}', mapping_of({}), _values
+    "a mapping of names to values, with or without {state.…}",
+    '{n: "{state.n + 1}"}',
+    mapping_of({}),
+    _values,
 )
-ARGUMENTS = Takes("a mapping of argument names to values, or one placeholder", '{path: "{state.path}"}',
-                  {"anyOf": [mapping_of({}), {"type": "string", "pattern": r"^\{"}]}, _arguments)  # fmt: skip
+ARGUMENTS = Takes(
+    "a mapping of argument names to values, or one placeholder",
+    '{path: "{state.path}"}',
+    {"anyOf": [mapping_of({}), {"type": "string", "pattern": r"^\{"}]},
+    _arguments,
+)
 TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _template)
-MESSAGE = Takes("a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, read_node)
-PROMPT = Takes("a text, a mapping with user and system, or the name of a file of one", '"Summarize {state.text}"',
-               {"anyOf": [S_NAME, reference("prompt")]}, read_node)  # fmt: skip
-FIELDS = Takes("a mapping with name and fields", "{name: Review, fields: {score: {type: int}}}",
-               {"type": "object", "required": ["fields"]}, read_node)  # fmt: skip
+MESSAGE = Takes(
+    "a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, read_node
+)
+PROMPT = Takes(
+    "a text, a mapping with user and system, or the name of a file of one",
+    '"Summarize {state.text}"',
+    {"anyOf": [S_NAME, reference("prompt")]},
+    read_node,
+)
+FIELDS = Takes(
+    "a mapping with name and fields",
+    "{name: Review, fields: {score: {type: int}}}",
+    {"type": "object", "required": ["fields"]},
+    read_node,
+)
 JSON_SCHEMA = Takes("a JSON Schema", "{type: object}", {"type": "object"}, read_node)
-OTHER_MODEL = Takes("a mapping with provider and model", "{provider: openai, model: gpt-4o}", reference("fallback"),
-                 Reader.mapping)  # fmt: skip
-EXPORTS = Takes("a mapping of keys to files", "{report: {format: markdown, filename: report.md}}",
-                mapping_of(reference("export")), Reader.mapping)  # fmt: skip
+OTHER_MODEL = Takes(
+    "a mapping with provider and model",
+    "{provider: openai, model: gpt-4o}",
+    reference("fallback"),
+    Reader.mapping,
+)
+EXPORTS = Takes(
+    "a mapping of keys to files",
+    "{report: {format: markdown, filename: report.md}}",
+    mapping_of(reference("export")),
+    Reader.mapping,
+)
 NAME_PAIRS = Takes("a mapping of keys to keys", "{phase: phase}", mapping_of(S_NAME), _pairs)
-CODES = Takes("a list of integers", "[0, 1]", {"type": "array", "items": {"type": "integer"}, "minItems": 1}, _codes)
+CODES = Takes(
+    "a list of integers",
+    "[0, 1]",
+    {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+    _codes,
+)
 EXPORT_FORMAT = choice("json, markdown or text", "text", "json", "markdown")
-OVER = Takes("one placeholder, {state.name}, or a list", '"{state.rows}"',
-             {"anyOf": [{"type": "string", "pattern": r"^\{.+\}$"}, {"type": "array"}]}, read_node)  # fmt: skip
+OVER = Takes(
+    "one placeholder, {state.name}, or a list",
+    '"{state.rows}"',
+    {"anyOf": [{"type": "string", "pattern": r"^\{.+\}$"}, {"type": "array"}]},
+    read_node,
+)
 SHARE = Takes("a count, or a share between 0.0 and 1.0", "0.8", {"anyOf": _S_SHARE}, _share)
 OVERFLOW = choice("error or truncate", "error", "truncate")
 ON_ERROR = choice("fail or skip", "fail", "skip")
 ON_ERROR_RETRY = choice("fail, skip or retry", "fail", "skip", "retry")
 ON_ERROR_ASKED = choice("fail, skip, retry or fallback", "fail", "retry", "fallback", "skip")
-ROUTES = Takes("a mapping of labels to nodes", "{good: publish, bad: revise}",
-               {**mapping_of(S_NAME), "minProperties": 1}, _name_map)  # fmt: skip
-MAPPING = Takes("a mapping of keys to keys, or auto", "{text: input_text}",
-                {"anyOf": [{"enum": ["auto", "*"]}, mapping_of(S_NAME)]}, _mapping)  # fmt: skip
+ROUTES = Takes(
+    "a mapping of labels to nodes",
+    "{good: publish, bad: revise}",
+    {**mapping_of(S_NAME), "minProperties": 1},
+    _name_map,
+)
+MAPPING = Takes(
+    "a mapping of keys to keys, or auto",
+    "{text: input_text}",
+    {"anyOf": [{"enum": ["auto", "*"]}, mapping_of(S_NAME)]},
+    _mapping,
+)
 MODE = choice("invoke or direct", "invoke", "direct")
 NODE = Takes("one node", "{type: python, tool: score}", reference("item_node"), Reader.mapping)
-ALL_NODES = Takes("a mapping of names to nodes", '{bump: {type: passthrough, output: {n: "{state.n + 1}"}}}',
-                  {**mapping_of(reference("node")), "minProperties": 1}, Reader.mapping)  # fmt: skip
-EDGES = Takes("a list of edges", "[{from: START, to: bump}, {from: bump, to: END}]",
-              {"type": "array", "items": reference("edge"), "minItems": 1}, Reader.items)  # fmt: skip
-STATE = Takes(
-    "a mapping of keys to types", "{n: int, log: {type: list, reducer: add}}", mapping_of(_S_TYPE), Reader.mapping
+ALL_NODES = Takes(
+    "a mapping of names to nodes",
+    '{bump: {type: passthrough, output: {n: "{state.n + 1}"}}}',
+    {**mapping_of(reference("node")), "minProperties": 1},
+    Reader.mapping,
 )
-TOOLS = Takes("a mapping of names to tools", "{score: {type: python, path: tools.py, function: score}}",
-              mapping_of(reference("tool_of_the_graph")), Reader.mapping)  # fmt: skip
+EDGES = Takes(
+    "a list of edges",
+    "[{from: START, to: bump}, {from: bump, to: END}]",
+    {"type": "array", "items": reference("edge"), "minItems": 1},
+    Reader.items,
+)
+STATE = Takes(
+    "a mapping of keys to types",
+    "{n: int, log: {type: list, reducer: add}}",
+    mapping_of(_S_TYPE),
+    Reader.mapping,
+)
+TOOLS = Takes(
+    "a mapping of names to tools",
+    "{score: {type: python, path: tools.py, function: score}}",
+    mapping_of(reference("tool_of_the_graph")),
+    Reader.mapping,
+)
 LIMITS = Takes("a mapping of limits", "{recursion_limit: 100}", reference("config"), Reader.mapping)
-NODE_DEFAULTS = Takes("a mapping of defaults", "{on_error: skip}", reference("defaults"), Reader.mapping)
-LOOP_LIMITS = Takes("a mapping of nodes to counts", "{revise: 3}", mapping_of(COUNT.schema), _counts)
-LOOP_EXITS = Takes("a mapping of nodes to nodes", "{revise: publish}", mapping_of(S_NAME), _name_map)
+NODE_DEFAULTS = Takes(
+    "a mapping of defaults", "{on_error: skip}", reference("defaults"), Reader.mapping
+)
+LOOP_LIMITS = Takes(
+    "a mapping of nodes to counts", "{revise: 3}", mapping_of(COUNT.schema), _counts
+)
+LOOP_EXITS = Takes(
+    "a mapping of nodes to nodes", "{revise: publish}", mapping_of(S_NAME), _name_map
+)
 COMMAND = Takes("a text: a program and its arguments", '"ls -l"', S_NAME, _command)
 PARSE = choice("text, json or none", "text", "none", "json")
 TOOL_TYPE = choice("python or shell", "shell", "python")
 EDGE_TYPE = choice("conditional", "conditional")
 SOURCE = Takes("a node, or START", "START", S_NAME, read_node)
-TARGETS = Takes("a node, END, or a list of nodes", "END", {"anyOf": [S_NAME, {**S_NAMES, "minItems": 1}]}, read_node)
+TARGETS = Takes(
+    "a node, END, or a list of nodes",
+    "END",
+    {"anyOf": [S_NAME, {**S_NAMES, "minItems": 1}]},
+    read_node,
+)
 CONDITION = Takes("a condition, or else", '"score < 0.8"', S_NAME, read_node)

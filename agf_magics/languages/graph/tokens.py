@@ -1,8 +1,8 @@
 """The tokens of both expression languages: paths, literals, texts in quotes, texts without quotes.
 
-One tokenizer for ``{state.x + 1}`` and ``x < 0.8``, so a quoted text may hold commas, braces, operators and ``and`` in
-both (decision Y3). There are no escapes: a quote ends a text where something else can follow it, so ``'it's'`` and
-``'it''s'`` are texts too.
+One tokenizer for ``{state.x + 1}`` and ``x < 0.8``, so a quoted text may hold commas, braces,
+operators and ``and`` in both (decision Y3). There are no escapes: a quote ends a text where
+something else can follow it, so ``'it's'`` and ``'it''s'`` are texts too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """Text without quotes: a text, or (on the right of a condition) the value of the key with that name."""
+    """Text without quotes: a text, or (on the right of a condition) the value of the key with that
+    name."""
 
     text: str
     start: int = field(default=0, compare=False)
@@ -50,7 +51,8 @@ class Bare:
 
 
 def quoted_end(source: str, start: int, end: int) -> int:
-    """The position after the closing quote of the text that begins at ``start``; -1 if there is none before ``end``."""
+    """The position after the closing quote of the text that begins at ``start``; -1 if there is
+    none before ``end``."""
     mark, at = source[start], start
     while (at := source.find(mark, at + 1, end)) >= 0:
         after = source[at + 1 : at + 2]

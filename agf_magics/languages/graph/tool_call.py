@@ -1,4 +1,5 @@
-"""``tool_call``: a tool whose name and arguments may come from the state; a failure is part of its result."""
+"""``tool_call``: a tool whose name and arguments may come from the state; a failure is part of its
+result."""
 
 from __future__ import annotations
 
@@ -18,13 +19,23 @@ from .value import Expression
 def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
     name, tools = _tool_name(given), here.tools
     if name is None:
-        reader.error("graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"')
+        reader.error(
+            "graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"'
+        )
         return None
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
-        message, hint = f"tool_call cannot call the command {fixed!r}", "write type: tool to run a command"
-        reader.warn("graph.tool-call-command", f"{message}: its result will say 'Unknown tool'", name.span, hint)
+        message, hint = (
+            f"tool_call cannot call the command {fixed!r}",
+            "write type: tool to run a command",
+        )
+        reader.warn(
+            "graph.tool-call-command",
+            f"{message}: its result will say 'Unknown tool'",
+            name.span,
+            hint,
+        )
     args = given.get("args") or ()
     key: Name | None = given.get("state_key")
     result = key.text if key else "result"
@@ -37,7 +48,11 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
         args=Named(complete(args)) if isinstance(args, tuple) else Whole(args),
         rescue=None if given.get("on_error") == "fail" else Failed,
         **(
-            {"among": tools.functions if tools.declared else None, "pick": name, "files": tools.files}
+            {
+                "among": tools.functions if tools.declared else None,
+                "pick": name,
+                "files": tools.files,
+            }
             if chosen
             else {"file": tools.files.get(label)}
         ),

@@ -1,7 +1,8 @@
 """``tools:`` of a graph: functions and commands that its nodes call by name.
 
-A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file, which is imported
-only if the person allows it, or a command for the built-in shell tool (decision P8).
+A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file,
+which is imported only if the person allows it, or a command for the built-in shell tool (decision
+P8).
 """
 
 from __future__ import annotations
@@ -95,17 +96,26 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
         assert span is not None, "a key has a place"
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
-            reader.error("graph.wrong-type", f"a tool must be a mapping, got {shown(value)}", value.span, hint)
+            reader.error(
+                "graph.wrong-type",
+                f"a tool must be a mapping, got {shown(value)}",
+                value.span,
+                hint,
+            )
             continue
         given = reader.fields(TOOL, value, span)
         if given.get("command") is not None:
             commands[name] = _read_command(name, given, value.fields["command"])
             if "path" in given or "module" in given or given.get("type") == "python":
                 hint = "a tool is a command or a function: keep one of them"
-                reader.error("graph.tool-kind", f"{name!r} has a command and a function", span, hint)
+                reader.error(
+                    "graph.tool-kind", f"{name!r} has a command and a function", span, hint
+                )
             continue
         if given.get("type") == "shell":
-            reader.error("graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
+            reader.error(
+                "graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"'
+            )
         if "timeout" in given:
             hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
             reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
@@ -124,7 +134,11 @@ def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellToo
     for word in given["command"]:
         parts = split_slots(word, _Word(word, command))
         # Doubled braces are how a command writes a brace.
-        words.append(tuple(p.replace("{{", "{").replace("}}", "}") if isinstance(p, str) else p for p in parts))
+        words.append(
+            tuple(
+                p.replace("{{", "{").replace("}}", "}") if isinstance(p, str) else p for p in parts
+            )
+        )
     described: Name | None = given.get("description")
     return ShellTool(
         name=name,

@@ -1,6 +1,7 @@
 """Value expressions: ``{state.score}``, ``{state.n + 1}``, ``Dear {state.name}``.
 
-Parsed once and compiled to closures over the state; the public functions cache the closure of each text.
+Parsed once and compiled to closures over the state; the public functions cache the closure of each
+text.
 """
 
 from __future__ import annotations
@@ -17,10 +18,21 @@ from ...text.source import Span, Text
 from ..scan import MISSING, Refusal, parse_at
 from .lookup import ARITHMETIC, LARGE, combine, find, format_value, reader
 from .tokens import LONGEST, Bare, Literal, Path
-from .value_grammar import Arithmetic, Atom, One, Operand, Pairs, Sentence, Template, parse_template, template_paths
+from .value_grammar import (
+    Arithmetic,
+    Atom,
+    One,
+    Operand,
+    Pairs,
+    Sentence,
+    Template,
+    parse_template,
+    template_paths,
+)
 
 Getter = Callable[[Any], Value]
-"""Given the state. Raises TypeError, ValueError or ZeroDivisionError for a value that cannot be computed."""
+"""Given the state. Raises TypeError, ValueError or ZeroDivisionError for a value that cannot be
+computed."""
 
 CANNOT = (TypeError, ValueError, KeyError, ZeroDivisionError)
 """The exceptions that an accepted expression may raise."""
@@ -40,7 +52,8 @@ def resolve_template(template: Value, state: Mapping[str, Value]) -> Value:
 
 
 def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
-    """The value at the path in braces; anything else is its own value. Raises KeyError for a missing path.
+    """The value at the path in braces; anything else is its own value. Raises KeyError for a
+    missing path.
 
     >>> resolve_state_expression("{state.rows}", {"rows": [1, 2]}), resolve_state_expression("{rows}", {"rows": [3]})
     ([1, 2], [3])
@@ -50,12 +63,17 @@ def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
     path = expr[1:-1].strip().removeprefix("state.")
     found = find(state, tuple(path.split(".")))
     if found is MISSING:
-        raise KeyError(f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}")
+        raise KeyError(
+            f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}"
+        )
     return found
 
 
-def resolve_node_variables(templates: Mapping[str, Value] | None, state: Mapping[str, Value]) -> dict[str, Value]:
-    """The value of each template; without templates the whole state except names that begin with ``_`` and None.
+def resolve_node_variables(
+    templates: Mapping[str, Value] | None, state: Mapping[str, Value]
+) -> dict[str, Value]:
+    """The value of each template; without templates the whole state except names that begin with
+    ``_`` and None.
 
     >>> resolve_node_variables({"t": "{state.topic}"}, {"topic": "tea"})
     {'t': 'tea'}
@@ -64,7 +82,11 @@ def resolve_node_variables(templates: Mapping[str, Value] | None, state: Mapping
     """
     if templates:
         return {name: resolve_template(template, state) for name, template in templates.items()}
-    return {name: value for name, value in state.items() if not str(name).startswith("_") and value is not None}
+    return {
+        name: value
+        for name, value in state.items()
+        if not str(name).startswith("_") and value is not None
+    }
 
 
 def parse_value(text: Text) -> Expression:
@@ -95,7 +117,11 @@ class Computed:
     evaluate: Callable[[Frame], Value]
 
     def __init__(
-        self, span: Span, evaluate: Callable[[Frame], Value], reads: tuple[Ref, ...] = (), text: str = ""
+        self,
+        span: Span,
+        evaluate: Callable[[Frame], Value],
+        reads: tuple[Ref, ...] = (),
+        text: str = "",
     ) -> None:
         self.span, self.evaluate, self._reads, self.text = span, evaluate, reads, text
 
@@ -108,9 +134,13 @@ class Evaluated(Computed):
 
     __slots__ = ()
 
-    def __init__(self, text: Text, get: Getter, paths: tuple[Path, ...], root: tuple[str, ...]) -> None:
+    def __init__(
+        self, text: Text, get: Getter, paths: tuple[Path, ...], root: tuple[str, ...]
+    ) -> None:
         span = text.locate(0, len(text.text))
-        reads = tuple(Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths)
+        reads = tuple(
+            Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths
+        )
 
         def of_state(state: Any) -> Value:
             try:
@@ -140,14 +170,17 @@ class Expression(Evaluated):
 
 
 def value_failed(text: str, span: Span, error: Exception) -> StepError:
-    """The step error for a value that cannot be computed (decision Y2); its cause is the exception itself."""
+    """The step error for a value that cannot be computed (decision Y2); its cause is the exception
+    itself."""
     reason = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     hint = (
         "both sides must be numbers or both texts; to a list anything can be added"
         if type(error) is TypeError
         else None
     )
-    return StepError(Diagnostic("graph.value-failed", f"{shorten(text)!r} failed: {reason}", span, hint))
+    return StepError(
+        Diagnostic("graph.value-failed", f"{shorten(text)!r} failed: {reason}", span, hint)
+    )
 
 
 def compile_template(node: Template) -> Getter:
@@ -161,7 +194,11 @@ def compile_template(node: Template) -> Getter:
 
 def _arithmetic(node: Arithmetic) -> Getter:
     left, sign, right = reader(node.left.names), node.operator, _operand(node.right)
-    if isinstance(node.right, Literal) and type(node.right.value) in (int, float) and abs(node.right.value) < LARGE:
+    if (
+        isinstance(node.right, Literal)
+        and type(node.right.value) in (int, float)
+        and abs(node.right.value) < LARGE
+    ):
         return _with_number(left, sign, node.right.value)
 
     def compute(state: Any) -> Value:
@@ -208,15 +245,22 @@ def _atom(node: Atom) -> Getter:
 
 
 def _sentence(node: Sentence) -> Getter:
-    parts = [part if isinstance(part, str) else (part.text, reader(part.path.names)) for part in node.parts]
+    parts = [
+        part if isinstance(part, str) else (part.text, reader(part.path.names))
+        for part in node.parts
+    ]
     slots = [part for part in parts if not isinstance(part, str)]
     if not slots:
         whole = "".join(map(str, parts))
         return lambda state: whole
     if len(slots) == 1:
         at = parts.index(slots[0])
-        return _with_one_slot("".join(map(str, parts[:at])), *slots[0], "".join(map(str, parts[at + 1 :])))
-    return lambda state: join_text([part if isinstance(part, str) else _fill(*part, state) for part in parts])
+        return _with_one_slot(
+            "".join(map(str, parts[:at])), *slots[0], "".join(map(str, parts[at + 1 :]))
+        )
+    return lambda state: join_text(
+        [part if isinstance(part, str) else _fill(*part, state) for part in parts]
+    )
 
 
 def _with_one_slot(before: str, placeholder: str, get: Getter, after: str) -> Getter:

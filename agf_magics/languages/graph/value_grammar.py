@@ -1,9 +1,9 @@
 """``{state.topic}``, ``{state.n + 1}``, ``Dear {state.name}``: value expressions as nodes.
 
-The whole text is parsed first, and what the grammar does not allow is refused with the text to write instead (decision
-Y3). A text that is exactly one placeholder keeps the type of its value; in any other text each placeholder is replaced
-(decision Y10). Braces that do not begin with ``state.`` are text: that is the seed's rule. So are doubled braces
-(decision Y13).
+The whole text is parsed first, and what the grammar does not allow is refused with the text to
+write instead (decision Y3). A text that is exactly one placeholder keeps the type of its value; in
+any other text each placeholder is replaced (decision Y10). Braces that do not begin with ``state.``
+are text: that is the seed's rule. So are doubled braces (decision Y13).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _OPENING = re.compile(r"\{\s*(?=state\.)")
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")
 _PLAIN = re.compile(r"[^{}+\-*/]+")
 _OPERATOR = re.compile(r"[+\-*/]")
-# In a text without quotes: an operator after a number or path, before a path, between blanks, at the end; any + or *.
+# In a text without quotes: an operator after a number or path, before a path, between blanks, at
+# the end; any + or *.
 _ARITHMETIC = re.compile(
     r"(?<![\w.])(?:(?>(?:(?!state\.\w)[\w.])*)state\.\w[\w.]*+|[+-]?\.?\d[\d_.]*+(?:[eE][+-]?\d++)?)\s*+([+\-*/])"
     r"|([+\-*/])\s*+(?=state\.\w)|\S\s++([+\-*/])(?=\s|\w|$)|[^\W_]\s*+([+*])\s*+\w|([+\-*/])$"
@@ -64,7 +65,8 @@ class Placeholder:
 
 
 class Unfilled(NamedTuple):
-    """Braces with ``state.`` in them that stay text, and why: a sum, doubled braces, no closing brace."""
+    """Braces with ``state.`` in them that stay text, and why: a sum, doubled braces, no closing
+    brace."""
 
     start: int
     end: int
@@ -102,7 +104,8 @@ def template_paths(node: Template) -> tuple[Path, ...]:
 
 
 def parse_template(source: str) -> Template:
-    """The meaning of a text. Raises Refusal for a text that is one placeholder with an invalid expression."""
+    """The meaning of a text. Raises Refusal for a text that is one placeholder with an invalid
+    expression."""
     begin = _OPENING.match(source)
     if begin and source.endswith("}"):
         whole = _parse_whole(source, begin.end())
@@ -125,7 +128,9 @@ def _parse_whole(source: str, start: int) -> Value | None:
         return None
     if end < 0:
         message = "a bracket or a quote in this expression is not closed"
-        raise Refusal("graph.unfinished", message, left.end(), last, "add the closing bracket or quote")
+        raise Refusal(
+            "graph.unfinished", message, left.end(), last, "add the closing bracket or quote"
+        )
     path = Path(tuple(left[1].split(".")), start, start + len("state.") + len(left[1]), True)
     return Arithmetic(path, left[2], _Operand(source, left.end(), end).read())
 
@@ -139,7 +144,9 @@ def _parse_path(source: str, start: int, end: int) -> Path:
 def _closing_brace(source: str, at: int) -> int:
     """The brace that closes the placeholder whose operand begins at ``at``; -1 if none does."""
     depth, operand, end = 0, True, len(source)
-    unclosed = set[str]()  # quotes without a closing quote from here on: they are not searched for again
+    unclosed = set[
+        str
+    ]()  # quotes without a closing quote from here on: they are not searched for again
     while at < end:
         char = source[at]
         if char in QUOTES and operand and char not in unclosed:
@@ -170,12 +177,16 @@ def _parse_sentence(source: str) -> Sentence:
         inner = _PLAIN.match(source, start + len("state."))
         if inner is None or source[inner.end() : inner.end() + 1] != "}":
             after = inner.end() if inner else start + len("state.")
-            unfilled.append(Unfilled(begin.start(), after, "open" if last_close < begin.start() else "computed"))
+            unfilled.append(
+                Unfilled(begin.start(), after, "open" if last_close < begin.start() else "computed")
+            )
             continue
         if text := source[end : begin.start()]:
             parts.append(text)
         end = inner.end() + 1
-        parts.append(Placeholder(source[begin.start() : end], _parse_path(source, start, inner.end())))
+        parts.append(
+            Placeholder(source[begin.start() : end], _parse_path(source, start, inner.end()))
+        )
     if rest := source[end:]:
         parts.append(rest)
     return Sentence(tuple(parts), tuple(unfilled))
@@ -199,8 +210,17 @@ class _Operand(Scanner):
         start = self.at
         self.at += 1
         if self.peek() == "{":
-            hint = "write the dict itself, {state.log + {'key': state.value}}: it is appended to a list"
-            self.refuse("graph.nested-literal", "a list literal cannot hold a dict", self.at, self.at + 1, hint)
+            hint = (
+                "write the dict itself, {state.log + {'key': state.value}}: it is appended to "
+                "a list"
+            )
+            self.refuse(
+                "graph.nested-literal",
+                "a list literal cannot hold a dict",
+                self.at,
+                self.at + 1,
+                hint,
+            )
         item = self.atom(",]")
         if self.peek() == ",":
             hint = "append the items one after the other, in two nodes or to two keys of output"
@@ -233,7 +253,9 @@ class _Operand(Scanner):
             key = source[start : self.at].strip()
         if self.at < 0 or self.peek() != ":":
             hint = "a dict literal has quoted keys: {'key': state.value}"
-            self.refuse("graph.dict-key", "expected a key and a colon", start, max(self.at, start + 1), hint)
+            self.refuse(
+                "graph.dict-key", "expected a key and a colon", start, max(self.at, start + 1), hint
+            )
         self.at += 1
         return key
 
@@ -260,7 +282,13 @@ class _Operand(Scanner):
         start = self.at
         self.at = quoted_end(self.source, start, self.end)
         if self.at < 0:
-            self.refuse("graph.unfinished", "this quote is not closed", start, start + 1, "add the closing quote")
+            self.refuse(
+                "graph.unfinished",
+                "this quote is not closed",
+                start,
+                start + 1,
+                "add the closing quote",
+            )
         value, after = self.source[start + 1 : self.at - 1], self.peek()
         if after and after not in stops:
             self.expect_end()
@@ -302,4 +330,6 @@ class _Operand(Scanner):
             self.refuse_chained(self.at)
         if after:
             hint = "put quotes around a text that contains quotes or blanks"
-            self.refuse("graph.trailing", "unexpected text after the expression", self.at, self.end, hint)
+            self.refuse(
+                "graph.trailing", "unexpected text after the expression", self.at, self.end, hint
+            )

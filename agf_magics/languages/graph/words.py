@@ -1,6 +1,7 @@
 """The graph language as data: the one table for the loader, hints, completion and JSON Schema.
 
-A key that is not in it does not exist (decision Y12). takes.py has the kinds of value that a key may take.
+A key that is not in it does not exist (decision Y12). takes.py has the kinds of value that a key
+may take.
 """
 
 from __future__ import annotations
@@ -11,23 +12,57 @@ from ..documents import Key, Kind, kind
 from . import takes
 
 _TYPE = Key("type", takes.NAME, "The kind of the node; defaults to llm.")
-_STATE_KEY = Key("state_key", takes.NAME, "The key that its result is written to; defaults to the name of the node.")
-_VARIABLES = Key("variables", takes.VALUES, "Values that it gets in addition to the state; a prompt: instead of it.")
+_STATE_KEY = Key(
+    "state_key",
+    takes.NAME,
+    "The key that its result is written to; defaults to the name of the node.",
+)
+_VARIABLES = Key(
+    "variables",
+    takes.VALUES,
+    "Values that it gets in addition to the state; a prompt: instead of it.",
+)
 _TIMEOUT = Key("timeout", takes.SECONDS, "The longest time for one call.")
-_ON_ERROR = Key("on_error", takes.ON_ERROR, "fail (the default) ends the run; skip adds the failure to errors.")
-_RETRY = Key("on_error", takes.ON_ERROR_RETRY, "fail (the default), skip, or retry: max_retries more attempts.")
+_ON_ERROR = Key(
+    "on_error", takes.ON_ERROR, "fail (the default) ends the run; skip adds the failure to errors."
+)
+_RETRY = Key(
+    "on_error",
+    takes.ON_ERROR_RETRY,
+    "fail (the default), skip, or retry: max_retries more attempts.",
+)
 _RETRIES = Key("max_retries", takes.COUNT, "More attempts with on_error: retry; defaults to 3.")
-_REQUIRES = Key("requires", takes.NAMES, "Keys that the state must have; without one of them the node fails.")
-_IDENTITY = Key("identity", takes.NAME, "The registered agent that answers; defaults to the default agent.")
+_REQUIRES = Key(
+    "requires", takes.NAMES, "Keys that the state must have; without one of them the node fails."
+)
+_IDENTITY = Key(
+    "identity", takes.NAME, "The registered agent that answers; defaults to the default agent."
+)
 _SCHEMA = Key("schema", takes.NAME, "The registered schema that the answer must conform to.")
-_PROMPT = Key("prompt", takes.PROMPT, "The prompt; {name} is a variable, {state.name} a key of the state.", True)
+_PROMPT = Key(
+    "prompt",
+    takes.PROMPT,
+    "The prompt; {name} is a variable, {state.name} a key of the state.",
+    True,
+)
 _PROMPT_MODEL = (
     Key("provider", takes.TEXT, "The provider of model."),
-    Key("model", takes.TEXT, "The model that answers, unless a model is configured or the identity has its own."),
-    Key("temperature", takes.NUMBER, "The temperature of its requests; defaults to that of the provider."),
+    Key(
+        "model",
+        takes.TEXT,
+        "The model that answers, unless a model is configured or the identity has its own.",
+    ),
+    Key(
+        "temperature",
+        takes.NUMBER,
+        "The temperature of its requests; defaults to that of the provider.",
+    ),
     Key("max_tokens", takes.COUNT, "The largest number of tokens of one reply."),
 )
-_MODEL = (*_PROMPT_MODEL, Key("max_iterations", takes.COUNT, "The largest number of requests; defaults to 10."))
+_MODEL = (
+    *_PROMPT_MODEL,
+    Key("max_iterations", takes.COUNT, "The largest number of requests; defaults to 10."),
+)
 _SESSION = (
     _TYPE,
     _PROMPT,
@@ -37,10 +72,22 @@ _SESSION = (
     _SCHEMA,
     Key("parse_json", takes.FLAG, "Whether JSON in the answer is read; a schema is then not used."),
     _REQUIRES,
-    Key("skip_if_exists", takes.FLAG, "Whether the node is skipped if its state_key has a value; defaults to false."),
-    Key("on_error", takes.ON_ERROR_ASKED, "fail (the default), skip, retry, or fallback: the model in fallback."),
+    Key(
+        "skip_if_exists",
+        takes.FLAG,
+        "Whether the node is skipped if its state_key has a value; defaults to false.",
+    ),
+    Key(
+        "on_error",
+        takes.ON_ERROR_ASKED,
+        "fail (the default), skip, retry, or fallback: the model in fallback.",
+    ),
     _RETRIES,
-    Key("fallback", takes.OTHER_MODEL, "The model that is asked once after a failure, with on_error: fallback."),
+    Key(
+        "fallback",
+        takes.OTHER_MODEL,
+        "The model that is asked once after a failure, with on_error: fallback.",
+    ),
     _TIMEOUT,
     *_MODEL,
 )
@@ -53,7 +100,11 @@ NODES: Mapping[str, Kind] = {
             "passthrough",
             "Computes new values for keys of the state.",
             _TYPE,
-            Key("output", takes.VALUES, "The keys and their new values; expressions read the state before the node."),
+            Key(
+                "output",
+                takes.VALUES,
+                "The keys and their new values; expressions read the state before the node.",
+            ),
             Key("set", takes.VALUES, "Another name for output."),
         ),
         kind(
@@ -63,20 +114,37 @@ NODES: Mapping[str, Kind] = {
             Key("over", takes.OVER, "The list.", True),
             Key("as", takes.NAME, "The key that holds the item for the node.", True),
             Key("node", takes.NODE, "The node that runs for each item.", True),
-            Key("collect", takes.NAME, "The key that the results are appended to, in the order of the items.", True),
-            Key("max_items", takes.COUNT, "The largest number of items; defaults to config's max_map_items, else 100."),
+            Key(
+                "collect",
+                takes.NAME,
+                "The key that the results are appended to, in the order of the items.",
+                True,
+            ),
+            Key(
+                "max_items",
+                takes.COUNT,
+                "The largest number of items; defaults to config's max_map_items, else 100.",
+            ),
             Key(
                 "on_overflow",
                 takes.OVERFLOW,
                 "With more items: error (the default), or truncate to use the first ones.",
             ),
-            Key("min_success", takes.SHARE, "The count or the share of items that must succeed; defaults to 1.0."),
+            Key(
+                "min_success",
+                takes.SHARE,
+                "The count or the share of items that must succeed; defaults to 1.0.",
+            ),
             Key(
                 "failures",
                 takes.NAME,
                 "The key that failures are appended to; defaults to COLLECT_failures.",
             ),
-            Key("on_error", takes.ON_ERROR_RETRY, "fail (the default); skip accepts failures; retry repeats an item."),
+            Key(
+                "on_error",
+                takes.ON_ERROR_RETRY,
+                "fail (the default); skip accepts failures; retry repeats an item.",
+            ),
             _RETRIES,
             Key(
                 "flatten_output",
@@ -96,13 +164,22 @@ NODES: Mapping[str, Kind] = {
         ),
         kind(
             "tool_call",
-            "Calls a tool whose name and arguments may come from the state; a failure is part of its result.",
+            "Calls a tool whose name and arguments may come from the state; a failure is part of "
+            "its result.",
             _TYPE,
             Key("tool", takes.TEMPLATE, "The name of the tool, or a placeholder for it."),
             Key("tool_name", takes.TEMPLATE, "Another name for tool."),
             Key("args", takes.ARGUMENTS, "The arguments of the tool."),
-            Key("state_key", takes.NAME, "The key that its result is written to; defaults to result."),
-            Key("on_error", takes.ON_ERROR, "skip (the default) writes a failure into the result; fail ends the run."),
+            Key(
+                "state_key",
+                takes.NAME,
+                "The key that its result is written to; defaults to result.",
+            ),
+            Key(
+                "on_error",
+                takes.ON_ERROR,
+                "skip (the default) writes a failure into the result; fail ends the run.",
+            ),
             _TIMEOUT,
         ),
         kind(
@@ -112,7 +189,11 @@ NODES: Mapping[str, Kind] = {
             Key("tool", takes.NAME, "The function: a registered tool, or a tool of the graph."),
             Key("function", takes.NAME, "Another name for tool."),
             _VARIABLES,
-            Key("state_key", takes.NAME, "The key for a result that is not an object; defaults to the node's name."),
+            Key(
+                "state_key",
+                takes.NAME,
+                "The key for a result that is not an object; defaults to the node's name.",
+            ),
             _REQUIRES,
             _RETRY,
             _RETRIES,
@@ -123,8 +204,16 @@ NODES: Mapping[str, Kind] = {
             "agent",
             "Asks an agent that may use tools.",
             *_SESSION,
-            Key("tools", takes.NAMES, "The only tools that it may use: registered tools and tools of the graph."),
-            Key("tool_results_key", takes.NAME, "The key that a list of the tool calls is written to."),
+            Key(
+                "tools",
+                takes.NAMES,
+                "The only tools that it may use: registered tools and tools of the graph.",
+            ),
+            Key(
+                "tool_results_key",
+                takes.NAME,
+                "The key that a list of the tool calls is written to.",
+            ),
         ),
         kind(
             "router",
@@ -134,16 +223,23 @@ NODES: Mapping[str, Kind] = {
             Key(
                 "route_field",
                 takes.NAME,
-                "The field with the label, if the answer is an object; defaults to route, tone or intent.",
+                "The field with the label, if the answer is an object; defaults to route, tone or "
+                "intent.",
             ),
-            Key("default_route", takes.NAME, "The node for every other answer; defaults to the first node in routes."),
+            Key(
+                "default_route",
+                takes.NAME,
+                "The node for every other answer; defaults to the first node in routes.",
+            ),
         ),
         kind(
             "subgraph",
             "Runs another graph, or any registered flow.",
             _TYPE,
             Key("graph", takes.NAME, "A registered flow, or the file of a graph.", True),
-            Key("mode", takes.MODE, "direct: it gets the whole state and writes all its keys back."),
+            Key(
+                "mode", takes.MODE, "direct: it gets the whole state and writes all its keys back."
+            ),
             Key(
                 "input_mapping",
                 takes.MAPPING,
@@ -165,13 +261,29 @@ NODES: Mapping[str, Kind] = {
             "interrupt",
             "Asks a person; without a person the run waits.",
             _TYPE,
-            Key("message", takes.MESSAGE, "The question; {name} and {state.name} are keys of the state."),
-            Key("prompt", takes.PROMPT, "In place of message: the prompt to which an agent answers with the question."),
+            Key(
+                "message",
+                takes.MESSAGE,
+                "The question; {name} and {state.name} are keys of the state.",
+            ),
+            Key(
+                "prompt",
+                takes.PROMPT,
+                "In place of message: the prompt to which an agent answers with the question.",
+            ),
             Key("variables", takes.VALUES, "Values for the prompt, instead of the state."),
             _IDENTITY,
             Key("choices", takes.NAMES, "The possible answers."),
-            Key("state_key", takes.NAME, "The key that the question is written to; defaults to interrupt_message."),
-            Key("resume_key", takes.NAME, "The key that the answer is written to; defaults to user_input."),
+            Key(
+                "state_key",
+                takes.NAME,
+                "The key that the question is written to; defaults to interrupt_message.",
+            ),
+            Key(
+                "resume_key",
+                takes.NAME,
+                "The key that the answer is written to; defaults to user_input.",
+            ),
         ),
     )
 }
@@ -194,15 +306,32 @@ EDGE = kind(
 
 TOOL = kind(
     "tool of the graph",
-    "A function or a command that nodes call by name; a registered tool with that name is used instead.",
-    Key("type", takes.TOOL_TYPE, "python or shell; defaults to the kind that the other keys belong to."),
+    "A function or a command that nodes call by name; a registered tool with that name is used "
+    "instead.",
+    Key(
+        "type",
+        takes.TOOL_TYPE,
+        "python or shell; defaults to the kind that the other keys belong to.",
+    ),
     Key("path", takes.TEXT, "The Python file with the function."),
     Key("module", takes.TEXT, "The module with the function."),
     Key("function", takes.NAME, "The function; defaults to the name of the tool."),
-    Key("command", takes.COMMAND, "A program and its arguments, with {name} for a variable; no shell interprets it."),
-    Key("parse", takes.PARSE, "How the output of a command is read: text (the default), json, or none."),
+    Key(
+        "command",
+        takes.COMMAND,
+        "A program and its arguments, with {name} for a variable; no shell interprets it.",
+    ),
+    Key(
+        "parse",
+        takes.PARSE,
+        "How the output of a command is read: text (the default), json, or none.",
+    ),
     Key("timeout", takes.SECONDS, "The longest time for a command."),
-    Key("success_codes", takes.CODES, "The exit codes with which a command succeeds; defaults to [0]."),
+    Key(
+        "success_codes",
+        takes.CODES,
+        "The exit codes with which a command succeeds; defaults to [0].",
+    ),
     Key("description", takes.TEXT, "A description, for agents that may use it."),
 )
 
@@ -219,15 +348,25 @@ CONFIG = kind(
     "Limits of a run.",
     Key("recursion_limit", takes.COUNT, "The largest number of rounds; defaults to 50."),
     Key("max_map_items", takes.COUNT, "The largest number of items of a map; defaults to 100."),
-    Key("max_concurrency", takes.COUNT, "The number of nodes or items that run at the same time; defaults to 8."),
+    Key(
+        "max_concurrency",
+        takes.COUNT,
+        "The number of nodes or items that run at the same time; defaults to 8.",
+    ),
     Key("timeout", takes.SECONDS, "The longest time for a run."),
     Key("max_tokens", takes.COUNT, "The largest number of tokens for a run."),
     Key("max_cost", takes.DOLLARS, "The largest cost of the models of a run, in US dollars."),
 )
 
 _FOLDERS = (
-    Key("prompts_dir", takes.TEXT, "The folder of the prompt files, relative to the current folder."),
-    Key("prompts_relative", takes.FLAG, "Whether prompt files are searched relative to the graph's file first."),
+    Key(
+        "prompts_dir", takes.TEXT, "The folder of the prompt files, relative to the current folder."
+    ),
+    Key(
+        "prompts_relative",
+        takes.FLAG,
+        "Whether prompt files are searched relative to the graph's file first.",
+    ),
 )
 
 DEFAULTS = kind(
@@ -246,7 +385,11 @@ EXPORT = kind(
     "export",
     "A file that is written when a run is exported.",
     Key("format", takes.EXPORT_FORMAT, "json (the default), markdown or text."),
-    Key("filename", takes.TEXT, "The file, relative to the folder of the export; defaults to the name of the key."),
+    Key(
+        "filename",
+        takes.TEXT,
+        "The file, relative to the folder of the export; defaults to the name of the key.",
+    ),
 )
 
 PROMPT_FILE = kind(
@@ -277,7 +420,11 @@ GRAPH = kind(
     Key("nodes", takes.ALL_NODES, "The nodes.", True),
     Key("edges", takes.EDGES, "The edges between the nodes.", True),
     Key("loop_limits", takes.LOOP_LIMITS, "How many times a node may run."),
-    Key("loop_exits", takes.LOOP_EXITS, "The next node after a node that reached its limit; defaults to END."),
+    Key(
+        "loop_exits",
+        takes.LOOP_EXITS,
+        "The next node after a node that reached its limit; defaults to END.",
+    ),
     *_FOLDERS,
     Key("exports", takes.EXPORTS, "The files that an export of a run writes, by key of the state."),
     Key("checkpointer", takes.ANYTHING, "Not used: every run is journaled and can be resumed."),

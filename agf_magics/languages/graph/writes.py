@@ -1,4 +1,5 @@
-"""How the value of a node is written: to one key, key by key, as a note about a failure, as changes of a subgraph."""
+"""How the value of a node is written: to one key, key by key, as a note about a failure, as changes
+of a subgraph."""
 
 from __future__ import annotations
 
@@ -57,4 +58,8 @@ def write_as_subgraph(state: State, value: Value) -> Mapping[str, SubgraphState]
 def write_changed(state: State, value: Value) -> Mapping[str, Value]:
     """The same as plain values, for a map that collects them."""
     found = value if isinstance(value, dict) else {"output": value}
-    return {name: inner for name, inner in found.items() if name not in state or not equal(state[name], inner)}
+    return {
+        name: inner
+        for name, inner in found.items()
+        if name not in state or not equal(state[name], inner)
+    }

@@ -1,4 +1,5 @@
-"""The pipeline DSL: steps over named stores and a pipe, with R1 expressions and prompt templates."""
+"""The pipeline DSL: steps over named stores and a pipe, with R1 expressions and prompt
+templates."""
 
 from .load import load
 from .r1 import parse

@@ -1,4 +1,5 @@
-"""Reads the values of a pipeline's keys: names, expressions, templates, literals and error policies."""
+"""Reads the values of a pipeline's keys: names, expressions, templates, literals and error
+policies."""
 
 from __future__ import annotations
 
@@ -31,9 +32,14 @@ class Policy(NamedTuple):
 
 _ON_ERROR = {"abort": Policy("abort"), "continue": Policy("continue")}
 _ON_ERROR_ELSEWHERE = {
-    "ignore": "continue", "skip": "continue", "drop": "continue", "fail": "abort", "stop": "abort", "raise": "abort",
+    "ignore": "continue",
+    "skip": "continue",
+    "drop": "continue",
+    "fail": "abort",
+    "stop": "abort",
+    "raise": "abort",
     "retry": "retry(1)",
-}  # fmt: skip
+}
 """Other words for the policies."""
 
 
@@ -52,7 +58,9 @@ class Reader(documents.Reader):
 
     layer = "pipeline"
 
-    def __init__(self, problems: Diagnostics, steps: NestedSteps, id: str, span: Span, scope: Scope) -> None:
+    def __init__(
+        self, problems: Diagnostics, steps: NestedSteps, id: str, span: Span, scope: Scope
+    ) -> None:
         super().__init__(problems)
         self.steps, self.id, self.span, self.scope = steps, id, span, scope
         self.given: dict[str, Any] = {}
@@ -66,14 +74,23 @@ class Reader(documents.Reader):
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         hint, kinds = super().unknown_hint(kind, name, value), self.steps.kinds
         if kind.name == "target" and name in kinds:
-            return "a case names a pipeline: put the step into one of its own, and write here {pipeline: NAME}"
+            return (
+                "a case names a pipeline: put the step into one of its own, and write here "
+                "{pipeline: NAME}"
+            )
         others = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         assert key is not None, "only a key's value is refused"
-        hint = "it is an expression already" if key.takes.word == "expression" else f"it must be {key.says}"
-        self.error("pipeline.misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint)
+        hint = (
+            "it is an expression already"
+            if key.takes.word == "expression"
+            else f"it must be {key.says}"
+        )
+        self.error(
+            "pipeline.misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint
+        )
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if isinstance(node, Items) and key.name == "over":
@@ -115,8 +132,13 @@ class Reader(documents.Reader):
             if not isinstance(part, Scalar):
                 continue
             if part.is_expr:
-                hint = "only a whole argument can be an !expr; build the value there: !expr \"[ctx.a, 'b']\""
-                self.error("pipeline.nested-expr", "!expr inside a list or mapping", part.span, hint)
+                hint = (
+                    "only a whole argument can be an !expr; build the value there: !expr "
+                    "\"[ctx.a, 'b']\""
+                )
+                self.error(
+                    "pipeline.nested-expr", "!expr inside a list or mapping", part.span, hint
+                )
             elif (
                 type(part.value) is str
                 and not self.steps.is_broken
@@ -124,7 +146,12 @@ class Reader(documents.Reader):
             ):
                 relation = "is" if part is node else "has"
                 message = f"{key.name!r} {relation} the text {shorten(part.text)!r}: {found.reason}"
-                self.problems.warn(lookalikes.CODE, message, part.span, _tag_hint(part, node, key, found.expression))
+                self.problems.warn(
+                    lookalikes.CODE,
+                    message,
+                    part.span,
+                    _tag_hint(part, node, key, found.expression),
+                )
         return Constant(node.span, plain(node))
 
 
@@ -135,7 +162,11 @@ def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
     if part is not node:
         return f"make the whole value one expression, for example {whole}"
     text = part.text.replace("'", "\\'")
-    return f"write: {whole} (for the text itself: !expr \"'{text}'\")" if '"' not in text else f"write: {whole}"
+    return (
+        f"write: {whole} (for the text itself: !expr \"'{text}'\")"
+        if '"' not in text
+        else f"write: {whole}"
+    )
 
 
 def read_name(reader: Reader, node: Node, key: Key) -> Name | None:
@@ -186,5 +217,7 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
         hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
         hint = "choose one; after its last attempt retry(N) aborts"
-    reader.error("pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint)
+    reader.error(
+        "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
+    )
     return None

@@ -1,4 +1,5 @@
-"""Readers of what a call gets: arguments, commands, capabilities, and ``pass`` for another pipeline."""
+"""Readers of what a call gets: arguments, commands, capabilities, and ``pass`` for another
+pipeline."""
 
 from __future__ import annotations
 
@@ -49,13 +50,24 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> Arguments | None:
 def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
     if not isinstance(node, Items):
         own = isinstance(node, Scalar) and type(node.value) is str and not node.is_expr
-        reader.wrong_type(node, key, f'write: attach: ["{node.text}"]' if own and isinstance(node, Scalar) else None)
+        reader.wrong_type(
+            node,
+            key,
+            f'write: attach: ["{node.text}"]' if own and isinstance(node, Scalar) else None,
+        )
         return None
     exprs = []
     for item in node.items:
-        if isinstance(item, Scalar) and type(item.value) is str and not item.is_expr and _is_file(reader, item.text):
+        if (
+            isinstance(item, Scalar)
+            and type(item.value) is str
+            and not item.is_expr
+            and _is_file(reader, item.text)
+        ):
             message = f"{item.text!r} is an expression here, not a path"
-            reader.error("pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\"")
+            reader.error(
+                "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
+            )
             continue
         text = reader.text(item, Key("attach", EXPRESSION_ITEM))
         expr = reader.r1(text) if text else None
@@ -65,7 +77,8 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
 
 
 def _is_file(reader: Reader, text: str) -> bool:
-    """Whether a text is a path without the quotes of an expression, and no name of this place begins it."""
+    """Whether a text is a path without the quotes of an expression, and no name of this place
+    begins it."""
     return bool(_FILE.fullmatch(text)) and not reader.scope.knows(text.partition(".")[0])
 
 
@@ -79,7 +92,9 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
         try:
             words = shlex.split(node.text)
         except ValueError as error:
-            reader.error("pipeline.command", f"the command cannot be split: {str(error).lower()}", node.span)
+            reader.error(
+                "pipeline.command", f"the command cannot be split: {str(error).lower()}", node.span
+            )
             return None
     elif isinstance(node, Items):
         words = plain(node)
@@ -101,11 +116,17 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
 
 def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
     """Warn of words of a command that look like expressions (decision P21)."""
-    found = [lookalikes.lookalike(word, reader.scope) if type(word) is str else None for word in words]
+    found = [
+        lookalikes.lookalike(word, reader.scope) if type(word) is str else None for word in words
+    ]
     first = next((index for index, one in enumerate(found) if one is not None), None)
     if first is not None:
-        parts = ", ".join(one.expression if one else literal(word) for word, one in zip(words, found, strict=True))
-        message = f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
+        parts = ", ".join(
+            one.expression if one else literal(word) for word, one in zip(words, found, strict=True)
+        )
+        message = (
+            f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
+        )
         hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
         reader.warn(lookalikes.CODE, message, node.span, hint)
 
@@ -117,12 +138,21 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
     others = [name for name in node.fields if name != "tools"]
     for name in others:
         hint = suggest(name, ["tools"]) or f"{key.name} limits the tools and nothing else"
-        reader.error("pipeline.unknown-key", f"unknown key {name!r} in {key.name}", node.keys[name].span, hint)
+        reader.error(
+            "pipeline.unknown-key",
+            f"unknown key {name!r} in {key.name}",
+            node.keys[name].span,
+            hint,
+        )
     listed = node.fields.get("tools")
     if isinstance(listed, Items):
         return _names(reader, listed, Key("tools", NAME))
     if listed is not None:
-        reader.error("pipeline.wrong-type", f"'tools' must be a list of names, got {shown(listed)}", listed.span)
+        reader.error(
+            "pipeline.wrong-type",
+            f"'tools' must be a list of names, got {shown(listed)}",
+            listed.span,
+        )
     elif not others:
         reader.error("pipeline.missing-key", f"{key.name!r} needs 'tools'", node.span, key.example)
     return None
@@ -141,7 +171,9 @@ def read_pass(reader: Reader, node: Node, key: Key) -> Arguments | None:
         reader.wrong_type(node, key)
         return None
     names = _names(reader, node, Key("pass", NAME))
-    return Arguments(tuple((name.text, name.span or reader.span, _listed(reader, name)) for name in names))
+    return Arguments(
+        tuple((name.text, name.span or reader.span, _listed(reader, name)) for name in names)
+    )
 
 
 def _listed(reader: Reader, name: Name) -> Named:
@@ -152,7 +184,9 @@ def _listed(reader: Reader, name: Name) -> Named:
     elif "." in name.text and name.text not in reader.scope.stores:
         last = name.text.rpartition(".")[2]
         hint = f"pass a field with the mapping form: {{{last}: {name.text}}}"
-        reader.error("pipeline.pass", f"'pass' lists names, and {name.text!r} is a path", span, hint)
+        reader.error(
+            "pipeline.pass", f"'pass' lists names, and {name.text!r} is a path", span, hint
+        )
     return Named(span, reader.scope.path(name.text))
 
 

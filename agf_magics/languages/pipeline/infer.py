@@ -1,7 +1,7 @@
 """The shape of an expression's value, as far as its text and the shapes of its reads decide.
 
-It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that is never equal. An
-unknown shape is None, and gives no finding. The rules are those of r1/closures.
+It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that
+is never equal. An unknown shape is None, and gives no finding. The rules are those of r1/closures.
 """
 
 from __future__ import annotations
@@ -11,11 +11,39 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...flow.frame import Args, Expr
-from ...flow.shapes import BOOL, NUMBER, TEXT, Look, PathFault, Shape, descend, either, falsy, list_of, literal, truthy
+from ...flow.shapes import (
+    BOOL,
+    NUMBER,
+    TEXT,
+    Look,
+    PathFault,
+    Shape,
+    descend,
+    either,
+    falsy,
+    list_of,
+    literal,
+    truthy,
+)
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, suggest
 from .r1 import R1
-from .r1.nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Operation, Path
+from .r1.nodes import (
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Logic,
+    Minus,
+    Node,
+    Not,
+    Operation,
+    Path,
+)
 from .template import Template
 from .values import Arguments, Attached, Command, Constant, Named
 
@@ -40,7 +68,9 @@ def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | Non
             infer(read.expr, look, found)
             return list_of(TEXT)
         case Attached():
-            return list_of(either([_attached(infer(expr, look, found), expr, found) for expr in read.exprs]))
+            return list_of(
+                either([_attached(infer(expr, look, found), expr, found) for expr in read.exprs])
+            )
         case Named():
             return look(read.path)[0]
         case Arguments():
@@ -53,7 +83,11 @@ def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape
     """The shape of an attachment; a number, an object, null or true is certainly none."""
     if shape is not None and shape.kinds.isdisjoint(("text", "list")):
         hint = "give the path of a file as text"
-        found.append(Diagnostic("agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint))
+        found.append(
+            Diagnostic(
+                "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
+            )
+        )
     return shape
 
 
@@ -76,9 +110,13 @@ class _Inference:
         """``certain``: whether ``node`` is evaluated whenever the expression is."""
         return SHAPES[type(node)](self, node, certain)
 
-    def error(self, message: str, at: int, width: int, certain: bool, hint: str | None = None) -> None:
+    def error(
+        self, message: str, at: int, width: int, certain: bool, hint: str | None = None
+    ) -> None:
         place = self.expr.locate(at, at + width)
-        self.found.append(Diagnostic("r1.type", message, place, hint, "error" if certain else "warning"))
+        self.found.append(
+            Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
+        )
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
@@ -142,7 +180,12 @@ class _Inference:
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
                 self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
-            words = [value for shape in (left, right) for value in shape.values or () if isinstance(value, str)]
+            words = [
+                value
+                for shape in (left, right)
+                for value in shape.values or ()
+                if isinstance(value, str)
+            ]
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
             message = f"{_shown(left)} never equals {_shown(right)}"
             place = self.expr.locate(node.at, node.at + 2)
@@ -155,7 +198,9 @@ class _Inference:
             left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
         return left
 
-    def operation(self, node: Operation, left: Shape | None, right: Shape | None, certain: bool) -> Shape | None:
+    def operation(
+        self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
+    ) -> Shape | None:
         works = [
             kind
             for kind in KINDS[node.op]
@@ -197,7 +242,12 @@ class _Inference:
         if element is not None and wanted and wanted not in element.kinds:
             # An empty list is fine, so this is never certain.
             needs = {"sum": "numbers", "join": "texts"}[node.name]
-            self.error(f"{node.name} needs a list of {needs}, not of {element}", node.at, len(node.name), False)
+            self.error(
+                f"{node.name} needs a list of {needs}, not of {element}",
+                node.at,
+                len(node.name),
+                False,
+            )
         if node.name != "join":
             return NUMBER
         separator = self.shape(node.args[1], certain)
@@ -231,7 +281,9 @@ def _comparable(shape: Shape) -> frozenset[str]:
 def _shown(shape: Shape) -> str:
     if shape.values is None or len(shape.values) > 5 or shape == BOOL:
         return str(shape)
-    return " or ".join(repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values)
+    return " or ".join(
+        repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values
+    )
 
 
 SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {

@@ -1,7 +1,8 @@
-"""The pipeline language as a JSON Schema (Draft 2020-12), for editors, made from the tables of the loader.
+"""The pipeline language as a JSON Schema (Draft 2020-12), for editors, made from the tables of the
+loader.
 
-``python -m agf_magics.languages.pipeline.json_schema`` prints it. It describes one document of a definition; it cannot
-describe expressions and !expr.
+``python -m agf_magics.languages.pipeline.json_schema`` prints it. It describes one document of a
+definition; it cannot describe expressions and !expr.
 """
 
 from __future__ import annotations
@@ -39,7 +40,11 @@ def document_schema() -> Json:
 
 
 def _step(kind: Kind) -> Json:
-    lists = {"not": {"required": ["over", "items"]}} if "over" in kind.keys and "items" in kind.keys else {}
+    lists = (
+        {"not": {"required": ["over", "items"]}}
+        if "over" in kind.keys and "items" in kind.keys
+        else {}
+    )
     return {**kind_schema(kind), **lists}
 
 

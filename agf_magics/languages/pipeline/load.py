@@ -1,7 +1,8 @@
 """Text to flow: the documents of one pipeline definition.
 
-Everything that the text alone decides is an error here (decision A5). All errors are reported: one in a step does not
-hide one in the next step. The linker checks what the registry or the input decides.
+Everything that the text alone decides is an error here (decision A5). All errors are reported: one
+in a step does not hide one in the next step. The linker checks what the registry or the input
+decides.
 """
 
 from __future__ import annotations
@@ -53,7 +54,12 @@ class _Loading:
         error = self.problems.error
         if not isinstance(node, Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
-            error("pipeline.document-shape", f"a document must be a mapping, got {shown(node)}", node.span, hint)
+            error(
+                "pipeline.document-shape",
+                f"a document must be a mapping, got {shown(node)}",
+                node.span,
+                hint,
+            )
         elif "schema" in node.fields:
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
@@ -62,7 +68,9 @@ class _Loading:
             self.pipelines.append(node)
         else:
             first = next(iter(node.keys.values()), None)
-            hint = (first and suggest(first.text, DOCUMENTS)) or "begin with pipeline: NAME or schema: NAME"
+            hint = (
+                first and suggest(first.text, DOCUMENTS)
+            ) or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
             error("pipeline.document-kind", message, first.span if first else node.span, hint)
 
@@ -70,7 +78,12 @@ class _Loading:
         """The one pipeline; every other one is an error."""
         for other in self.pipelines[1:]:
             hint = "define the other one in a cell or file of its own; a call step runs it"
-            self.problems.error("pipeline.two-pipelines", "one pipeline: per cell", other.keys["pipeline"].span, hint)
+            self.problems.error(
+                "pipeline.two-pipelines",
+                "one pipeline: per cell",
+                other.keys["pipeline"].span,
+                hint,
+            )
         if not self.pipelines:
             return None
         given = self.read(self.pipelines[0])
@@ -83,7 +96,9 @@ class _Loading:
             name=name.text,
             language="pipeline",
             source=self.source,
-            body=Sequence(id="steps", word="pipeline", label=name.text, span=name.span, steps=steps),
+            body=Sequence(
+                id="steps", word="pipeline", label=name.text, span=name.span, steps=steps
+            ),
             start=start,
             end=end,
             stores=STORES,
@@ -98,7 +113,11 @@ class _Loading:
         """The keys of a pipeline document."""
         for name in PLANNED:  # P9
             if name in node.keys:
-                hint = "delete it; an expression reads the input as ctx.NAME" if name == "input" else "delete it"
+                hint = (
+                    "delete it; an expression reads the input as ctx.NAME"
+                    if name == "input"
+                    else "delete it"
+                )
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
@@ -107,4 +126,6 @@ class _Loading:
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         scope = outermost(frozenset().union(*stores))
         span = known.keys["pipeline"].span
-        return Reader(self.problems, self.steps, "", span, scope).fields(DOCUMENTS["pipeline"], known, span)
+        return Reader(self.problems, self.steps, "", span, scope).fields(
+            DOCUMENTS["pipeline"], known, span
+        )

@@ -1,4 +1,5 @@
-"""Text that looks like an expression but is text (decision P21): the warnings that say what to write.
+"""Text that looks like an expression but is text (decision P21): the warnings that say what to
+write.
 
 Only text that uses a name of its place is reported. Everything else stays silent.
 """
@@ -57,7 +58,10 @@ def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
     if "{" not in text:
         return False
-    return any((name := _NAME.match(found[1].strip())) and scope.knows(name[0]) for found in _BRACES.finditer(text))
+    return any(
+        (name := _NAME.match(found[1].strip())) and scope.knows(name[0])
+        for found in _BRACES.finditer(text)
+    )
 
 
 def _is_path(text: str, scope: Scope) -> bool:
@@ -74,7 +78,9 @@ def _is_expression(text: str, scope: Scope) -> bool:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:
         return False
-    paths = [part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)]
+    paths = [
+        part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
+    ]
     return bool(paths) and all(scope.knows(path.parts[0]) for path in paths)
 
 
@@ -94,10 +100,14 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
     for part in nested(node):
         match part:
-            case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(name) and not scope.knows(name):
+            case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(
+                name
+            ) and not scope.knows(name):
                 place = text.locate(at, at + len(name))
                 yield Diagnostic("r1.operator", f"there is no {name!r}", place, spelling(name))
-            case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(value, scope):
+            case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
+                value, scope
+            ):
                 reason = "only a prompt replaces braces" if "{" in value else "it is in quotes"
                 place = text.locate(at, at + len(value) + 2)
                 hint = f"write: {concatenation(value) if '{' in value else value}"
@@ -111,7 +121,11 @@ def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnost
     if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
         return
     for operation in node.rest:
-        end = operation.operand.end if operation.op == "-" and isinstance(operation.operand, Path) else 0
+        end = (
+            operation.operand.end
+            if operation.op == "-" and isinstance(operation.operand, Path)
+            else 0
+        )
         name = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
         if name in scope.stores:
             message = f"'-' subtracts here, so this does not read the store {name!r}"
@@ -124,7 +138,9 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
     source = text.text
     for found in _BRACES.finditer(source):
         inner = found[1].strip()
-        doubled = found[0].startswith("{{") and found[0].endswith("}}") and _has_hole(found[0], scope)
+        doubled = (
+            found[0].startswith("{{") and found[0].endswith("}}") and _has_hole(found[0], scope)
+        )
         if doubled:
             message, hint = f"{found[0]} keeps one pair of its braces", f"write: {{{inner}}}"
             yield _warning(message, text, found.start(), found.end(), hint)
@@ -143,4 +159,6 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
 
 
 def _warning(message: str, text: Text, start: int, end: int, hint: str) -> Diagnostic:
-    return Diagnostic("pipeline.template-expression", message, text.locate(start, end), hint, "warning")
+    return Diagnostic(
+        "pipeline.template-expression", message, text.locate(start, end), hint, "warning"
+    )

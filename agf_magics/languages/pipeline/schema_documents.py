@@ -1,7 +1,7 @@
 """A ``schema:`` document to a Schema; every error is reported at its token.
 
-A field type is closed: a key that it does not have is an error, because a constraint that is silently ignored is worse
-than none (decision P7).
+A field type is closed: a key that it does not have is an error, because a constraint that is
+silently ignored is worse than none (decision P7).
 """
 
 from __future__ import annotations
@@ -18,13 +18,26 @@ from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, rea
 
 # The names of other schema languages.
 _TYPES = {
-    "boolean": "bool", "str": "string", "text": "string", "int": "number", "integer": "number", "float": "number",
-    "array": "list", "dict": "object", "map": "object", "mapping": "object", "$ref": "ref", "literal": "enum",
-}  # fmt: skip
+    "boolean": "bool",
+    "str": "string",
+    "text": "string",
+    "int": "number",
+    "integer": "number",
+    "float": "number",
+    "array": "list",
+    "dict": "object",
+    "map": "object",
+    "mapping": "object",
+    "$ref": "ref",
+    "literal": "enum",
+}
 
 
-def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None) -> Schema | None:
-    """The schema of a document with the key ``schema``; None if it has no name, or the name of a schema in ``known``.
+def read_schema(
+    node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None
+) -> Schema | None:
+    """The schema of a document with the key ``schema``; None if it has no name, or the name of a
+    schema in ``known``.
 
     Fields with errors are left out.
     """
@@ -36,7 +49,11 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
         first = known[title.text].span
         related = (("first declared here", first),) if first else ()
         message = f"the schema {title.text!r} is declared twice"
-        problems.add(Diagnostic("schema.duplicate-name", message, title.span, "rename one of them", related=related))
+        problems.add(
+            Diagnostic(
+                "schema.duplicate-name", message, title.span, "rename one of them", related=related
+            )
+        )
         return None
     return Schema(title.text, given.get("fields") or {}, title.span)
 
@@ -46,9 +63,13 @@ class _Reader(documents.Reader):
 
     layer = "schema"
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "items": ("of",), "properties": ("fields",), "enum": ("values",), "$ref": ("schema",), "min": ("minimum",),
+        "items": ("of",),
+        "properties": ("fields",),
+        "enum": ("values",),
+        "$ref": ("schema",),
+        "min": ("minimum",),
         "max": ("maximum",),
-    }  # fmt: skip
+    }
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         if name == "required" and "type" in kind.keys:
@@ -61,33 +82,46 @@ class _Reader(documents.Reader):
         assert key is not None, "only a key's value is refused"
         self.error(key.code, f"{key.name!r} must be {key.says}, got {shown(node)}", node.span)
 
-    def field(self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]) -> Field | None:
+    def field(
+        self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]
+    ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
             near = _TYPES.get(node.text, node.text) if isinstance(node, Scalar) else ""
             hint = f"{key.text}: {{type: {near if near in kinds else 'string'}}}"
-            self.error("schema.type-shape", f"{what} must be a mapping, got {shown(node)}", _place(node, key), hint)
+            self.error(
+                "schema.type-shape",
+                f"{what} must be a mapping, got {shown(node)}",
+                _place(node, key),
+                hint,
+            )
             return None
         kind = self.kind(node, key, what)
         if kind is None:
             return None
         place = node.fields["type"].span
         if kind not in kinds:
-            hint = "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
+            hint = (
+                "put an object between them: {type: object, fields: {row: {type: list, of: ...}}}"
+            )
             self.error("schema.list-of-lists", "a list's elements cannot be lists", place, hint)
             return None
         before = self.error_count
         given = self.fields(kinds[kind], node, place)
         given.pop("type", None)
         if "of" in given:
-            given["of"] = self.field(given["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES)
+            given["of"] = self.field(
+                given["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES
+            )
         least, most = given.get("minimum"), given.get("maximum")
         if least is not None and most is not None and least > most:
             message = f"'minimum' {least} is above 'maximum' {most}"
             self.error("schema.bound", message, node.fields["minimum"].span)
         if self.error_count > before:
             return None
-        return Field(kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given)
+        return Field(
+            kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given
+        )
 
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
         named = node.fields.get("type")
@@ -98,13 +132,21 @@ class _Reader(documents.Reader):
             return None
         place = _place(named, node.keys["type"])
         if not isinstance(named, Scalar) or type(named.value) is not str or named.is_expr:
-            self.error("schema.unknown-type", f"a type must be one of {_CHOICES}, got {shown(named)}", place)
+            self.error(
+                "schema.unknown-type",
+                f"a type must be one of {_CHOICES}, got {shown(named)}",
+                place,
+            )
             return None
         for own in TYPES:
             if own == named.text:
                 return own
         known = _TYPES.get(named.text.lower())
-        near = f"{known} is its name here; types are {_CHOICES}" if known else suggest(named.text, TYPES, "types")
+        near = (
+            f"{known} is its name here; types are {_CHOICES}"
+            if known
+            else suggest(named.text, TYPES, "types")
+        )
         self.error("schema.unknown-type", f"unknown type {named.text!r}", place, near)
         return None
 
@@ -116,8 +158,10 @@ def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
     for name in node.fields:
         if not name.strip():
             reader.error("schema.field-name", "a field's name is blank", node.keys[name].span)
-    read = {name: reader.field(value, node.keys[name], f"the type of {name!r}", TYPES)
-            for name, value in node.fields.items()}  # fmt: skip
+    read = {
+        name: reader.field(value, node.keys[name], f"the type of {name!r}", TYPES)
+        for name, value in node.fields.items()
+    }
     return {name: one for name, one in read.items() if one is not None}
 
 
@@ -135,7 +179,9 @@ def _values(reader: _Reader, node: Node, key: Key) -> tuple[Any, ...]:
     found: list[Any] = []
     for item in node.items:
         if not isinstance(item, Scalar) or item.is_expr:
-            message = f"a value of an enum must be text, a number, true, false or null, got {shown(item)}"
+            message = (
+                f"a value of an enum must be text, a number, true, false or null, got {shown(item)}"
+            )
             reader.error("schema.values", message, item.span)
         elif any(same(item.value, other) for other in found):
             reader.warn("schema.duplicate-value", f"{shown(item)} is listed twice", item.span)
@@ -155,10 +201,17 @@ def _place(node: Node, key: Scalar) -> Span:
 
 
 _S_ELEMENT: Json = {**reference("type"), "properties": {"type": {"not": {"const": "list"}}}}
-FIELDS: Final = Takes("a mapping of field names to types", "{passed: {type: bool}}", reference("fields"), _fields,
-                      word="fields")  # fmt: skip
+FIELDS: Final = Takes(
+    "a mapping of field names to types",
+    "{passed: {type: bool}}",
+    reference("fields"),
+    _fields,
+    word="fields",
+)
 BOUND: Final = Takes("a number", "0", {"type": "number"}, number_of(int, float))
-VALUES: Final = Takes("a list of one or more values", "[low, high]", {"type": "array", "minItems": 1}, _values)
+VALUES: Final = Takes(
+    "a list of one or more values", "[low, high]", {"type": "array", "minItems": 1}, _values
+)
 ELEMENT: Final = Takes("the type of the elements", "{type: string}", _S_ELEMENT, read_node)
 REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _required)
 REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
@@ -196,18 +249,26 @@ _KINDS: Final[Mapping[FieldKind, Kind]] = {
         Key("of", ELEMENT, "The type of its elements.", True, code="schema.type-shape"),
     ),
     "object": _type(
-        "an object", "an object with fields: {...}", Key("fields", FIELDS, "Its fields.", True, code="schema.fields")
+        "an object",
+        "an object with fields: {...}",
+        Key("fields", FIELDS, "Its fields.", True, code="schema.fields"),
     ),
     "ref": _type(
-        "a ref", "another schema, by schema: Name", Key("schema", REFERENCE, "Its name.", True, code="schema.name")
+        "a ref",
+        "another schema, by schema: Name",
+        Key("schema", REFERENCE, "Its name.", True, code="schema.name"),
     ),
 }
-_REQUIRED = Key("required", REQUIRED, "Whether a value must have the field.", code="schema.required")
+_REQUIRED = Key(
+    "required", REQUIRED, "Whether a value must have the field.", code="schema.required"
+)
 
 TYPES: Final[Mapping[FieldKind, Kind]] = {
     name: each._replace(keys={**each.keys, "required": _REQUIRED}) for name, each in _KINDS.items()
 }
 """The types of fields."""
-ELEMENT_TYPES: Final[Mapping[FieldKind, Kind]] = {name: each for name, each in _KINDS.items() if name != "list"}
+ELEMENT_TYPES: Final[Mapping[FieldKind, Kind]] = {
+    name: each for name, each in _KINDS.items() if name != "list"
+}
 """The types of a list's elements."""
 _CHOICES = ", ".join(TYPES)

@@ -1,7 +1,8 @@
 """The names that an expression may use, by the place of its step (decisions P1 and P19).
 
-A step sees ``ctx`` and ``pipe``; the ``do`` of a fan-out or a fold also sees the names that it binds. A step nested in
-that one (a ``do``, a branch, a ``collect``) does not see the ``item`` around it; the error says how to pass it.
+A step sees ``ctx`` and ``pipe``; the ``do`` of a fan-out or a fold also sees the names that it
+binds. A step nested in that one (a ``do``, a branch, a ``collect``) does not see the ``item``
+around it; the error says how to pass it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ STORES = ("ctx",)
 
 _ROOTS: Mapping[str, tuple[str, ...]] = {"ctx": ("ctx",), "pipe": ("pipe",)}
 _PASS_ON = (
-    "a nested step does not see the {name!r} around it: use it in the step's own over, init, on, args or prompt, "
-    'for instance over: "map({name}.parts, p -> {{part: p, whole: {name}}})", or nest a call with pass: [{name}]'
+    "a nested step does not see the {name!r} around it: use it in the step's own over, init, on, "
+    "args or prompt, "
+    'for instance over: "map({name}.parts, p -> {{part: p, whole: {name}}})", or nest a call with '
+    "pass: [{name}]"
 )
 
 
@@ -41,13 +44,23 @@ class Scope(NamedTuple):
         stores: frozenset[str] = frozenset(),
         unseen: Mapping[str, str] = NOTHING,
     ) -> Scope:
-        """The scope of a step nested in one of this scope. ``unseen``: names one might expect, each with a hint."""
-        roots = {**{branch: ("pipe", branch) for branch in branches}, **_ROOTS, **{name: (name,) for name in binds}}
-        around = {name: _PASS_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots}
+        """The scope of a step nested in one of this scope. ``unseen``: names one might expect, each
+        with a hint."""
+        roots = {
+            **{branch: ("pipe", branch) for branch in branches},
+            **_ROOTS,
+            **{name: (name,) for name in binds},
+        }
+        around = {
+            name: _PASS_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots
+        }
         hints = {**unseen, **around, **self.names.hidden}
         hidden = {name: hint for name, hint in hints.items() if name not in roots}
         # A union would copy all of them, for each nested step.
-        return Scope(Names(roots, STORES, hidden), self.stores if stores <= self.stores else self.stores | stores)
+        return Scope(
+            Names(roots, STORES, hidden),
+            self.stores if stores <= self.stores else self.stores | stores,
+        )
 
     def path(self, name: str) -> tuple[str, ...]:
         """The path of a bare name's value."""

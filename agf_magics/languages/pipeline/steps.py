@@ -1,6 +1,7 @@
 """Step kinds to shapes: each kind of the language becomes one shape of the common representation.
 
-There is one builder per kind, in a table. The keys were read before, so a builder only puts the parts together.
+There is one builder per kind, in a table. The keys were read before, so a builder only puts the
+parts together.
 """
 
 from __future__ import annotations
@@ -26,8 +27,13 @@ from .words import STEPS
 Given = Mapping[str, Any]
 
 _ELSEWHERE = {
-    **dict.fromkeys(("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"),
-    **dict.fromkeys(("if", "switch"), "match runs a pipeline by a value; in an expression write: condition and a or b"),
+    **dict.fromkeys(
+        ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
+    ),
+    **dict.fromkeys(
+        ("if", "switch"),
+        "match runs a pipeline by a value; in an expression write: condition and a or b",
+    ),
     **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
     **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
     **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
@@ -65,7 +71,12 @@ class Steps:
         given = reader.fields(STEPS[key.text], body, key.span, reader.given)
         if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
-            reader.error("pipeline.over-and-items", "over and items exclude each other", body.keys["items"].span, hint)
+            reader.error(
+                "pipeline.over-and-items",
+                "over and items exclude each other",
+                body.keys["items"].span,
+                hint,
+            )
         if reader.error_count:
             return None
         return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
@@ -84,7 +95,10 @@ class Steps:
         if key.text not in STEPS:
             tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
             near = suggest(key.text, STEPS)
-            hint = _ELSEWHERE.get(key.text) or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
+            hint = (
+                _ELSEWHERE.get(key.text)
+                or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
+            )
             error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
         body = node.fields[key.text]
@@ -94,9 +108,18 @@ class Steps:
             hint = f"the keys of {key.text} are {', '.join(keys)}"
             first = next(iter(keys.values()))
             if first.required and isinstance(body, Scalar) and body.text:
-                text = f'"{body.text}"' if first.takes.word in ("expression", "template") else body.text
+                text = (
+                    f'"{body.text}"'
+                    if first.takes.word in ("expression", "template")
+                    else body.text
+                )
                 hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            error("pipeline.wrong-type", f"{key.text!r} must be a mapping, got {shown(body)}", span, hint)
+            error(
+                "pipeline.wrong-type",
+                f"{key.text!r} must be a mapping, got {shown(body)}",
+                span,
+                hint,
+            )
             return None
         return key, body
 
@@ -104,15 +127,30 @@ class Steps:
         known = [key for key in node.keys.values() if key.text in STEPS]
         error = self.problems.error
         if len(known) > 1:
-            error("pipeline.step-shape", "several kinds in one step", known[1].span, "begin each step with a dash")
+            error(
+                "pipeline.step-shape",
+                "several kinds in one step",
+                known[1].span,
+                "begin each step with a dash",
+            )
         elif known:
             (kind,) = known
             extra = next(key for key in node.keys.values() if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            error("pipeline.step-shape", f"{extra.text!r} must be inside {kind.text!r}", extra.span, hint)
+            error(
+                "pipeline.step-shape",
+                f"{extra.text!r} must be inside {kind.text!r}",
+                extra.span,
+                hint,
+            )
         else:
             kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
-            error("pipeline.step-shape", "a step is a mapping with one key, its kind", node.span, kinds)
+            error(
+                "pipeline.step-shape",
+                "a step is a mapping with one key, its kind",
+                node.span,
+                kinds,
+            )
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
@@ -130,15 +168,23 @@ def _tool(at: At, given: Given, body: Fields) -> Step:
     name: Name = given["name"]
     args = given.get("args") or Arguments(())
     label, gives = shorten(name.text), given.get("schema")
-    return Invoke(**at._asdict(), label=label, kind="tool", name=name, args=args, gives=gives, only_tools=True)
+    return Invoke(
+        **at._asdict(), label=label, kind="tool", name=name, args=args, gives=gives, only_tools=True
+    )
 
 
 def _shell(at: At, given: Given, body: Fields) -> Step:
     command: Expr = given["command"]
-    label = shorten(" ".join(command.value)) if isinstance(command, Constant) else _label(body, "command")
+    label = (
+        shorten(" ".join(command.value))
+        if isinstance(command, Constant)
+        else _label(body, "command")
+    )
     args = Arguments((("command", command.span, command),))
     gives = given.get("schema")
-    return Invoke(**at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives)
+    return Invoke(
+        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
+    )
 
 
 def _agent(at: At, given: Given, body: Fields) -> Step:
@@ -157,7 +203,9 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
         args=Arguments(args),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
-        asking=asking if attach is None else asking._replace(attach=tuple(one.span for one in attach.exprs)),
+        asking=asking
+        if attach is None
+        else asking._replace(attach=tuple(one.span for one in attach.exprs)),
     )
 
 

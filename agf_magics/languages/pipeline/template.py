@@ -1,7 +1,9 @@
-"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text (decision P3).
+"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text
+(decision P3).
 
-A brace is replaced if it holds a path whose first name is known. The loader does not know the input, so a name that it
-does not know is looked up among the stores when the prompt is made. It is warned about, because it may be misspelt.
+A brace is replaced if it holds a path whose first name is known. The loader does not know the
+input, so a name that it does not know is looked up among the stores when the prompt is made. It is
+warned about, because it may be misspelt.
 """
 
 from __future__ import annotations
@@ -42,7 +44,11 @@ class Template:
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
         holes = (part for part in self.parts if isinstance(part, _Hole))
-        return tuple(ref if hole.known else ref._replace(certain=False) for hole in holes for ref in hole.path.reads())
+        return tuple(
+            ref if hole.known else ref._replace(certain=False)
+            for hole in holes
+            for ref in hole.path.reads()
+        )
 
 
 class _Hole(NamedTuple):
@@ -87,21 +93,36 @@ def parse_template(text: Text, scope: Scope) -> Template:
         first, known = path[2], scope.knows(path[2])
         if path.end() == len(found[1]):
             inner = _Inside(text, found.start(1) + path.start(1), path[1])
-            parts += [source[end : found.start()], _Hole(r1.parse(inner, scope.names), found[0], known, first)]
+            parts += [
+                source[end : found.start()],
+                _Hole(r1.parse(inner, scope.names), found[0], known, first),
+            ]
             end = found.end()
             if not known:
-                choices = choices or [*sorted(scope.names.roots), *sorted(scope.names.hidden), *sorted(scope.stores)]
+                choices = choices or [
+                    *sorted(scope.names.roots),
+                    *sorted(scope.names.hidden),
+                    *sorted(scope.stores),
+                ]
                 near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
-                message = f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                message = (
+                    f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                )
                 place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
-                warnings.append(Diagnostic("pipeline.template-name", message, place, hint, "warning"))
+                warnings.append(
+                    Diagnostic("pipeline.template-name", message, place, hint, "warning")
+                )
         elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
             hint = "compute it in a transform before, name its output, and write {NAME} here"
             message = f"{found[0]} stays text: braces hold a path"
-            warnings.append(Diagnostic("pipeline.template-expression", message, place, hint, "warning"))
+            warnings.append(
+                Diagnostic("pipeline.template-expression", message, place, hint, "warning")
+            )
     parts.append(source[end:])
-    return Template(text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings))
+    return Template(
+        text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings)
+    )
 
 
 def _opaque(value: Value) -> NoReturn:

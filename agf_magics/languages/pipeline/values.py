@@ -1,6 +1,7 @@
 """The sources of a pipeline's values besides R1 expressions, and the targets of its results.
 
-The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a fan-out or a fold.
+The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a
+fan-out or a fold.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Named:
             if type(value) is not dict or name not in value:
                 stores = ", ".join(frame["ctx"]) or "none"
                 message = f"cannot pass {self.path[-1]!r}: no store has this name"
-                raise StepError(Diagnostic("pipeline.pass", message, self.span, f"the stores here are {stores}"))
+                raise StepError(
+                    Diagnostic("pipeline.pass", message, self.span, f"the stores here are {stores}")
+                )
             value = value[name]
         return value
 
@@ -62,10 +65,24 @@ class Command:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value
-        odd = next((word for word in value if type(word) is not str), None) if type(value) is list else value
-        found = type_name(value) if type(value) is not list else f"a list with {type_name(odd)}" if value else "[]"
+        odd = (
+            next((word for word in value if type(word) is not str), None)
+            if type(value) is list
+            else value
+        )
+        found = (
+            type_name(value)
+            if type(value) is not list
+            else f"a list with {type_name(odd)}"
+            if value
+            else "[]"
+        )
         hint = "one text per word: ['ls', '-l', ctx.folder]"
-        raise StepError(Diagnostic("pipeline.command", f"a command is a list of texts, not {found}", self.span, hint))
+        raise StepError(
+            Diagnostic(
+                "pipeline.command", f"a command is a list of texts, not {found}", self.span, hint
+            )
+        )
 
     def reads(self) -> tuple[Ref, ...]:
         return self.expr.reads()
@@ -106,7 +123,8 @@ class Arguments:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument of that name. `lifecycle.secret_flow` follows secrets by them."""
+        """The references of the argument of that name. `lifecycle.secret_flow` follows secrets by
+        them."""
         return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
 
     def written_out(self, name: str) -> bool:
@@ -140,7 +158,11 @@ class Store:
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
         stores = {**frame["ctx"], self.name: outcome.value}
-        return {**frame, "ctx": stores, "pipe": outcome.value} if self.pipe else {**frame, "ctx": stores}
+        return (
+            {**frame, "ctx": stores, "pipe": outcome.value}
+            if self.pipe
+            else {**frame, "ctx": stores}
+        )
 
     def writes(self) -> tuple[Ref, ...]:
         store = Ref((*STORES, self.name), self.span)
@@ -164,7 +186,8 @@ class Bind:
 
 
 class Collected:
-    """The frame of a ``collect``: no item, and the results as its pipe, without the dropped ones."""
+    """The frame of a ``collect``: no item, and the results as its pipe, without the dropped
+    ones."""
 
     __slots__ = ()
 
@@ -173,7 +196,11 @@ class Collected:
         if ran.names is None:
             results = [value for value in ran.values if value is not DROPPED]
         else:
-            results = {name: value for name, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}
+            results = {
+                name: value
+                for name, value in zip(ran.names, ran.values, strict=True)
+                if value is not DROPPED
+            }
         return {"ctx": frame["ctx"], "pipe": results}
 
     def writes(self) -> tuple[Ref, ...]:
@@ -197,16 +224,22 @@ def labels(value: Any) -> tuple[str, ...]:
     text = str(value)
     if not is_json(value):
         return (text,)
-    return tuple(dict.fromkeys((text, json.dumps(value, ensure_ascii=False, separators=(",", ":")))))
+    return tuple(
+        dict.fromkeys((text, json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+    )
 
 
 def start(given: FlowInput) -> Frame:
     """The frame of the first step: the names of the input are its stores."""
     stores = {} if given.input is None else given.input
     if type(stores) is not dict or not all(type(name) is str for name in stores):
-        found = type_name(stores) if type(stores) is not dict else "one whose names are not all texts"
+        found = (
+            type_name(stores) if type(stores) is not dict else "one whose names are not all texts"
+        )
         message = f"a pipeline's input is a mapping of names to values, not {found}"
-        raise StepError(Diagnostic("pipeline.input", message, hint="its names become the stores: ctx.name"))
+        raise StepError(
+            Diagnostic("pipeline.input", message, hint="its names become the stores: ctx.name")
+        )
     return {"ctx": dict(stores), "pipe": given.pipe}
 
 

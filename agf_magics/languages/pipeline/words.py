@@ -1,4 +1,5 @@
-"""The pipeline language as data: the one table for the loader, the hints, completion and the JSON Schema.
+"""The pipeline language as data: the one table for the loader, the hints, completion and the JSON
+Schema.
 
 A key that is not here does not exist. takes.py has the kinds of value that a key may take.
 """
@@ -28,9 +29,16 @@ class Words(NamedTuple):
 
 
 _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
-_SCHEMA = Key("schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True)
-_OVER = Key("over", takes.EXPRESSION, "Gives the list or the sequence; without over and items it is the incoming pipe.",
-            null=True, explicit=True)  # fmt: skip
+_SCHEMA = Key(
+    "schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True
+)
+_OVER = Key(
+    "over",
+    takes.EXPRESSION,
+    "Gives the list or the sequence; without over and items it is the incoming pipe.",
+    null=True,
+    explicit=True,
+)
 _ITEMS = Key("items", takes.LITERALS, "The list itself, as written.", null=True, explicit=True)
 STEPS: Mapping[str, Kind] = {
     each.name: each
@@ -45,7 +53,12 @@ STEPS: Mapping[str, Kind] = {
             "tool",
             "Calls a registered tool.",
             Key("name", takes.NAME, "The tool.", required=True),
-            Key("args", takes.ARGUMENTS, "Its arguments: literals, or expressions after !expr.", null=True),
+            Key(
+                "args",
+                takes.ARGUMENTS,
+                "Its arguments: literals, or expressions after !expr.",
+                null=True,
+            ),
             _SCHEMA,
             _OUTPUT,
         ),
@@ -59,8 +72,18 @@ STEPS: Mapping[str, Kind] = {
         kind(
             "agent",
             "Asks an agent.",
-            Key("prompt", takes.TEMPLATE, "What it is asked; {ctx.x}, {pipe} and {item} are replaced.", required=True),
-            Key("identity", takes.NAME, "The registered agent that answers; without it the default agent.", null=True),
+            Key(
+                "prompt",
+                takes.TEMPLATE,
+                "What it is asked; {ctx.x}, {pipe} and {item} are replaced.",
+                required=True,
+            ),
+            Key(
+                "identity",
+                takes.NAME,
+                "The registered agent that answers; without it the default agent.",
+                null=True,
+            ),
             Key("capabilities", takes.TOOLS, "The tools it may use at most.", null=True),
             Key(
                 "model",
@@ -92,7 +115,13 @@ STEPS: Mapping[str, Kind] = {
             _OVER,
             _ITEMS,
             Key("init", takes.EXPRESSION, "What acc is before the first item.", required=True),
-            Key("do", takes.STEP, "Runs once per item; its result is the next acc.", True, binds=("item", "acc")),
+            Key(
+                "do",
+                takes.STEP,
+                "Runs once per item; its result is the next acc.",
+                True,
+                binds=("item", "acc"),
+            ),
             Key("output", takes.NAME, "The store the last acc is written to.", required=True),
             Key("max_items", takes.COUNT, "Items after this many are left out.", null=True),
         ),
@@ -109,7 +138,12 @@ STEPS: Mapping[str, Kind] = {
             ),
             Key("on_error", takes.ON_ERROR, "What happens when an item fails.", required=True),
             Key("do", takes.STEP, "Runs once per item.", True, binds=("item",)),
-            Key("collect", takes.STEP, "Runs once at the end: pipe is the list of results.", required=True),
+            Key(
+                "collect",
+                takes.STEP,
+                "Runs once at the end: pipe is the list of results.",
+                required=True,
+            ),
             _OUTPUT,
         ),
         kind(
@@ -121,7 +155,12 @@ STEPS: Mapping[str, Kind] = {
                 "What happens when a branch fails (abort when left out).",
             ),
             Key("branches", takes.BRANCHES, "The steps by name; all run at once.", required=True),
-            Key("collect", takes.STEP, "Runs once at the end: pipe maps each branch to its result.", required=True),
+            Key(
+                "collect",
+                takes.STEP,
+                "Runs once at the end: pipe maps each branch to its result.",
+                required=True,
+            ),
             _OUTPUT,
         ),
     )
@@ -131,7 +170,12 @@ DOCUMENTS: Mapping[str, Kind] = {
     "pipeline": kind(
         "pipeline",
         "A pipeline.",
-        Key("pipeline", takes.NAME, "Its name, under which it is registered and called.", required=True),
+        Key(
+            "pipeline",
+            takes.NAME,
+            "Its name, under which it is registered and called.",
+            required=True,
+        ),
         Key("description", takes.TEXT, "What it does, for people and for agents that may call it."),
         Key("steps", takes.LISTED_STEPS, "What runs, in order.", required=True),
     ),

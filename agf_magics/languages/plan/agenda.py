@@ -1,4 +1,5 @@
-"""The scheduler of one run of a plan: which turns are ready, which never will be, and what each adds to the log."""
+"""The scheduler of one run of a plan: which turns are ready, which never will be, and what each
+adds to the log."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class TurnOutcome(NamedTuple):
     """The outcome of a turn without a result."""
 
     status: str
-    """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``, ``lazy``."""
+    """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``,
+    ``lazy``."""
     why: str = ""
     diagnostic: Diagnostic | None = None
     """Reported at the end of the run; None: not reported."""
@@ -89,9 +91,13 @@ class PlanScheduler:
 
     def ready(self, number: int, frame: Frame) -> Ready:
         if self.plan.lazy:
-            return self.skip(number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls"))
+            return self.skip(
+                number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
+            )
         turn, log = self.turns[number], frame["log"]
-        if not self.pending[number]:  # all writers have finished: it is ready if its arguments have values
+        if not self.pending[
+            number
+        ]:  # all writers have finished: it is ready if its arguments have values
             try:
                 self.given[number] = turn.call.filled(log, turn.instance)
                 return "go"
@@ -117,14 +123,19 @@ class PlanScheduler:
         if exists(reference, log, self.turns[number].instance):
             return "go"
         coming = (writer for writer in need.others if writer not in self.stored)
-        return "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
+        return (
+            "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
+        )
 
     def skip(self, number: int, outcome: TurnOutcome) -> Skip:
         self.outcomes[number] = outcome
         return Skip(outcome.why)
 
-    def why(self, number: int, expression: Expression, look: Callable[[Reference], Verdict], log: Log) -> TurnOutcome:
-        """Why an expression has no value: no call writes it, a writer failed, or another branch was taken."""
+    def why(
+        self, number: int, expression: Expression, look: Callable[[Reference], Verdict], log: Log
+    ) -> TurnOutcome:
+        """Why an expression has no value: no call writes it, a writer failed, or another branch was
+        taken."""
         text = as_written(expression)
         missing = [ref for ref in references(expression) if look(ref) == "never"]
         span, sign = (missing[0].span, missing[0].sign) if missing else (None, "†")
@@ -135,9 +146,12 @@ class PlanScheduler:
             near = suggest_field(missing[0], log, self.turns[number].instance) if missing else None
             hint = (
                 near
-                or f"let an earlier call write it, give it in {sign}input or state:, or add a default: {text} || 10"
+                or f"let an earlier call write it, give it in {sign}input or state:, or add a "
+                f"default: {text} || 10"
             )
-            return TurnOutcome("blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint))
+            return TurnOutcome(
+                "blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint)
+            )
         outcomes = [self.outcomes[writer] for writer in writers if writer in self.outcomes]
         if any(outcome.status != "branch_not_taken" for outcome in outcomes):
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
@@ -181,7 +195,9 @@ class PlanScheduler:
         call = self.call(number)
         if outcome.status == "skipped":
             if number not in self.outcomes:  # no running turn can write what it reads
-                self.outcomes[number] = TurnOutcome("upstream_failed", "upstream failed: a value was not written")
+                self.outcomes[number] = TurnOutcome(
+                    "upstream_failed", "upstream failed: a value was not written"
+                )
             return ()
         if outcome.error is not None and outcome.error.code in ("step.denied", "step.instead"):
             self.outcomes[number] = _failed("cancelled", outcome.error)
@@ -198,12 +214,18 @@ class PlanScheduler:
     def close(self, frame: Frame) -> Frame:
         """The Error messages, together, and the plan's own output."""
         errors = [
-            error_message(self.call(number), self.turns[number].instance, outcome.diagnostic, outcome.error)
+            error_message(
+                self.call(number), self.turns[number].instance, outcome.diagnostic, outcome.error
+            )
             for number, outcome in sorted(self.outcomes.items())
             if outcome.has_message
         ]
         frame = _extended(frame, [(message, read_content(message)) for message in errors])
-        failures = [one for _, one in sorted(self.outcomes.items()) if one.has_message or one.status == "cancelled"]
+        failures = [
+            one
+            for _, one in sorted(self.outcomes.items())
+            if one.has_message or one.status == "cancelled"
+        ]
         frame = {**frame, "failures": tuple(failures), "notes": ()}
         if not self.plan.has_output or self.plan.lazy:
             return frame
@@ -212,7 +234,12 @@ class PlanScheduler:
         except StepError as error:
             found = error.diagnostic
             message = f"the plan has no output: {found.message}"
-            return {**frame, "notes": (Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),)}
+            return {
+                **frame,
+                "notes": (
+                    Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),
+                ),
+            }
         final = {"type": "data", "kind": "output", "data": output}
         return {**_extended(frame, [(final, read_content(final))]), "output": output}
 
@@ -222,8 +249,8 @@ def _failed(status: str, error: StepError) -> TurnOutcome:
 
 
 def _extended(frame: Frame, entries: Sequence[Entry]) -> Frame:
-    """The frame with ``entries`` at the end of its log. The named context is updated at once, so a run that is stopped
-    loses nothing."""
+    """The frame with ``entries`` at the end of its log. The named context is updated at once, so a
+    run that is stopped loses nothing."""
     if not entries:
         return frame
     log: Log = frame["log"].extended(entries)

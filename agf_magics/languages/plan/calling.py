@@ -1,4 +1,5 @@
-"""Reads one call of a plan's document: the keys that begin with an underscore, and its arguments."""
+"""Reads one call of a plan's document: the keys that begin with an underscore, and its
+arguments."""
 
 from __future__ import annotations
 
@@ -74,15 +75,24 @@ class _CallReader:
 
     def no_tool(self) -> None:
         node = self.node
-        unknown = [name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys]
+        unknown = [
+            name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys
+        ]
         if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
             slip = node.keys.get("tool")
             named = node.fields.get("tool")
-            hint = f"write _tool: {named.text}" if isinstance(named, Scalar) and named.text else "add _tool: NAME"
-            self.error("plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint)
+            hint = (
+                f"write _tool: {named.text}"
+                if isinstance(named, Scalar) and named.text
+                else "add _tool: NAME"
+            )
+            self.error(
+                "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
+            )
 
     def latent(self, tool: Name, activity: str | None, schema: Mapping[str, Value] | None) -> bool:
-        """Whether the call is latent: never executed, with its answer in the document (decision C3)."""
+        """Whether the call is latent: never executed, with its answer in the document (decision
+        C3)."""
         answer = self.node.keys.get("_output")
         declared = activity == "" or (activity is None and tool.text in self.reader.latent)
         if declared and answer is None:
@@ -92,19 +102,33 @@ class _CallReader:
         if declared or (answer is not None and schema is not None and activity is None):
             return True
         if answer is not None:
-            message = f"'_output' is the answer of a latent tool, but {tool.text!r} is not declared latent"
-            path = f"to store the result of the tool, write _outputPath: {self.reader.sign}state.NAME"
-            self.error("plan.no-activity", message, answer.span, f"{path}; to declare it: tools: {{{tool.text}: {{}}}}")
+            message = (
+                f"'_output' is the answer of a latent tool, but {tool.text!r} is not "
+                f"declared latent"
+            )
+            path = (
+                f"to store the result of the tool, write _outputPath: {self.reader.sign}state.NAME"
+            )
+            self.error(
+                "plan.no-activity",
+                message,
+                answer.span,
+                f"{path}; to declare it: tools: {{{tool.text}: {{}}}}",
+            )
         return False
 
     def scopes(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         if "_scopes" in given and "_delegate" in self.node.fields:
-            message = "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
+            message = (
+                "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
+            )
             hint = f"pass the values as arguments, for example state: {self.reader.sign}state"
             self.error("plan.bad-call", message, self.node.keys["_scopes"].span, hint)
         return given.get("_scopes") or ()
 
-    def path(self, value: Node | None, schema: Mapping[str, Value] | None) -> tuple[str | None, Alternatives]:
+    def path(
+        self, value: Node | None, schema: Mapping[str, Value] | None
+    ) -> tuple[str | None, Alternatives]:
         """The output path with † for $, and its alternatives."""
         rule = _path_rule(schema)
         text: Text
@@ -115,7 +139,9 @@ class _CallReader:
         elif isinstance(value, Scalar) and type(value.value) is str and not value.is_expr:
             text = value
         else:
-            self.reader.wrong_type(value, CALL.keys["_outputPath"], f"for example {self.reader.sign}state.result")
+            self.reader.wrong_type(
+                value, CALL.keys["_outputPath"], f"for example {self.reader.sign}state.result"
+            )
             return None, ()
         try:
             alternatives = parse_output(text, self.reader.sign)
@@ -132,14 +158,22 @@ class _CallReader:
         faults = list(pattern_faults(rule))
         for fault in faults:
             if fault.pattern not in self.reader.bad_patterns:  # else the document reader reports it
-                message = f"the pattern {fault.pattern[:80]!r} for this tool's paths cannot be used: {fault.error}"
+                message = (
+                    f"the pattern {fault.pattern[:80]!r} for this tool's paths cannot be "
+                    f"used: {fault.error}"
+                )
                 self.error("plan.bad-pattern", message, span, SYNTAX)
         allowed = rule.get("enum", ())
         hint = suggest(path, allowed, "its paths") or (
             f"write _outputPath: {rule['const']}" if "const" in rule else None
         )
         for violation in () if faults else judge(rule)(path):
-            self.error("plan.forbidden-path", f"the output path of this tool {describe(violation)}", span, hint)
+            self.error(
+                "plan.forbidden-path",
+                f"the output path of this tool {describe(violation)}",
+                span,
+                hint,
+            )
             return
 
 

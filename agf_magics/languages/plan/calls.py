@@ -33,7 +33,8 @@ class Call:
     given: tuple[tuple[str, Span | None, Template], ...]
     """Its arguments, each with the span of its name."""
     alternatives: Alternatives = ()
-    """The destinations of its result. Without any it is fire-and-forget: the run does not wait for it."""
+    """The destinations of its result. Without any it is fire-and-forget: the run does not wait for
+    it."""
     method: str | None = None
     instance: str | None = None
     shared: bool = False
@@ -59,12 +60,17 @@ class Call:
         object.__setattr__(self, "destinations", tuple(everywhere))
 
     def filled(self, log: Log, instance: str | None) -> dict[str, Value]:
-        """Its arguments with the values of ``log``. Raises StepError for a reference that does not exist."""
+        """Its arguments with the values of ``log``. Raises StepError for a reference that does not
+        exist."""
         return {name: fill(template, log, instance) for name, _, template in self.given}
 
     def authored_for(self, instance: str | None) -> dict[str, Value]:
         """The call as the messages of a run contain it."""
-        return {**self.authored, "_instance": instance} if instance is not None else dict(self.authored)
+        return (
+            {**self.authored, "_instance": instance}
+            if instance is not None
+            else dict(self.authored)
+        )
 
 
 def expressions(template: Template) -> Iterator[Expression]:
@@ -80,7 +86,8 @@ def expressions(template: Template) -> Iterator[Expression]:
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """Replace each expression by its value in ``log``. Raises StepError for one that does not exist."""
+    """Replace each expression by its value in ``log``. Raises StepError for one that does not
+    exist."""
     kind = type(template)
     if kind in ATOMS:
         return template
@@ -116,8 +123,12 @@ class Arguments:
         return given
 
     def reads(self) -> tuple[Ref, ...]:
-        refs = ((ref, name) for name, _, template in self.call.given for one in expressions(template)
-                for ref in references(one))  # fmt: skip
+        refs = (
+            (ref, name)
+            for name, _, template in self.call.given
+            for one in expressions(template)
+            for ref in references(one)
+        )
         return tuple(Ref((ref.kind, *ref.path), ref.span, False, name) for ref, name in refs)
 
     def of(self, name: str) -> tuple[Ref, ...]:
@@ -137,7 +148,9 @@ class Arguments:
         return context_of(log, self.call.scopes, instance)
 
 
-def context_of(messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None) -> list[Value]:
+def context_of(
+    messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None
+) -> list[Value]:
     """The messages of ``kinds`` that are visible to ``instance``, without names of instances."""
     visible = []
     for message in messages if kinds else ():

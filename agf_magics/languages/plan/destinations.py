@@ -1,7 +1,7 @@
 """The output path of a call, parsed to alternatives of which one is selected.
 
-The notation is that of references. ``&&`` writes a result to all destinations; ``||`` separates alternatives: a value
-is written to the first one, a failure to the last one.
+The notation is that of references. ``&&`` writes a result to all destinations; ``||`` separates
+alternatives: a value is written to the first one, a failure to the last one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ from typing import Final, NamedTuple, NoReturn
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Span, Text
-from .reference import KIND, SIGNS, Both, Either, Expression, Literal, Reference, as_written, parse, sign_of
+from .reference import (
+    KIND,
+    SIGNS,
+    Both,
+    Either,
+    Expression,
+    Literal,
+    Reference,
+    as_written,
+    parse,
+    sign_of,
+)
 
 MOST_DESTINATIONS: Final = 64
 """The most destinations of one output path, all alternatives together."""
@@ -79,7 +90,9 @@ def _check_operands(expression: Expression, whole: Span) -> None:
 def _distributed(expression: Expression, whole: Span) -> Alternatives:
     """``(a || b) && c`` as ``a && c || b && c``."""
     if isinstance(expression, Either):
-        found = tuple(one for operand in expression.operands for one in _distributed(operand, whole))
+        found = tuple(
+            one for operand in expression.operands for one in _distributed(operand, whole)
+        )
     elif isinstance(expression, Both):
         found = ((),)
         for operand in expression.operands:

@@ -52,15 +52,26 @@ class DocumentReader(Reader):
         """As much of a document as can be read."""
         if "_tool" in node.fields and "calls" not in node.fields:
             slip, hint = node.keys["_tool"], "begin the call with a dash: - _tool: …"
-            self.error("plan.document-shape", "a plan must be a list of calls, not one call", slip.span, hint)
+            self.error(
+                "plan.document-shape",
+                "a plan must be a list of calls, not one call",
+                slip.span,
+                hint,
+            )
             return Document(self.sign)
         span = next(iter(node.keys.values())).span if node.keys else node.span
         given = self.fields(PLAN, node, span)
         messages = self.messages(given, node)
-        self.kinds = KINDS | {kind for one in messages if (kind := kind_of(one))} | _written(node.fields.get("calls"))
+        self.kinds = (
+            KINDS
+            | {kind for one in messages if (kind := kind_of(one))}
+            | _written(node.fields.get("calls"))
+        )
         for message in messages:  # a tool message declares tools; the last one of a name counts
             if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
-                self.tools.update({name: one for name, one in message["tool"].items() if isinstance(one, dict)})
+                self.tools.update(
+                    {name: one for name, one in message["tool"].items() if isinstance(one, dict)}
+                )
         self.tools.update(given.get("tools") or {})
         listed: Items | None = given.get("calls")
         calls = self.calls(listed.items if listed is not None else ())
@@ -82,7 +93,9 @@ class DocumentReader(Reader):
 
     def messages(self, given: Mapping[str, Any], node: Fields) -> tuple[Mapping[str, Value], ...]:
         """The first messages of the context."""
-        own = (kind for kind in INSTANCE.keys if kind in given and not is_nothing(node.fields[kind]))
+        own = (
+            kind for kind in INSTANCE.keys if kind in given and not is_nothing(node.fields[kind])
+        )
         written = (plain_message(kind, given[kind]) for kind in own)
         return (*written, *(given.get("messages") or ()), *(given.get("instances") or ()))
 
@@ -117,6 +130,10 @@ class DocumentReader(Reader):
 
 def _written(calls: Node | None) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
-    nodes = [call for call in calls.items if isinstance(call, Fields)] if isinstance(calls, Items) else []
+    nodes = (
+        [call for call in calls.items if isinstance(call, Fields)]
+        if isinstance(calls, Items)
+        else []
+    )
     paths = [path for call in nodes if isinstance(path := call.fields.get("_outputPath"), Scalar)]
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path.text))

@@ -1,4 +1,5 @@
-"""The messages that the end of a call adds to the log: of a result, of a failure, of a call that could never run."""
+"""The messages that the end of a call adds to the log: of a result, of a failure, of a call that
+could never run."""
 
 from __future__ import annotations
 
@@ -17,10 +18,14 @@ _LONGEST = 10_000
 """The most characters of an exception's text in a message."""
 
 
-def results(call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value) -> Sequence[Entry]:
-    """The messages of a call's result. ``chosen``: its destinations; None: the value itself may select them.
+def results(
+    call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value
+) -> Sequence[Entry]:
+    """The messages of a call's result. ``chosen``: its destinations; None: the value itself may
+    select them.
 
-    Raises StepError if the value selects an alternative that the call does not have, or has an unknown method.
+    Raises StepError if the value selects an alternative that the call does not have, or has an
+    unknown method.
     """
     if not call.alternatives:
         return ()
@@ -29,7 +34,9 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
     elif chosen is None and (message := as_message(value)) is not None:
         returned = _returned(call, instance, message)
         return [(returned, read_content(returned))]
-    if chosen is None:  # `read_content` would find the first alternative: no need to read the message
+    if (
+        chosen is None
+    ):  # `read_content` would find the first alternative: no need to read the message
         method = call.method
         return [
             (
@@ -38,7 +45,9 @@ def results(call: Call, instance: str | None, chosen: Sequence[Destination] | No
             )
             for kind, path in call.alternatives[0]
         ]
-    made = [_message(call, instance, one.kind, nested(one.path, value), call.method) for one in chosen]
+    made = [
+        _message(call, instance, one.kind, nested(one.path, value), call.method) for one in chosen
+    ]
     return [(message, read_content(message)) for message in made]
 
 
@@ -106,7 +115,10 @@ def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) ->
         text = f"{call.tool.text!r} returned a message with the unknown method {method!r}"
         raise StepError(Diagnostic("plan.unknown-method", text, call.tool.span, hint))
     made = _message(call, instance, str(kind), message["data"], method)
-    return {**{key: value for key, value in message.items() if key not in (*made, "_instance", "kind")}, **made}
+    return {
+        **{key: value for key, value in message.items() if key not in (*made, "_instance", "kind")},
+        **made,
+    }
 
 
 def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
@@ -117,5 +129,7 @@ def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
     if which in names:
         return call.alternatives[names.index(str(which))]
     hint = f"its alternatives are {', '.join(f'{i}: {name}' for i, name in enumerate(names))}"
-    message = f"{call.tool.text!r} selected branch {chosen.which!r}, which its output path does not have"
+    message = (
+        f"{call.tool.text!r} selected branch {chosen.which!r}, which its output path does not have"
+    )
     raise StepError(Diagnostic("plan.branch", message, call.path_span or call.tool.span, hint))

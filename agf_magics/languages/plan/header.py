@@ -23,8 +23,10 @@ OF_THE_MODEL: Final = ("calls", "output")
 
 
 def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
-    return {name.text: INSTANCE.keys["input"].takes.read(reader, value, key) for name, value in
-            reader.entries(reader.mapping(node, key))}  # fmt: skip
+    return {
+        name.text: INSTANCE.keys["input"].takes.read(reader, value, key)
+        for name, value in reader.entries(reader.mapping(node, key))
+    }
 
 
 INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
@@ -69,7 +71,9 @@ class HeaderReader(DocumentReader):
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""
         given = self.fields(HEADER, node, next((key.span for key in node.keys.values()), node.span))
-        read = {name: value for name, value in given.items() if name != "input"}  # which may have secrets
+        read = {
+            name: value for name, value in given.items() if name != "input"
+        }  # which may have secrets
         task, name, context = (given.get(key) for key in ("task", "name", "context"))
         confirm = given.get("confirm")
         return Header(
@@ -92,10 +96,23 @@ def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header
     reader = HeaderReader(problems, sign_of(source.text))
     first = nodes[0] if nodes else None
     if not isinstance(first, Fields):
-        message, hint = "the cell of a planner must be a mapping with 'task'", HEADER.keys["task"].example
-        reader.error("plan.document-shape", message, first.span if first is not None else source.span(0, 0), hint)
+        message, hint = (
+            "the cell of a planner must be a mapping with 'task'",
+            HEADER.keys["task"].example,
+        )
+        reader.error(
+            "plan.document-shape",
+            message,
+            first.span if first is not None else source.span(0, 0),
+            hint,
+        )
         return None
     for other in nodes[1:]:
-        reader.error("plan.two-plans", "one planner per cell", other.span, "define the other one in its own cell")
+        reader.error(
+            "plan.two-plans",
+            "one planner per cell",
+            other.span,
+            "define the other one in its own cell",
+        )
     header = reader.header(first)
     return header if problems.error_count == before else None

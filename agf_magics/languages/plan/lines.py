@@ -1,4 +1,5 @@
-"""A log as text, one message per line. A value that is not JSON is written as its type and repr, and is lost."""
+"""A log as text, one message per line. A value that is not JSON is written as its type and repr,
+and is lost."""
 
 from __future__ import annotations
 
@@ -64,10 +65,17 @@ def lost_in(value: Value) -> Lost | None:
 
 def _encoded(value: Any, room: int) -> Any:
     if isinstance(value, Mapping) and room and all(isinstance(key, str) for key in value):
-        return {"$" + key if _MARKS.fullmatch(key) else key: _encoded(v, room - 1) for key, v in value.items()}
+        return {
+            "$" + key if _MARKS.fullmatch(key) else key: _encoded(v, room - 1)
+            for key, v in value.items()
+        }
     if type(value) is list and room:
         return [_encoded(part, room - 1) for part in value]
-    if value is None or type(value) in (str, int, bool) or (type(value) is float and value - value == 0):
+    if (
+        value is None
+        or type(value) in (str, int, bool)
+        or (type(value) is float and value - value == 0)
+    ):
         return value
     if isinstance(value, Lost):
         return {MARK: {"type": value.type, "repr": value.repr}}
@@ -88,7 +96,10 @@ def _decoded(value: Any, room: int) -> Any:
     held = value.get(MARK)
     if len(value) == 1 and isinstance(held, dict):
         return Lost(str(held.get("type", "")), str(held.get("repr", "")))
-    return {key[1:] if _MARKS.fullmatch(key) else key: _decoded(part, room - 1) for key, part in value.items()}
+    return {
+        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part, room - 1)
+        for key, part in value.items()
+    }
 
 
 def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:

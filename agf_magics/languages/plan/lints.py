@@ -31,7 +31,9 @@ def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
 def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
     if any(one.kind == "input" for one in call.destinations):  # G24
         hint = f"write results to {sign}state; {sign}input is the input of the run"
-        yield Diagnostic("plan.writes-input", "this call overwrites the input", call.path_span, hint, "warning")
+        yield Diagnostic(
+            "plan.writes-input", "this call overwrites the input", call.path_span, hint, "warning"
+        )
     if call.method is not None and not call.alternatives:
         message = f"'_outputMethod: {call.method}' has no effect without an '_outputPath'"
         hint = f"add _outputPath: {sign}state.…"
@@ -49,7 +51,9 @@ def _arguments(call: Call) -> Iterator[Diagnostic]:
                 first = next(references(one), None)
                 hint = f"&& binds tighter than ||: {as_written(one)}"
                 message = "&& and || are combined without parentheses"
-                yield Diagnostic("plan.mixed-operators", message, first.span if first else span, hint, "warning")
+                yield Diagnostic(
+                    "plan.mixed-operators", message, first.span if first else span, hint, "warning"
+                )
 
 
 def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
@@ -63,17 +67,26 @@ def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
             need = needs.needs[turn.call.index][ref]
             if ref.kind == "input" or need.awaited or need.others:
                 continue
-            if any(exists(ref, needs.log, reader) for reader in (turn.instance, *needs.log.instances)):
+            if any(
+                exists(ref, needs.log, reader) for reader in (turn.instance, *needs.log.instances)
+            ):
                 continue
             misses += 1
-            near = suggest(".".join(ref.path), known.get(ref.kind, ())) if misses <= _SUGGESTED else None
+            near = (
+                suggest(".".join(ref.path), known.get(ref.kind, ()))
+                if misses <= _SUGGESTED
+                else None
+            )
             hint = near or "the call only runs if an earlier run in its context has written it"
-            found = Diagnostic("plan.unwritten", f"no call writes {as_written(ref)}", ref.span, hint, "note")
+            found = Diagnostic(
+                "plan.unwritten", f"no call writes {as_written(ref)}", ref.span, hint, "note"
+            )
             yield replace(found, severity="warning") if near else found
 
 
 def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
-    """Texts with the path of something that the plan writes, reads or declares: data.csv is otherwise a file."""
+    """Texts with the path of something that the plan writes, reads or declares: data.csv is
+    otherwise a file."""
     if not document.suspects:
         return
     calls = document.calls
@@ -84,8 +97,12 @@ def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     reported = set()
     for suspect in document.suspects:
         name = (suspect.kind, suspect.first)
-        exists_now = name in known or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
-        exists_now = exists_now or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
+        exists_now = name in known or exists(
+            Reference(suspect.kind, (suspect.first,)), needs.log, None
+        )
+        exists_now = exists_now or (
+            suspect.marked and suspect.kind == "input"
+        )  # no text has the fields of the input
         if exists_now and suspect.text not in reported:
             reported.add(suspect.text)
             yield _literal(suspect)
@@ -94,9 +111,13 @@ def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
 def _literal(suspect: Suspect) -> Diagnostic:
     if suspect.form == "whole":
         message = f"{suspect.text.strip()!r} is passed as text: a reference begins with † or $"
-        return Diagnostic("plan.no-dagger", message, suspect.span, f"write {suspect.reference}", "warning")
+        return Diagnostic(
+            "plan.no-dagger", message, suspect.span, f"write {suspect.reference}", "warning"
+        )
     message = f"{suspect.span.text!r} in this text is not replaced"
-    hint = f"a reference must be the whole value: pass {suspect.reference} as an argument of its own"
+    hint = (
+        f"a reference must be the whole value: pass {suspect.reference} as an argument of its own"
+    )
     if suspect.form == "computed":
         message = f"{suspect.text.strip()!r} is passed as text: a plan does not compute"
         hint = f"let a tool compute it, with {suspect.reference} as an argument"
@@ -109,7 +130,8 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
         return
     in_turn = sorted(range(len(needs.turns)), key=needs.ranks.__getitem__)
     ordered = [0] * len(needs.turns)
-    """The turns that surely precede or follow each turn, one bit each: linear for ten thousand calls."""
+    """The turns that surely precede or follow each turn, one bit each: linear for ten thousand
+    calls."""
     for number in in_turn:
         for other in needs.after[number]:
             ordered[number] |= ordered[other] | 1 << other
@@ -136,7 +158,10 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
 
 
 def _race(call: Call, first: Call) -> Diagnostic:
-    message = f"{first.id} and {call.id} write to the same place; the call that ends last decides the result"
+    message = (
+        f"{first.id} and {call.id} write to the same place; the call that ends last decides "
+        f"the result"
+    )
     related = (("the other call", first.path_span),) if first.path_span else ()
     hint = "ordered: true stores results in the order of the list"
     pushes = call.method == first.method == "push"

@@ -1,7 +1,8 @@
 """Text to flow: a list of calls, or a mapping with ``calls`` and the first messages of the context.
 
-All problems are reported at once. A problem that depends on the context (a cycle that a first value opens, a reference
-that only an earlier run wrote) is a warning here and an error when the plan runs.
+All problems are reported at once. A problem that depends on the context (a cycle that a first value
+opens, a reference that only an earlier run wrote) is a warning here and an error when the plan
+runs.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from .reference import sign_of
 _BOUNDS = Bounds()
 
 
-def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()) -> Definition:
-    """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that are latent in addition
-    to those that the document declares."""
+def load(
+    source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()
+) -> Definition:
+    """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that
+    are latent in addition to those that the document declares."""
     before = problems.error_count
     nodes = documents(source, problems, bounds)
     if problems.error_count > before:
@@ -42,13 +45,21 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent
         return Definition(None)
     reader = DocumentReader(problems, sign_of(source.text), latent)
     for node in nodes[1:]:
-        reader.error("plan.two-plans", "one plan per cell", node.span, "define the other plan in its own cell or file")
+        reader.error(
+            "plan.two-plans",
+            "one plan per cell",
+            node.span,
+            "define the other plan in its own cell or file",
+        )
     first = nodes[0]
     if isinstance(first, Items):
         first = Fields({"calls": first}, {}, first.span)
     if not isinstance(first, Fields):
         message = f"a plan must be a list of calls or a mapping with 'calls', got {shown(first)}"
-        hint = f"for example - {{_tool: fetch, url: {reader.sign}input.url, _outputPath: {reader.sign}state.page}}"
+        hint = (
+            f"for example - {{_tool: fetch, url: {reader.sign}input.url, _outputPath: "
+            f"{reader.sign}state.page}}"
+        )
         reader.error("plan.document-shape", message, first.span, hint)
         return Definition(None)
     document = reader.document(first)
@@ -73,14 +84,26 @@ class PlanExtension:
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         extension = replace(self, options=(*self.options, option))
         if option == "--ordered":
-            return replace(flow, start=_start(replace(self.plan, ordered=True), self.messages), extension=extension)
-        return replace(flow, end=_end_with_warnings, extension=extension) if option == "--keep-going" else None
+            return replace(
+                flow,
+                start=_start(replace(self.plan, ordered=True), self.messages),
+                extension=extension,
+            )
+        return (
+            replace(flow, end=_end_with_warnings, extension=extension)
+            if option == "--keep-going"
+            else None
+        )
 
-    def without_secrets(self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]) -> Log:
+    def without_secrets(
+        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+    ) -> Log:
         return remove_secrets(log, paths, holds)
 
 
-def _flow(source: Source, document: Document, problems: Diagnostics, latent: tuple[str, ...]) -> Flow:
+def _flow(
+    source: Source, document: Document, problems: Diagnostics, latent: tuple[str, ...]
+) -> Flow:
     """The flow of a document without errors."""
     calls, messages = document.calls, document.messages
     needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
@@ -108,13 +131,17 @@ def _flow(source: Source, document: Document, problems: Diagnostics, latent: tup
         kept=_stores,
         description=document.description,
         span=name.span,
-        extension=PlanExtension(plan=plan, messages=messages, context=document.context or "", latent=latent),
+        extension=PlanExtension(
+            plan=plan, messages=messages, context=document.context or "", latent=latent
+        ),
     )
 
 
 def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
     calls = document.calls
-    wires = sorted(needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2]))  # stable: references in their order
+    wires = sorted(
+        needs.wires(), key=lambda wire: (wire[0] < 0, wire[:2])
+    )  # stable: references in their order
     return Dag(
         id="calls",
         word="plan",
@@ -122,8 +149,13 @@ def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
         span=name.span,
         steps=tuple(_step(call, document.confirm) for call in calls),
         open=lambda frame: frame["scheduler"],
-        feeds=tuple((calls[writer].id if writer >= 0 else "", calls[reader].id, ref) for writer, reader, ref in wires),
-        written={call.id: tuple((one.kind, *one.path) for one in call.destinations) for call in calls},
+        feeds=tuple(
+            (calls[writer].id if writer >= 0 else "", calls[reader].id, ref)
+            for writer, reader, ref in wires
+        ),
+        written={
+            call.id: tuple((one.kind, *one.path) for one in call.destinations) for call in calls
+        },
     )
 
 
@@ -132,7 +164,13 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
     label = f"{call.tool.text} → {destinations}" if destinations else call.tool.text
     if call.latent:
         assert call.span is not None
-        return Compute(id=call.id, word="latent", label=label, span=call.span, value=Answer(call.span, call.answer))
+        return Compute(
+            id=call.id,
+            word="latent",
+            label=label,
+            span=call.span,
+            value=Answer(call.span, call.answer),
+        )
     asks = confirm(call.tool.text)
     return Invoke(
         id=call.id,
@@ -152,7 +190,9 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
 
 def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str:
-        arguments = ", ".join(f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED)
+        arguments = ", ".join(
+            f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED
+        )
         return f"call {call.tool.text}({arguments})?"
 
     return ask
@@ -165,7 +205,11 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
         for name in answer:
             if name.startswith("_") and name != "_output":
                 hint = "give other arguments, {NAME: VALUE}, or a result, {_output: VALUE}"
-                raise StepError(Diagnostic("step.instead", f"{name!r} of a call cannot be changed", call.span, hint))
+                raise StepError(
+                    Diagnostic(
+                        "step.instead", f"{name!r} of a call cannot be changed", call.span, hint
+                    )
+                )
         frame["scheduler"].take(frame["turn"], answer)
 
     return take
@@ -175,9 +219,13 @@ def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[F
     def start(given: FlowInput) -> Frame:
         context = given.context
         earlier = () if context is None or context.log is None else context.log
-        log = earlier if isinstance(earlier, Log) else Log(earlier)  # a resumed run has a list of messages
+        log = (
+            earlier if isinstance(earlier, Log) else Log(earlier)
+        )  # a resumed run has a list of messages
         empty = given.input is None or (type(given.input) is dict and not given.input)
-        log = log.append(*messages, *([] if empty else [{"type": "data", "kind": "input", "data": given.input}]))
+        log = log.append(
+            *messages, *([] if empty else [{"type": "data", "kind": "input", "data": given.input}])
+        )
         scheduler = PlanScheduler(plan, log)
         if refusals := scheduler.refusals():
             raise StepError(*refusals)
@@ -211,7 +259,9 @@ def _end_with_warnings(frame: Frame) -> FlowResult:
     """The end with ``--keep-going``: failures are warnings."""
     ended = _end({**frame, "failures": ()})
     failures = [one.diagnostic for one in frame["failures"] if one.diagnostic is not None]
-    return ended._replace(notes=(*ended.notes, *(replace(found, severity="warning") for found in failures)))
+    return ended._replace(
+        notes=(*ended.notes, *(replace(found, severity="warning") for found in failures))
+    )
 
 
 def _stores(frame: Frame) -> Mapping[str, Value]:

@@ -1,8 +1,10 @@
-"""The context: messages in the order in which they were added, never changed, and the values that they give to paths.
+"""The context: messages in the order in which they were added, never changed, and the values that
+they give to paths.
 
-The cost of appending and reading does not depend on the number of other messages. A log is a view of an index that its
-successors share: a frame has its own view while later ones grow. Each kind (and instance) has a tree of paths with the
-writes at each path; reading takes the newest write that covers the path and the later ones above and below it.
+The cost of appending and reading does not depend on the number of other messages. A log is a view
+of an index that its successors share: a frame has its own view while later ones grow. Each kind
+(and instance) has a tree of paths with the writes at each path; reading takes the newest write that
+covers the path and the later ones above and below it.
 """
 
 from __future__ import annotations
@@ -62,8 +64,11 @@ class Log(Sequence[Mapping[str, Value]]):
 
     __slots__ = ("_index", "_messages", "_writes")
 
-    def __init__(self, messages: Iterable[Mapping[str, Value]] = (), *, loses: bool = False) -> None:
-        """``loses``: the messages were read from text, which does not contain values that are not JSON."""
+    def __init__(
+        self, messages: Iterable[Mapping[str, Value]] = (), *, loses: bool = False
+    ) -> None:
+        """``loses``: the messages were read from text, which does not contain values that are not
+        JSON."""
         self._index = _Index(loses)
         for message in messages:
             self._index.append(message, read_content(message))
@@ -81,7 +86,11 @@ class Log(Sequence[Mapping[str, Value]]):
         for message, content in entries:
             index.append(message, content)
         later = Log.__new__(Log)
-        later._index, later._messages, later._writes = index, len(index.messages), len(index.writings)
+        later._index, later._messages, later._writes = (
+            index,
+            len(index.messages),
+            len(index.writings),
+        )
         return later
 
     def until(self, count: int) -> Log:
@@ -112,12 +121,18 @@ class Log(Sequence[Mapping[str, Value]]):
     def kinds(self) -> tuple[str, ...]:
         """The kinds of messages without an instance, in the order of their first appearance."""
         layers = list(self._index.layers.items())
-        return tuple(kind for (kind, instance), paths in layers if instance is None and paths.first < self._writes)
+        return tuple(
+            kind
+            for (kind, instance), paths in layers
+            if instance is None and paths.first < self._writes
+        )
 
     @property
     def instances(self) -> tuple[str, ...]:
         """In the order of their first appearance."""
-        return tuple(name for name, first in list(self._index.instances.items()) if first < self._writes)
+        return tuple(
+            name for name, first in list(self._index.instances.items()) if first < self._writes
+        )
 
     def has_layer(self, kind: str, instance: str) -> bool:
         """Whether the instance has a message of ``kind``."""
@@ -125,7 +140,8 @@ class Log(Sequence[Mapping[str, Value]]):
         return layer is not None and layer.first < self._writes
 
     def read(self, reference: Reference, instance: str | None = None) -> Value:
-        """The value of ``reference`` for a reader of ``instance``, or MISSING. The value is shared: do not change it.
+        """The value of ``reference`` for a reader of ``instance``, or MISSING. The value is shared:
+        do not change it.
 
         Raises StepError: ``plan.type-conflict``, ``plan.unknown-method``.
         """
@@ -137,7 +153,8 @@ class Log(Sequence[Mapping[str, Value]]):
         return self._read(reference, instance)
 
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
-        """The numbers of the messages that the value of ``reference`` depends on, in the order of their effect."""
+        """The numbers of the messages that the value of ``reference`` depends on, in the order of
+        their effect."""
         path = self._whole(reference.kind, reference.path, reference.instance or instance)
         numbers, _ = self._collected(reference.kind, path, reference.instance or instance)
         return tuple(dict.fromkeys(map(self._index.wrote.__getitem__, numbers)))
@@ -158,7 +175,9 @@ class Log(Sequence[Mapping[str, Value]]):
         """Raises Conflict."""
         kind, path, writings = reference.kind, reference.path, self._index.writings
         numbers, covered = self._collected(kind, path, instance)
-        if covered and len(numbers) == 1 and not reference.has_index:  # the usual case: one call wrote it, once
+        if (
+            covered and len(numbers) == 1 and not reference.has_index
+        ):  # the usual case: one call wrote it, once
             where, _, value = writings[numbers[0]]
             return value if len(where) == len(path) else find(value, path[len(where) :])
         whole = self._whole(kind, path, instance)
@@ -167,13 +186,16 @@ class Log(Sequence[Mapping[str, Value]]):
         return find(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
-        """The part of ``path`` that must be replayed as a whole: a list is only known as a whole, and the place of a
-        push without a path depends on everything around it."""
-        if self._index.seeks and any(writing.method in SOUGHT for writing in self._above(kind, path, instance)):
+        """The part of ``path`` that must be replayed as a whole: a list is only known as a whole,
+        and the place of a push without a path depends on everything around it."""
+        if self._index.seeks and any(
+            writing.method in SOUGHT for writing in self._above(kind, path, instance)
+        ):
             return ()
         for depth, segment in enumerate(path):
             if is_index(segment) and any(
-                _may_list(writing, path[:depth]) for writing in self._above(kind, path[:depth], instance)
+                _may_list(writing, path[:depth])
+                for writing in self._above(kind, path[:depth], instance)
             ):
                 return path[:depth]
         return path
@@ -186,7 +208,8 @@ class Log(Sequence[Mapping[str, Value]]):
     def _collected(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
     ) -> tuple[list[int], bool]:
-        """The writes that affect ``path``, oldest first, those of the instance last; and whether one covers it."""
+        """The writes that affect ``path``, oldest first, those of the instance last; and whether
+        one covers it."""
         layers = self._index.layers
         own: list[int] = []
         if instance is not None and (layer := layers.get((kind, instance))) is not None:
@@ -201,12 +224,17 @@ class Log(Sequence[Mapping[str, Value]]):
 
 
 def remove_secrets(
-    log: Sequence[Mapping[str, Value]], paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+    log: Sequence[Mapping[str, Value]],
+    paths: Collection[tuple[str, ...]],
+    holds: Callable[[Value], bool],
 ) -> Log:
-    """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without messages that hold a
-    secret; the same log if there are none. They are removed, not masked: a later run must not continue with a mask."""
+    """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without
+    messages that hold a secret; the same log if there are none. They are removed, not masked: a
+    later run must not continue with a mask."""
     remaining = [left for message in log if not holds(left := _without(message, paths))]
-    if len(remaining) == len(log) and all(one is message for one, message in zip(remaining, log, strict=True)):
+    if len(remaining) == len(log) and all(
+        one is message for one, message in zip(remaining, log, strict=True)
+    ):
         return log if isinstance(log, Log) else Log(log)
     return Log(remaining)
 
@@ -218,19 +246,28 @@ def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
     return type(find(writing.value, path[len(writing.path) :])) is list
 
 
-def _without(message: Mapping[str, Value], paths: Collection[tuple[str, ...]]) -> Mapping[str, Value]:
+def _without(
+    message: Mapping[str, Value], paths: Collection[tuple[str, ...]]
+) -> Mapping[str, Value]:
     inner = message.get("content")
     if type(inner) is dict and "type" in inner:
         left = _without(inner, paths)
         return message if left is inner else {**message, "content": left}
     kind = kind_of(message)
-    whole, names = (kind,) in paths, {path[1] for path in paths if len(path) > 1 and path[0] == kind}
+    whole, names = (
+        (kind,) in paths,
+        {path[1] for path in paths if len(path) > 1 and path[0] == kind},
+    )
     if kind is None or not (whole or names):
         return message
     key = "data" if message["type"] == "data" else kind
     if key not in message:
         gone = {name for name in inline(message) if whole or name in names}
-        return {name: value for name, value in message.items() if name not in gone} if gone else message
+        return (
+            {name: value for name, value in message.items() if name not in gone}
+            if gone
+            else message
+        )
     data = message[key]
     if whole:
         return {**message, key: {}}

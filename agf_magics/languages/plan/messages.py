@@ -1,7 +1,8 @@
 """The content of a message: its kind, its instance and what it writes.
 
-Messages are plain JSON objects, as a context contains them. Only messages with data take part in reading. A message
-that no call wrote patches the kind leaf by leaf; one that a call wrote has an output path, which says what it sets.
+Messages are plain JSON objects, as a context contains them. Only messages with data take part in
+reading. A message that no call wrote patches the kind leaf by leaf; one that a call wrote has an
+output path, which says what it sets.
 """
 
 from __future__ import annotations
@@ -97,13 +98,20 @@ Entry = tuple[Mapping[str, Value], Content | None]
 """A message and its content."""
 
 
-def one_writing(kind: str, instance: str | None, path: tuple[str, ...], method: str, value: Value) -> Content:
-    """The content of a message with one write, as each result of a call has: made in half the time of the classes."""
+def one_writing(
+    kind: str, instance: str | None, path: tuple[str, ...], method: str, value: Value
+) -> Content:
+    """The content of a message with one write, as each result of a call has: made in half the time
+    of the classes."""
     return _content((kind, instance, (_writing((path, method, value)),)))
 
 
-_content: Callable[[tuple[str, str | None, tuple[Writing, ...]]], Content] = MethodType(tuple.__new__, Content)
-_writing: Callable[[tuple[tuple[str, ...], str, Value]], Writing] = MethodType(tuple.__new__, Writing)
+_content: Callable[[tuple[str, str | None, tuple[Writing, ...]]], Content] = MethodType(
+    tuple.__new__, Content
+)
+_writing: Callable[[tuple[tuple[str, ...], str, Value]], Writing] = MethodType(
+    tuple.__new__, Writing
+)
 
 
 def read_content(message: Mapping[str, Any]) -> Content | None:
@@ -127,14 +135,20 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
         writings = [*(_plain(kind, rest, "set") if rest is not MISSING else ()), *addressed]
     else:
         writings = list(_plain(kind, payload, str(method)))
-    return Content(kind, instance if isinstance(instance, str) and instance else None, tuple(writings))
+    return Content(
+        kind, instance if isinstance(instance, str) and instance else None, tuple(writings)
+    )
 
 
 def as_message(returned: Value) -> dict[str, Value] | None:
     """The message that a tool returned; None: it returned a value."""
     if isinstance(returned, Message):
         return returned.content
-    if type(returned) is dict and returned.get("type") in ("data", *_TYPES) and _payload(returned) is not None:
+    if (
+        type(returned) is dict
+        and returned.get("type") in ("data", *_TYPES)
+        and _payload(returned) is not None
+    ):
         return returned if returned["type"] == "data" and "data" in returned else None
     return None
 
@@ -152,7 +166,11 @@ def kind_of(message: Mapping[str, Any]) -> str | None:
 
 def inline(message: Mapping[str, Any]) -> dict[str, Value]:
     """The data of a message that has its fields directly in it."""
-    return {key: value for key, value in message.items() if key not in _NOT_DATA and not key.startswith("_")}
+    return {
+        key: value
+        for key, value in message.items()
+        if key not in _NOT_DATA and not key.startswith("_")
+    }
 
 
 def nested(path: tuple[str, ...], value: Value) -> Value:
@@ -175,7 +193,11 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
     kind = message.get("type")
     if kind == "data":
         named = message.get("kind", "data")
-        return (named, message["data"]) if "data" in message and isinstance(named, str) and named else None
+        return (
+            (named, message["data"])
+            if "data" in message and isinstance(named, str) and named
+            else None
+        )
     if kind not in _TYPES:
         return None
     if kind in message:
@@ -187,7 +209,8 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
 
 
 def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
-    """The destinations that the payload contains, of the first alternative of which it contains any."""
+    """The destinations that the payload contains, of the first alternative of which it contains
+    any."""
     for destinations in _alternatives(path):
         found = [
             (one.path, value)
@@ -229,7 +252,8 @@ def _plain(kind: str, payload: Value, method: str) -> Iterator[Writing]:
 
 
 def _leaves(path: tuple[str, ...], payload: Value) -> Iterator[Writing]:
-    """A deep patch as its leaves, each of which replaces the earlier value. An empty object ensures that one exists."""
+    """A deep patch as its leaves, each of which replaces the earlier value. An empty object ensures
+    that one exists."""
     if type(payload) is not dict or len(path) >= DEEPEST:
         yield Writing(path, PATCH, payload)
     elif not payload:

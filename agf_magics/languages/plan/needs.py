@@ -1,8 +1,9 @@
-"""The dependencies between calls: from what they read and write, in the context before the first call.
+"""The dependencies between calls: from what they read and write, in the context before the first
+call.
 
-An operand waits for the calls before its own in the list that write what it reads. If there are none, it waits for
-nothing if its value exists already, else for the calls after its own. So a call can revise a draft in place, and the
-list can be in any order.
+An operand waits for the calls before its own in the list that write what it reads. If there are
+none, it waits for nothing if its value exists already, else for the calls after its own. So a call
+can revise a draft in place, and the list can be in any order.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Dependency(NamedTuple):
 
 
 class Dependencies:
-    """The dependencies between the turns of a plan, which are known by their numbers. It does not change, and runs in
-    whose contexts `fits` holds share it."""
+    """The dependencies between the turns of a plan, which are known by their numbers. It does not
+    change, and runs in whose contexts `fits` holds share it."""
 
     def __init__(self, turns: Sequence[Turn], log: Log) -> None:
         self.turns = turns
@@ -66,7 +67,8 @@ class Dependencies:
         self.awaiting: list[list[int]] = [[] for _ in turns]
         """The slots of the dependencies that wait for each turn."""
         self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
-        """The dependencies that the end of each turn may affect: the slot and the number of the reader, in order."""
+        """The dependencies that the end of each turn may affect: the slot and the number of the
+        reader, in order."""
         self.pending = [0] * len(turns)
         """How many other turns may affect each turn."""
         for number, turn in enumerate(turns):
@@ -82,22 +84,29 @@ class Dependencies:
 
     @cached_property
     def first(self) -> Sequence[int]:
-        """The turns that may be ready, or will never be, before any has ended: a reference of them waits for no turn,
-        or none of them has to be waited for."""
+        """The turns that may be ready, or will never be, before any has ended: a reference of them
+        waits for no turn, or none of them has to be waited for."""
         return [number for number in range(len(self.turns)) if not self.surely_waits(number)]
 
     def surely_waits(self, number: int) -> bool:
         """Whether a turn waits before any other has ended, whatever the log contains."""
         if not all(need.awaited for need in self.needs[number].values()):
             return False
-        return any(verdict(one, lambda reference: "wait") == "wait" for one in self.turns[number].call.expressions)
+        return any(
+            verdict(one, lambda reference: "wait") == "wait"
+            for one in self.turns[number].call.expressions
+        )
 
     def fits(self, log: Log) -> bool:
         """Whether the dependencies are the same in ``log``."""
-        return all(exists(ref, log, self.turns[number].instance) is found for number, ref, found in self.assumed)
+        return all(
+            exists(ref, log, self.turns[number].instance) is found
+            for number, ref, found in self.assumed
+        )
 
     def wires(self) -> Iterator[tuple[int, int, str]]:
-        """Each reference with its writer (-1: the value exists before the first call) and its reader."""
+        """Each reference with its writer (-1: the value exists before the first call) and its
+        reader."""
         for number, needs in enumerate(self.needs):
             for reference, need in needs.items():
                 for writer in need.awaited or (() if need.others else (-1,)):
@@ -105,7 +114,9 @@ class Dependencies:
 
     def need(self, number: int, reference: Reference) -> Dependency:
         turn = self.turns[number]
-        writers = {n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)}
+        writers = {
+            n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)
+        }
         others = tuple(sorted(writers - {number}))
         listed = turn.call.index
         awaited = tuple(n for n in others if self.turns[n].call.index < listed)
@@ -115,7 +126,9 @@ class Dependencies:
             awaited = () if there else others
         surely = set(awaited)
         self.awaited.append(len(awaited))
-        return Dependency(len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely))
+        return Dependency(
+            len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely)
+        )
 
     def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
         """The layers of the kind that the reader sees."""
@@ -140,7 +153,8 @@ class Dependencies:
 
     @cached_property
     def ranks(self) -> list[int]:
-        """The order of the list, but a turn that waits for a later one follows it. Requires that there is no cycle."""
+        """The order of the list, but a turn that waits for a later one follows it. Requires that
+        there is no cycle."""
         ranks, count = [-1] * len(self.turns), 0
         for first in range(len(self.turns)):
             way = [(first, iter(sorted(self.after[first])))] if ranks[first] < 0 else []
@@ -158,7 +172,9 @@ class Dependencies:
     def cycle(self) -> list[int] | None:
         """Turns that wait for each other, with the first one again at the end."""
         try:
-            TopologicalSorter({number: sorted(self.after[number]) for number in range(len(self.turns))}).prepare()
+            TopologicalSorter(
+                {number: sorted(self.after[number]) for number in range(len(self.turns))}
+            ).prepare()
         except CycleError as error:
             found: list[int] = error.args[1][:0:-1]  # there each turn precedes the next one
             first = found.index(min(found))
@@ -166,13 +182,17 @@ class Dependencies:
         return None
 
 
-def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies | None = None) -> Dependencies:
-    """The dependencies of calls in a context. If the context has instances of state or input and no call names its own,
-    each call is made once per instance.
+def dependencies_of(
+    calls: Sequence[Call], log: Log, known: Dependencies | None = None
+) -> Dependencies:
+    """The dependencies of calls in a context. If the context has instances of state or input and no
+    call names its own, each call is made once per instance.
 
     ``known``: the dependencies without instances.
     """
-    spread = [one for one in log.instances if log.has_layer("state", one) or log.has_layer("input", one)]
+    spread = [
+        one for one in log.instances if log.has_layer("state", one) or log.has_layer("input", one)
+    ]
     if not spread or any(call.instance is not None for call in calls):
         if known is not None and known.fits(log):
             return known
@@ -196,7 +216,8 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
 
 
 def verdict(expression: Expression, look: Callable[[Reference], Verdict]) -> Verdict:
-    """The verdict of an expression from those of its references: a fallback waits for the preferred operands."""
+    """The verdict of an expression from those of its references: a fallback waits for the preferred
+    operands."""
     if isinstance(expression, Reference):
         return look(expression)
     if isinstance(expression, Either):

@@ -1,8 +1,9 @@
 """The order in which finished turns are stored.
 
-`Arrivals`: in the order in which they finish. `Order` (``ordered: true``): turns that write to overlapping places are
-stored as if they had run in the order of the list. A turn waits only for the last earlier writer of each place, because
-that one waits for the others: a thousand calls that push to one list are a thousand links.
+`Arrivals`: in the order in which they finish. `Order` (``ordered: true``): turns that write to
+overlapping places are stored as if they had run in the order of the list. A turn waits only for the
+last earlier writer of each place, because that one waits for the others: a thousand calls that push
+to one list are a thousand links.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Arrivals:
 
 
 class Order:
-    """A turn is next when all earlier turns are stored that write to the same place, above it or below it."""
+    """A turn is next when all earlier turns are stored that write to the same place, above it or
+    below it."""
 
     def __init__(self, turns: Sequence[Turn], ranks: Sequence[int]) -> None:
         """``ranks``: the rank of each turn in the order."""
@@ -90,7 +92,9 @@ class Order:
             if number not in waits:
                 continue
             waits.remove(number)
-            if inherited is not None:  # stored early: the turns after it wait for what it has not waited for
+            if (
+                inherited is not None
+            ):  # stored early: the turns after it wait for what it has not waited for
                 for one in inherited.of(self._turns[other]) - waits:
                     waits.add(one)
                     self._frees[one].append(other)

@@ -33,7 +33,8 @@ class Paths:
             place.covering.append(number)
 
     def newest(self, path: tuple[str, ...], limit: int, below: bool) -> tuple[list[int], bool]:
-        """The numbers under ``limit`` that affect ``path``, from the last that covers it, and whether one covers it.
+        """The numbers under ``limit`` that affect ``path``, from the last that covers it, and
+        whether one covers it.
 
         ``below``: whether to include those below it.
         """
@@ -56,7 +57,12 @@ class Paths:
         below = below and bool(place.below)
         if len(holding) == 1 and holding[0].numbers[-1] == stop and not below:  # the usual case
             return [stop], True
-        found = [number for each in holding if each.numbers[-1] >= stop for number in each.between(stop, limit)]
+        found = [
+            number
+            for each in holding
+            if each.numbers[-1] >= stop
+            for number in each.between(stop, limit)
+        ]
         if below:
             for each in place.inside(stop):
                 found += each.between(stop, limit)

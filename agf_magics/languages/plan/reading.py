@@ -15,11 +15,14 @@ from .log import Log
 from .reference import Expression, Reference, as_written, parse, references
 
 
-def resolve(messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None) -> Value:
-    """The value of ``reference`` (an expression) in ``messages``, oldest first, for a reader of ``instance``.
+def resolve(
+    messages: Sequence[Mapping[str, Value]] | Log, reference: str, instance: str | None = None
+) -> Value:
+    """The value of ``reference`` (an expression) in ``messages``, oldest first, for a reader of
+    ``instance``.
 
-    The value is a copy. Raises DefinitionError if the expression is invalid, StepError ``plan.not-found`` if it has no
-    value.
+    The value is a copy. Raises DefinitionError if the expression is invalid, StepError
+    ``plan.not-found`` if it has no value.
 
     >>> resolve([{"type": "data", "data": {"user": "Alex"}}], "†data.user")
     'Alex'
@@ -43,13 +46,19 @@ def found(expression: Expression, log: Log, instance: str | None) -> Value:
 def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
     """The finding that an expression has no value."""
     first = next(references(expression))
-    hint = suggest(first.kind, log.kinds, "kinds in this context") if first.kind not in log.kinds else None
+    hint = (
+        suggest(first.kind, log.kinds, "kinds in this context")
+        if first.kind not in log.kinds
+        else None
+    )
     if not len(log):
         hint = "the context has no messages"
     elif hint is None:
         hint = suggest_field(first, log, instance)
     who = f" for instance {instance}" if instance is not None else ""
-    return Diagnostic("plan.not-found", f"nothing found for {as_written(expression)}{who}", first.span, hint)
+    return Diagnostic(
+        "plan.not-found", f"nothing found for {as_written(expression)}{who}", first.span, hint
+    )
 
 
 def suggest_field(reference: Reference, log: Log, instance: str | None = None) -> str | None:
@@ -57,7 +66,9 @@ def suggest_field(reference: Reference, log: Log, instance: str | None = None) -
     with suppress(StepError):
         value = log.read(Reference(reference.kind), instance)
         if reference.path and type(value) is dict:
-            return suggest(reference.path[0], value, f"the fields of {reference.sign}{reference.kind}")
+            return suggest(
+                reference.path[0], value, f"the fields of {reference.sign}{reference.kind}"
+            )
     return None
 
 
@@ -66,11 +77,19 @@ def as_log(messages: Any) -> Log:
     if isinstance(messages, Log):
         return messages
     if not isinstance(messages, list | tuple):
-        raise StepError(Diagnostic("plan.messages", f"a context must be a list of messages, not {type_name(messages)}"))
+        raise StepError(
+            Diagnostic(
+                "plan.messages", f"a context must be a list of messages, not {type_name(messages)}"
+            )
+        )
     for at, message in enumerate(messages):
         if not isinstance(message, dict) or not all(isinstance(key, str) for key in message):
             text = f"message {at} must be a mapping of names to values, not {type_name(message)}"
-            raise StepError(Diagnostic("plan.messages", text, hint='for example {"type": "data", "data": {...}}'))
+            raise StepError(
+                Diagnostic(
+                    "plan.messages", text, hint='for example {"type": "data", "data": {...}}'
+                )
+            )
     return Log(messages)
 
 
@@ -106,8 +125,8 @@ class Stores(Mapping[str, Value]):
 
 
 class Reading:
-    """A standalone expression of references. Its context is a list of messages, or a mapping of ``messages`` and
-    ``instance``."""
+    """A standalone expression of references. Its context is a list of messages, or a mapping of
+    ``messages`` and ``instance``."""
 
     __slots__ = ("evaluate", "expression", "span")
 
@@ -122,8 +141,14 @@ class Reading:
         given = frame if type(frame) is dict else {"messages": frame}
         instance = given.get("instance")
         if instance is not None and not isinstance(instance, str):
-            raise StepError(Diagnostic("plan.messages", f"an instance must be a text, not {type_name(instance)}"))
+            raise StepError(
+                Diagnostic(
+                    "plan.messages", f"an instance must be a text, not {type_name(instance)}"
+                )
+            )
         return found(self.expression, as_log(given.get("messages")), instance)
 
     def reads(self) -> tuple[Ref, ...]:
-        return tuple(Ref((one.kind, *one.path), one.span, False) for one in references(self.expression))
+        return tuple(
+            Ref((one.kind, *one.path), one.span, False) for one in references(self.expression)
+        )

@@ -1,8 +1,8 @@
 """References: ``†state.user || †input.user``.
 
-Existence counts, not truth: ``||`` takes the first operand that exists, also 0 or null; ``&&`` needs all operands and
-takes the last. ``$state.user`` means the same. The parser bounds depth and length, so that no text exceeds the
-recursion limit of Python.
+Existence counts, not truth: ``||`` takes the first operand that exists, also 0 or null; ``&&``
+needs all operands and takes the last. ``$state.user`` means the same. The parser bounds depth and
+length, so that no text exceeds the recursion limit of Python.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")
 _WORD = re.compile(r"""[^\s|&()†]+""")
 _DOLLAR = re.compile(r"\$[A-Za-z_]")
 _WORDS: dict[str, Callable[[], Value]] = {
-    "true": lambda: True, "false": lambda: False, "null": lambda: None, "[]": list, "{}": dict,
-}  # fmt: skip
+    "true": lambda: True,
+    "false": lambda: False,
+    "null": lambda: None,
+    "[]": list,
+    "{}": dict,
+}
 
 
 EVERY: Final = "*"
@@ -94,7 +98,10 @@ class Either:
         return MISSING
 
     def __str__(self) -> str:
-        return " || ".join(str(one) if isinstance(one, Reference | Literal) else f"({one})" for one in self.operands)
+        return " || ".join(
+            str(one) if isinstance(one, Reference | Literal) else f"({one})"
+            for one in self.operands
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,10 @@ class Both:
         return value
 
     def __str__(self) -> str:
-        return " && ".join(str(one) if isinstance(one, Reference | Literal) else f"({one})" for one in self.operands)
+        return " && ".join(
+            str(one) if isinstance(one, Reference | Literal) else f"({one})"
+            for one in self.operands
+        )
 
 
 Expression = Reference | Literal | Either | Both
@@ -172,7 +182,11 @@ def is_mixed(expression: Expression) -> bool:
 
 
 def _segment(name: str) -> str:
-    return f".{name}" if _SEGMENT.fullmatch(name) else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+    return (
+        f".{name}"
+        if _SEGMENT.fullmatch(name)
+        else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+    )
 
 
 def is_index(segment: str) -> bool:
@@ -198,15 +212,28 @@ class _Parser(Scanner):
         if self.at < self.end:
             if self.source[self.at] == ")":
                 self.wrong("unexpected ')': no '(' is open")
-            hint = "join references with || (the first that exists) or && (all); a plan does not compute"
+            hint = (
+                "join references with || (the first that exists) or && (all); a plan does not "
+                "compute"
+            )
             self.wrong("expected an operator here", hint)
         return parsed
 
-    def wrong(self, message: str, hint: str | None = None, start: int = -1, end: int | None = None) -> NoReturn:
+    def wrong(
+        self, message: str, hint: str | None = None, start: int = -1, end: int | None = None
+    ) -> NoReturn:
         start = self.at if start < 0 else start
-        self.refuse("plan.bad-expression", message, start, min(self.end, start + 1) if end is None else end, hint)
+        self.refuse(
+            "plan.bad-expression",
+            message,
+            start,
+            min(self.end, start + 1) if end is None else end,
+            hint,
+        )
 
-    def wrong_reference(self, message: str, start: int, end: int, hint: str | None = None) -> NoReturn:
+    def wrong_reference(
+        self, message: str, start: int, end: int, hint: str | None = None
+    ) -> NoReturn:
         self.refuse("plan.bad-reference", message, start, max(end, start + 1), hint)
 
     def either(self, depth: int) -> Expression:
@@ -249,7 +276,9 @@ class _Parser(Scanner):
         if sign == DAGGER or (sign == "$" and KIND.match(self.source, at + 1)):
             return self.reference()
         if not sign or sign in "|&)":
-            self.wrong("expected a reference here", f"an operator joins two: {self.sign}a || {self.sign}b")
+            self.wrong(
+                "expected a reference here", f"an operator joins two: {self.sign}a || {self.sign}b"
+            )
         return self.literal()
 
     def literal(self) -> Literal:
@@ -266,14 +295,16 @@ class _Parser(Scanner):
             return Literal(_WORDS[word[0]](), span)
         if (number := read_number(word[0])) is not None:
             return Literal(number, span)
-        hint = "a reference begins with † or $" + (f": {self.sign}{word[0]}" if KIND.match(word[0]) else "")
+        hint = "a reference begins with † or $" + (
+            f": {self.sign}{word[0]}" if KIND.match(word[0]) else ""
+        )
         if self.begins:  # a default after a reference
             hint = f'quote a text: "{word[0]}"; {hint}'
         self.wrong_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
 
     def unquoted(self, quoted: str, start: int) -> str:
-        """The text in ``quoted``, which begins at ``start``: of single quotes a backslash keeps the character after
-        it, double quotes are JSON."""
+        """The text in ``quoted``, which begins at ``start``: of single quotes a backslash keeps the
+        character after it, double quotes are JSON."""
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:
@@ -289,7 +320,9 @@ class _Parser(Scanner):
         kind = KIND.match(self.source, start + 1)
         if kind is None:
             hint = f"for example {sign}state.user"
-            self.wrong_reference(f"expected a kind of messages after {sign}", start, start + 1, hint)
+            self.wrong_reference(
+                f"expected a kind of messages after {sign}", start, start + 1, hint
+            )
         self.begins.append(start)
         at = kind.end()
         instance: str | None = None
@@ -298,7 +331,10 @@ class _Parser(Scanner):
             if self.source[at] == ".":
                 segment = _SEGMENT.match(self.source, at + 1)
                 if segment is None:
-                    hint = f'a name follows a dot; quote a name with blanks or signs: {sign}{kind[0]}["a b"]'
+                    hint = (
+                        f"a name follows a dot; quote a name with blanks or signs: "
+                        f'{sign}{kind[0]}["a b"]'
+                    )
                     self.wrong_reference("expected a name after this dot", at, at + 1, hint)
                 at = segment.end()
                 path.append(segment[0])
@@ -311,7 +347,8 @@ class _Parser(Scanner):
         return Reference(kind[0], tuple(path), instance, self.locate(start, at), sign)
 
     def bracket(self, at: int, path: list[str], first: bool) -> tuple[int, str | None]:
-        """Read brackets: an index or a quoted name for ``path``, or (directly after the kind) an instance."""
+        """Read brackets: an index or a quoted name for ``path``, or (directly after the kind) an
+        instance."""
         quoted = QUOTED.match(self.source, at + 1)
         end = quoted.end() if quoted else self.source.find("]", at)
         if end < 0 or self.source[end : end + 1] != "]":
@@ -323,7 +360,14 @@ class _Parser(Scanner):
         if is_index(inside):
             path.append(inside)
             return end + 1, None
-        if not first or not _INSTANCE.fullmatch(inside) or re.fullmatch(r"\s*[-+]?[0-9]+\s*", inside):
-            hint = '[0] is the first element, ["a b"] a quoted name, and after the kind [①] an instance'
+        if (
+            not first
+            or not _INSTANCE.fullmatch(inside)
+            or re.fullmatch(r"\s*[-+]?[0-9]+\s*", inside)
+        ):
+            hint = (
+                '[0] is the first element, ["a b"] a quoted name, and after the kind [①] an '
+                "instance"
+            )
             self.wrong_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
         return end + 1, inside.strip()

@@ -1,7 +1,7 @@
 """The value after a sequence of writes.
 
-Values in a log are shared and never changed. A replay copies each container once before it changes it, so ten thousand
-pushes are ten thousand appends to one list.
+Values in a log are shared and never changed. A replay copies each container once before it changes
+it, so ten thousand pushes are ten thousand appends to one list.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def replay(writings: Iterable[Writing]) -> Value:
 
 
 def find(value: Value, path: tuple[str, ...]) -> Value:
-    """The value at ``path`` of ``value``, or MISSING. A part of the path may be the index of a list."""
+    """The value at ``path`` of ``value``, or MISSING. A part of the path may be the index of a
+    list."""
     return descend(value, path, _element)
 
 
@@ -77,7 +78,10 @@ class _Replay:
         method, given = writing.method, writing.value
         if method in EFFECTS:
             return EFFECTS[method](self, value, given, writing.path)
-        raise Conflict("plan.unknown-method", f"unknown method {method!r} in a message; use {', '.join(METHODS)}")
+        raise Conflict(
+            "plan.unknown-method",
+            f"unknown method {method!r} in a message; use {', '.join(METHODS)}",
+        )
 
     def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if type(value) is not dict or type(given) is not dict:
@@ -136,7 +140,9 @@ class _Replay:
 
 def _conflict(action: str, value: Value, path: tuple[str, ...]) -> Conflict:
     where = str(Reference("", path))[1:].lstrip(".") or "it"
-    return Conflict("plan.type-conflict", f"cannot {action} {where}: it is {type_name(value)}, not a list")
+    return Conflict(
+        "plan.type-conflict", f"cannot {action} {where}: it is {type_name(value)}, not a list"
+    )
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]

@@ -1,4 +1,5 @@
-"""The kinds of value that a key of a plan may take: one row each with its phrase, example, JSON Schema and reader."""
+"""The kinds of value that a key of a plan may take: one row each with its phrase, example, JSON
+Schema and reader."""
 
 from __future__ import annotations
 
@@ -9,7 +10,19 @@ from ...flow.values import Value
 from ...text.diagnostics import suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Span
-from ..documents import ANYTHING, S_NAME, S_NAMES, S_TEXT, Key, Takes, choice, kind, mapping_of, read_node, reference
+from ..documents import (
+    ANYTHING,
+    S_NAME,
+    S_NAMES,
+    S_TEXT,
+    Key,
+    Takes,
+    choice,
+    kind,
+    mapping_of,
+    read_node,
+    reference,
+)
 from .messages import METHODS
 from .reference import KIND
 from .templates import Reader
@@ -17,14 +30,17 @@ from .templates import Reader
 _Message = Mapping[str, Value]
 
 INSTANCE = kind(
-    "an instance", "The first values of an instance.", *(Key(name, ANYTHING) for name in ("input", "state", "data"))
+    "an instance",
+    "The first values of an instance.",
+    *(Key(name, ANYTHING) for name in ("input", "state", "data")),
 )
 
 _CIRCLED = [*range(0x2460, 0x2474), *range(0x3251, 0x3260), *range(0x32B1, 0x32C0)]
 
 
 def instance_names(count: int) -> list[str]:
-    """Names for ``count`` instances without names: ①, ② … ㊿, then i51, because a bare number is an index.
+    """Names for ``count`` instances without names: ①, ② … ㊿, then i51, because a bare number is an
+    index.
 
     >>> instance_names(52)[::17]
     ['①', '⑱', '㉟', 'i52']
@@ -34,7 +50,12 @@ def instance_names(count: int) -> list[str]:
 
 def plain_message(kind: str, data: Value, instance: str | None = None) -> _Message:
     named = {"kind": kind} if kind != "data" else {}
-    return {"type": "data", **named, **({"_instance": instance} if instance is not None else {}), "data": data}
+    return {
+        "type": "data",
+        **named,
+        **({"_instance": instance} if instance is not None else {}),
+        "data": data,
+    }
 
 
 def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
@@ -44,7 +65,9 @@ def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
         if isinstance(item, Fields):
             found.append(plain(item))
         else:
-            reader.error("plan.wrong-type", f"a message must be a mapping, got {shown(item)}", item.span)
+            reader.error(
+                "plan.wrong-type", f"a message must be a mapping, got {shown(item)}", item.span
+            )
     return found
 
 
@@ -56,12 +79,19 @@ def _instances(reader: Reader, node: Node, key: Key) -> list[_Message]:
     else:
         reader.wrong_type(node, key)
         return []
-    return [message for name, content in named for message in _instance_messages(reader, name, content)]
+    return [
+        message for name, content in named for message in _instance_messages(reader, name, content)
+    ]
 
 
 def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Message]:
     if not name.strip():
-        reader.error("plan.instance", "the name of an instance cannot be blank", content.span, "①, ② or any text")
+        reader.error(
+            "plan.instance",
+            "the name of an instance cannot be blank",
+            content.span,
+            "①, ② or any text",
+        )
     if not isinstance(content, Fields):
         message = f"an instance must be a mapping, got {shown(content)}"
         reader.error("plan.wrong-type", message, content.span, "for example {state: {text: Hello}}")
@@ -86,10 +116,13 @@ def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value
 
 
 def _check_patterns(reader: Reader, node: Fields) -> None:
-    """Report patterns in a tool's schema that RE2 does not support. The schema may be its properties alone."""
+    """Report patterns in a tool's schema that RE2 does not support. The schema may be its
+    properties alone."""
     whole = node
     if "properties" not in node.fields and node.keys:
-        whole = Fields({"properties": node}, {"properties": next(iter(node.keys.values()))}, node.whole)
+        whole = Fields(
+            {"properties": node}, {"properties": next(iter(node.keys.values()))}, node.whole
+        )
     for fault in pattern_faults(plain(whole)):
         reader.bad_patterns.add(fault.pattern)
         message = f"the pattern cannot be used: {fault.error}"
@@ -100,7 +133,9 @@ def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | N
     """Whether a person approves every call, or the tools whose calls a person approves."""
     if isinstance(node, Scalar) and type(node.value) is bool:
         return node.value
-    if isinstance(node, Items) and all(isinstance(one, Scalar) and type(one.value) is str for one in node.items):
+    if isinstance(node, Items) and all(
+        isinstance(one, Scalar) and type(one.value) is str for one in node.items
+    ):
         return {one.text: one.span for one in node.items if isinstance(one, Scalar)}
     reader.wrong_type(node, key)
     return None
@@ -147,22 +182,55 @@ def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-CALLS = Takes("a list of calls", "[{_tool: fetch, _outputPath: †state.page}]",
-              {"type": "array", "items": reference("call")}, Reader.items)  # fmt: skip
-MESSAGES = Takes("a list of messages", "[{type: data, data: {n: 1}}]", {"type": "array", "items": {"type": "object"}},
-                 _messages)  # fmt: skip
-INSTANCES = Takes("a list or a mapping of instances, each with input, state and data", "{①: {state: {text: Hello}}}",
-                  {"type": ["object", "array"], "additionalProperties": reference("instance"),
-                   "items": reference("instance")}, _instances)  # fmt: skip
-TOOLS = Takes("a mapping of tool names to schemas", "{think: {}}", mapping_of({"type": ["object", "null"]}), _tools)
+CALLS = Takes(
+    "a list of calls",
+    "[{_tool: fetch, _outputPath: †state.page}]",
+    {"type": "array", "items": reference("call")},
+    Reader.items,
+)
+MESSAGES = Takes(
+    "a list of messages",
+    "[{type: data, data: {n: 1}}]",
+    {"type": "array", "items": {"type": "object"}},
+    _messages,
+)
+INSTANCES = Takes(
+    "a list or a mapping of instances, each with input, state and data",
+    "{①: {state: {text: Hello}}}",
+    {
+        "type": ["object", "array"],
+        "additionalProperties": reference("instance"),
+        "items": reference("instance"),
+    },
+    _instances,
+)
+TOOLS = Takes(
+    "a mapping of tool names to schemas",
+    "{think: {}}",
+    mapping_of({"type": ["object", "null"]}),
+    _tools,
+)
 VALUE = Takes("any value, with references", "†state.page", {}, read_node, null=True)
 MODE = choice("eager or lazy", "eager", "lazy")
-CONFIRM = Takes("true, false or a list of tools", "[send]", {"anyOf": [{"type": "boolean"}, S_NAMES]}, _confirm)
+CONFIRM = Takes(
+    "true, false or a list of tools", "[send]", {"anyOf": [{"type": "boolean"}, S_NAMES]}, _confirm
+)
 
-PATH = Takes("an output path", "†state.result", {**S_TEXT, "pattern": r"^\s*[(\s]*[†$]"}, read_node, null=True)
+PATH = Takes(
+    "an output path",
+    "†state.result",
+    {**S_TEXT, "pattern": r"^\s*[(\s]*[†$]"},
+    read_node,
+    null=True,
+)
 METHOD = Takes("a method", "set", {"enum": list(METHODS)}, _method)
-INSTANCE_NAME = Takes("the name of an instance, or null", "①", {"anyOf": [S_NAME, {"type": "null"}]}, _instance,
-                      null=True)  # fmt: skip
+INSTANCE_NAME = Takes(
+    "the name of an instance, or null",
+    "①",
+    {"anyOf": [S_NAME, {"type": "null"}]},
+    _instance,
+    null=True,
+)
 SCOPES = Takes("a list of kinds", "[state]", S_NAMES, _scopes)
 ACTIVITY = Takes("a name, or an empty text", "fetch", S_TEXT, _activity)
 REASON = Takes("a text", "the page is needed", S_TEXT, read_node, null=True)

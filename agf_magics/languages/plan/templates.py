@@ -1,4 +1,5 @@
-"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text."""
+"""Reads the values of a plan's document: texts that begin like a reference are references, all
+others are text."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Suspect(NamedTuple):
     form: Literal["whole", "part", "computed"]
     """Whether the text is nothing else, contains other text, or is an arithmetic expression."""
     marked: bool
-    """Whether it has braces or a sign: ``{{input.word}}``, where ``input.word`` may be the name of a file."""
+    """Whether it has braces or a sign: ``{{input.word}}``, where ``input.word`` may be the name of
+    a file."""
     text: str
     span: Span
 
@@ -50,7 +52,9 @@ class Reader(documents.Reader):
     """The state of one loading: its problems, and what the document declares."""
 
     layer = "plan"
-    slips: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(("steps", "nodes", "tasks", "plan"), ("calls",))
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+        ("steps", "nodes", "tasks", "plan"), ("calls",)
+    )
 
     def __init__(self, problems: Diagnostics, sign: str, latent: Collection[str] = ()) -> None:
         super().__init__(problems)
@@ -93,11 +97,14 @@ class Reader(documents.Reader):
         try:
             return parse(node)
         except DefinitionError as error:
-            self.problems.extend(replace(found, hint=_hint(found.hint, node.text)) for found in error.diagnostics)
+            self.problems.extend(
+                replace(found, hint=_hint(found.hint, node.text)) for found in error.diagnostics
+            )
             return None
 
     def begins(self, text: str) -> str:
-        """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other ``text``."""
+        """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other
+        ``text``."""
         found = _BEGINS.match(text)
         if not found:
             return "text"

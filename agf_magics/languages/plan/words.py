@@ -1,4 +1,5 @@
-"""The plan language as data: the one table for the loader, hints, completion, JSON Schema and the docs."""
+"""The plan language as data: the one table for the loader, hints, completion, JSON Schema and the
+docs."""
 
 from __future__ import annotations
 
@@ -13,26 +14,47 @@ _CALL = "plan.bad-call"
 PLAN: Final = kind(
     "a plan",
     "A plan.",
-    Key("name", NAME, "The name of the plan, under which it is registered and called.", code="plan.wrong-type"),
+    Key(
+        "name",
+        NAME,
+        "The name of the plan, under which it is registered and called.",
+        code="plan.wrong-type",
+    ),
     Key("description", TEXT, "What it does, for people and for agents that may call it."),
-    Key("context", NAME, "The named context that it reads and extends. Defaults to its name.", code="plan.wrong-type"),
-    Key("calls", takes.CALLS, "The calls. Each one runs as soon as the values that it reads exist.", True),
+    Key(
+        "context",
+        NAME,
+        "The named context that it reads and extends. Defaults to its name.",
+        code="plan.wrong-type",
+    ),
+    Key(
+        "calls",
+        takes.CALLS,
+        "The calls. Each one runs as soon as the values that it reads exist.",
+        True,
+    ),
     Key("input", ANYTHING, "The value of `†input` before the first call."),
     Key("state", ANYTHING, "The value of `†state` before the first call."),
     Key("data", ANYTHING, "The value of `†data` before the first call."),
     Key("messages", takes.MESSAGES, "Messages of any kind, as a context contains them."),
-    Key("instances", takes.INSTANCES, "The own values of each instance. Every call runs once for each instance."),
+    Key(
+        "instances",
+        takes.INSTANCES,
+        "The own values of each instance. Every call runs once for each instance.",
+    ),
     Key(
         "tools",
         takes.TOOLS,
-        "Schemas of tools: the `_outputPath` that their calls must have. A tool in this list may be latent.",
+        "Schemas of tools: the `_outputPath` that their calls must have. A tool in this list may "
+        "be latent.",
     ),
     Key("output", takes.VALUE, "The output of the plan, read after the last call."),
     Key("mode", takes.MODE, "`lazy` checks and draws the plan, without calls."),
     Key(
         "ordered",
         FLAG,
-        "Whether overlapping results are stored in the order of the list instead of the order in which calls end.",
+        "Whether overlapping results are stored in the order of the list instead of the order in "
+        "which calls end.",
     ),
     Key("confirm", takes.CONFIRM, "The calls that a person must approve before they are made."),
 )
@@ -55,17 +77,29 @@ CALL: Final = kind(
     Key(
         "_instance",
         takes.INSTANCE_NAME,
-        "The instance that the call reads and writes for. `null` makes the call once for all instances.",
+        "The instance that the call reads and writes for. `null` makes the call once for all "
+        "instances.",
         code="plan.instance",
     ),
-    Key("_scopes", takes.SCOPES, "The kinds of messages that the tool receives as `_context`.", code=_CALL),
+    Key(
+        "_scopes",
+        takes.SCOPES,
+        "The kinds of messages that the tool receives as `_context`.",
+        code=_CALL,
+    ),
     Key(
         "_activity",
         takes.ACTIVITY,
-        "The registered tool that is called, if it has another name. Empty: the call is latent (never executed).",
+        "The registered tool that is called, if it has another name. Empty: the call is latent "
+        "(never executed).",
         code=_CALL,
     ),
-    Key("_delegate", NAME, "The registered flow that is called, with the arguments as its input.", code=_CALL),
+    Key(
+        "_delegate",
+        NAME,
+        "The registered flow that is called, with the arguments as its input.",
+        code=_CALL,
+    ),
     Key("_output", ANYTHING, "The answer of a latent call."),
     Key("_reasoningForCall", takes.REASON, "The reason of the call, for people and models only."),
     prefix="_",
@@ -76,7 +110,10 @@ SCHEMA: Final[Mapping[str, Any]] = {
     "title": "A plan",
     "anyOf": [{"type": "array", "items": reference("call")}, reference("plan")],
     "$defs": {
-        "call": {"anyOf": [{"required": ["_tool"]}, {"required": ["_delegate"]}], **kind_schema(CALL)},
+        "call": {
+            "anyOf": [{"required": ["_tool"]}, {"required": ["_delegate"]}],
+            **kind_schema(CALL),
+        },
         "instance": kind_schema(takes.INSTANCE),
         "plan": kind_schema(PLAN),
     },

@@ -9,7 +9,10 @@ SCHEMA = schema()
 
 CELL = {
     "$defs": SCHEMA["$defs"],
-    "anyOf": [{key: value for key, value in SCHEMA.items() if key != "$defs"}, {"$ref": "#/$defs/ExecutionPolicy"}],
+    "anyOf": [
+        {key: value for key, value in SCHEMA.items() if key != "$defs"},
+        {"$ref": "#/$defs/ExecutionPolicy"},
+    ],
 }
 """A cell may contain a document, or a policy alone (decision B1)."""
 

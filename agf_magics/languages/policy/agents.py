@@ -1,7 +1,7 @@
 """The action space: the local agents that a policy runs and the tools that its model may use.
 
-Without an ``action_space`` the registered agents are the local agents, and a document may use no tool (decisions B1,
-B1′).
+Without an ``action_space`` the registered agents are the local agents, and a document may use no
+tool (decisions B1, B1′).
 """
 
 from __future__ import annotations
@@ -48,12 +48,18 @@ class ActionSpace:
         self.lists: Mapping[str, dict[str, tuple[Scalar, Fields]]] = {
             name: dict(self._entries(space, name)) for name in LISTS
         }
-        self.agents = {alias: self._agent(*entry) for alias, entry in self.lists["local_agents"].items()}
+        self.agents = {
+            alias: self._agent(*entry) for alias, entry in self.lists["local_agents"].items()
+        }
         self.tools = {alias: _tool(*entry) for alias, entry in self.lists["local_tools"].items()}
         self.permits = {
             alias: permit
             for alias, (_, fields) in self.lists["local_tools"].items()
-            if (permit := approval(fields.fields.get("approval"), f"tool {alias!r}", "approval", problems)[0])
+            if (
+                permit := approval(
+                    fields.fields.get("approval"), f"tool {alias!r}", "approval", problems
+                )[0]
+            )
         }
 
     def _entries(self, space: object, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
@@ -68,21 +74,31 @@ class ActionSpace:
                 message = f"two {name} have the alias {alias.text!r}"
                 first = (("first used here", seen[alias.text].span),)
                 hint = "rename one; several aliases may have the same source"
-                self.problems.add(Diagnostic("policy.duplicate-alias", message, alias.span, hint, related=first))
+                self.problems.add(
+                    Diagnostic("policy.duplicate-alias", message, alias.span, hint, related=first)
+                )
                 continue
             seen[alias.text] = alias
             yield alias.text, (alias, entry)
 
     def _agent(self, alias: Scalar, entry: Fields) -> Delegate:
         if alias.text in STRATEGIES:
-            message = f"{alias.text!r} is a strategy: output_from: {alias.text} does not select this agent"
+            message = (
+                f"{alias.text!r} is a strategy: output_from: {alias.text} does not select "
+                f"this agent"
+            )
             self.problems.warn(
-                "policy.reserved-alias", message, alias.span, "rename it, or write output_from: {agent: …}"
+                "policy.reserved-alias",
+                message,
+                alias.span,
+                "rename it, or write output_from: {agent: …}",
             )
         elif alias.text == PARENT:
             message = "'parent' is the enclosing agent: no path can read this agent"
             self.problems.warn("policy.reserved-alias", message, alias.span, "rename it")
-        permit, when = approval(entry.fields.get("approval"), f"agent {alias.text!r}", "condition", self.problems)
+        permit, when = approval(
+            entry.fields.get("approval"), f"agent {alias.text!r}", "condition", self.problems
+        )
         for path in when.paths if when else ():
             if problem := source_problem(path, self.lists["local_agents"], ()):
                 self.problems.add(problem)
@@ -95,7 +111,10 @@ class ActionSpace:
             return Name(source.text, source.span)
         if word != "kernel" and isinstance(kind, Scalar):
             message = f"cannot load an agent from a source of type {word!r}"
-            hint = suggest(word, ("file", "kernel")) or f"register an agent {alias.text!r}, or let source name a file"
+            hint = (
+                suggest(word, ("file", "kernel"))
+                or f"register an agent {alias.text!r}, or let source name a file"
+            )
             self.problems.warn("policy.source-type", message, kind.span, hint)
         return None
 
@@ -104,11 +123,23 @@ class ActionSpace:
         if name.text in self.agents:
             return self.agents[name.text]
         if self.declared:
-            near = next((_NEAR[other].format(name.text) for other in _NEAR if name.text in self.lists[other]), None)
+            near = next(
+                (
+                    _NEAR[other].format(name.text)
+                    for other in _NEAR
+                    if name.text in self.lists[other]
+                ),
+                None,
+            )
             if near is None and not self.agents:
-                near = f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: FILE}}]}}"
+                near = (
+                    f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: "
+                    f"FILE}}]}}"
+                )
             hint = near or suggest(name.text, self.agents, "local agents")
-            self.problems.error("policy.unknown-alias", f"there is no local agent {name.text!r}", name.span, hint)
+            self.problems.error(
+                "policy.unknown-alias", f"there is no local agent {name.text!r}", name.span, hint
+            )
         return Delegate(Name(name.text, name.span))
 
     def uses(self) -> tuple[Uses, ...]:
@@ -116,7 +147,8 @@ class ActionSpace:
         return tuple(Uses(offer.name.text, offer.registered) for offer in self.tools.values())
 
     def unused(self, for_model: bool) -> Iterator[Diagnostic]:
-        """Entries that are not supported yet (decision B3): errors for tools that a model would be offered."""
+        """Entries that are not supported yet (decision B3): errors for tools that a model would be
+        offered."""
         for name in ("mcp_servers", "remote_agents"):
             for alias, _ in self.lists[name].values():
                 what = "MCP server" if name == "mcp_servers" else "remote agent"

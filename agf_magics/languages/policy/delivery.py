@@ -1,8 +1,9 @@
 """The input of an agent: a mapping of its fields to paths, read with the JSON Schema of its input.
 
-The rules for absent, null, default and type are AGF-24 to AGF-30 with AMB-6 to AMB-9; nothing is converted. An absent
-value becomes the default of its field; without a default it is an error if the field is required or undeclared, and is
-left out otherwise. Null is a value, which only a required field refuses.
+The rules for absent, null, default and type are AGF-24 to AGF-30 with AMB-6 to AMB-9; nothing is
+converted. An absent value becomes the default of its field; without a default it is an error if the
+field is required or undeclared, and is left out otherwise. Null is a value, which only a required
+field refuses.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ class Delivery:
 
     __slots__ = ("_plan", "paths", "spans", "who")
 
-    def __init__(self, who: str, paths: Mapping[str, Path], spans: Mapping[str, Span] | None = None) -> None:
+    def __init__(
+        self, who: str, paths: Mapping[str, Path], spans: Mapping[str, Span] | None = None
+    ) -> None:
         """``who``: the agent, in errors. ``spans``: the place of each field's name."""
         self.who = who
         self.paths = dict(paths)
@@ -65,7 +68,9 @@ class Delivery:
         return tuple((name, self.spans.get(name)) for name in self.paths)
 
     def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref._replace(into=name) for name, path in self.paths.items() for ref in path.reads())
+        return tuple(
+            ref._replace(into=name) for name, path in self.paths.items() for ref in path.reads()
+        )
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         """``wanted``: the JSON Schema of the agent's input; None: unknown. Raises StepError."""
@@ -97,7 +102,9 @@ class Delivery:
             if field.required:
                 message = f"{field.name!r} is required by {self.who}, but {path} is null"
                 hint = "let the earlier step return a value, or make the field optional"
-                raise StepError(Diagnostic("policy.null-required", message, self._span(field), hint))
+                raise StepError(
+                    Diagnostic("policy.null-required", message, self._span(field), hint)
+                )
         elif not field.fits(value):
             message = f"{field.name!r} of {self.who} {describe_all(field.violations(value))}"
             hint = f"values are not converted: {path} must have the type that {self.who} takes"
@@ -107,8 +114,12 @@ class Delivery:
     def _missing(self, field: _Field, frame: Frame) -> StepError:
         message = f"{field.name!r} is required by {self.who}, but missing"
         if field.path is None:
-            free = [one.name for one in self._plan.fields if one.path is not None and not one.declared]
-            slip = next(iter(misspelled_names([field.name], free)), None)  # a declared field is not a slip
+            free = [
+                one.name for one in self._plan.fields if one.path is not None and not one.declared
+            ]
+            slip = next(
+                iter(misspelled_names([field.name], free)), None
+            )  # a declared field is not a slip
             span = self.spans.get(slip or "", self._span(field))
             hint = (
                 f"did you mean {field.name} instead of {slip}?"
@@ -117,7 +128,9 @@ class Delivery:
             )
             return StepError(Diagnostic("policy.missing-value", message, span, hint))
         absent = field.path.absent(frame).diagnostic
-        return StepError(replace(absent, code="policy.missing-value", message=f"{message}: {absent.message}"))
+        return StepError(
+            replace(absent, code="policy.missing-value", message=f"{message}: {absent.message}")
+        )
 
     def _span(self, field: _Field | None) -> Span | None:
         return field.path.span if field and field.path else next(iter(self.spans.values()), None)
@@ -128,16 +141,22 @@ class Delivery:
         known: Mapping[str, Any] = rules.get("properties", ANYTHING)
         unmapped = [name for name in required if name not in self.paths]
         root = wanted or ANYTHING
-        fields = (self._field(name, known, name in required, root) for name in (*self.paths, *unmapped))
+        fields = (
+            self._field(name, known, name in required, root) for name in (*self.paths, *unmapped)
+        )
         return _Plan(wanted, rules.get("type"), tuple(fields))
 
-    def _field(self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]) -> _Field:
+    def _field(
+        self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]
+    ) -> _Field:
         schema = known.get(name, ANYTHING)
         schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
         violations = judge(schema, root) if schema.keys() - _ANNOTATIONS else _nothing
         default = schema.get("default", MISSING)
         fits = _quick(schema) or (lambda value: not violations(value))
-        return _Field(name, self.paths.get(name), required, name in known, default, fits, violations)
+        return _Field(
+            name, self.paths.get(name), required, name in known, default, fits, violations
+        )
 
 
 def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -149,7 +168,11 @@ def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
             break
         found: Any = wanted
         for part in where[2:].split("/"):
-            found = found.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
+            found = (
+                found.get(part.replace("~1", "/").replace("~0", "~"))
+                if isinstance(found, Mapping)
+                else None
+            )
         if not isinstance(found, Mapping):
             break
         rules = found

@@ -1,7 +1,8 @@
-"""Reads the text of a policy, in any of its three forms, and checks it against the schema of documents.
+"""Reads the text of a policy, in any of its three forms, and checks it against the schema of
+documents.
 
-``agf.schema.json`` is the table for checks, hints and the reference. Each violation becomes a finding at its node. An
-unknown field is never an error (AGF-D2): it is ignored with a warning.
+``agf.schema.json`` is the table for checks, hints and the reference. Each violation becomes a
+finding at its node. An unknown field is never an error (AGF-D2): it is ignored with a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
-from .hints import EQUALS, KEYWORDS, OLD_NAMES, OPERATOR_HINTS, SLIPS, hint_for, missing_hint, schema_hint
+from .hints import (
+    EQUALS,
+    KEYWORDS,
+    OLD_NAMES,
+    OPERATOR_HINTS,
+    SLIPS,
+    hint_for,
+    missing_hint,
+    schema_hint,
+)
 
 WHOLE = "the document"
 MAJOR = "1"
@@ -37,7 +47,8 @@ def schema() -> Mapping[str, Any]:
 
 
 def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | None:
-    """The mapping of a whole document; a bare policy becomes a document with nothing else. None if there is none.
+    """The mapping of a whole document; a bare policy becomes a document with nothing else. None if
+    there is none.
 
     Errors are added to ``problems``. 5.0 becomes 5 where the schema wants a whole number.
     """
@@ -56,7 +67,11 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
     if root is None:
         return None
     whole = any(name in root.fields for name in _WHOLE)
-    shape = (finding for violation in _check(whole)(plain(root)) for finding in _described(root, violation))
+    shape = (
+        finding
+        for violation in _check(whole)(plain(root))
+        for finding in _described(root, violation)
+    )
     problems.extend(_once((*shape, *_tagged(root)), found))
     problems.extend(_once(_unknown(root, schema(), (), None), problems))
     _check_version(root, problems)
@@ -78,7 +93,12 @@ def _check(whole: bool) -> Any:
 def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     if not isinstance(node, Fields):
         hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
-        problems.error("policy.document-shape", f"a document must be a mapping, got {shown(node)}", node.span, hint)
+        problems.error(
+            "policy.document-shape",
+            f"a document must be a mapping, got {shown(node)}",
+            node.span,
+            hint,
+        )
         return None
     known = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
@@ -90,7 +110,10 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     near = first and suggest(first.text, (*known, "id", "config"))
     hint = near or "write execution_policy:, or id: and config: for a policy alone"
     problems.error(
-        "policy.document-kind", "this is neither a document nor a policy", first.span if first else node.span, hint
+        "policy.document-kind",
+        "this is neither a document nor a policy",
+        first.span if first else node.span,
+        hint,
     )
     return None
 
@@ -103,13 +126,25 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
 
 def _tagged(root: Fields) -> Iterator[Diagnostic]:
     hint = "use a path in an input_mapping or in a condition"
-    return (Diagnostic("policy.schema", "a policy has no !expr", node.span, hint) for node in expr_tags(root))
+    return (
+        Diagnostic("policy.schema", "a policy has no !expr", node.span, hint)
+        for node in expr_tags(root)
+    )
 
 
 def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     node, key = _at(root, violation.path)
-    if violation.path[-1:] == ("output_from",) and isinstance(node, Fields) and (problem := _selection(node)):
-        yield Diagnostic("policy.schema", problem, key or node.span, "output_from: last, merge, first or an alias")
+    if (
+        violation.path[-1:] == ("output_from",)
+        and isinstance(node, Fields)
+        and (problem := _selection(node))
+    ):
+        yield Diagnostic(
+            "policy.schema",
+            problem,
+            key or node.span,
+            "output_from: last, merge, first or an alias",
+        )
         return
     for leaf in leaves(violation):
         yield from _leaf(root, leaf)
@@ -124,10 +159,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
         for name in extra(violation):
             value = node.fields[name]
-            hint = OPERATOR_HINTS.get(name) or suggest(name, violation.rule["properties"], "matchers")
+            hint = OPERATOR_HINTS.get(name) or suggest(
+                name, violation.rule["properties"], "matchers"
+            )
             if name in EQUALS and isinstance(value, Scalar):
                 hint = f"write the value without a matcher: {violation.path[-1]}: {value.span.text}"
-            yield Diagnostic("policy.schema", f"unknown matcher {name!r}", node.keys[name].span, hint)
+            yield Diagnostic(
+                "policy.schema", f"unknown matcher {name!r}", node.keys[name].span, hint
+            )
     else:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
@@ -145,17 +184,30 @@ def _types(violation: Violation) -> list[str]:
     """The types that a value may have."""
     if violation.keyword == "type":
         return [violation.wanted] if isinstance(violation.wanted, str) else list(violation.wanted)
-    ways = [m.wanted for way in violation.within for m in way if m.keyword == "type" and m.path == violation.path]
+    ways = [
+        m.wanted
+        for way in violation.within
+        for m in way
+        if m.keyword == "type" and m.path == violation.path
+    ]
     names = [name for wanted in ways for name in ([wanted] if isinstance(wanted, str) else wanted)]
     return list(dict.fromkeys(names)) if len(ways) == len(violation.within) else []
 
 
-def _missing(owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]) -> Diagnostic:
+def _missing(
+    owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]
+) -> Diagnostic:
     unknown = [other for other in node.fields if other not in known]
-    slip = next((other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None)
+    slip = next(
+        (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None
+    )
     rule = _resolved(known.get(name, {}))
     about = known.get(name, {}).get("description") or rule.get("description")
-    hint = f"did you mean {name}?" if slip else missing_hint(name, unknown) or (f"{name}: {about}" if about else None)
+    hint = (
+        f"did you mean {name}?"
+        if slip
+        else missing_hint(name, unknown) or (f"{name}: {about}" if about else None)
+    )
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else _head(node))
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 
@@ -166,16 +218,26 @@ def _selection(node: Fields) -> str | None:
     if len(ways) == 1:
         return None
     found = f"has {' and '.join(ways)}" if ways else "has none of them"
-    return f"output_from must have exactly one of agent, strategy and custom_transform; this one {found}"
+    return (
+        f"output_from must have exactly one of agent, strategy and custom_transform; this one "
+        f"{found}"
+    )
 
 
-def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], id: str | None) -> Iterator[Diagnostic]:
-    """A warning for each unknown field. Also replaces 5.0 by 5 where the schema wants a whole number."""
+def _unknown(
+    node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], id: str | None
+) -> Iterator[Diagnostic]:
+    """A warning for each unknown field. Also replaces 5.0 by 5 where the schema wants a whole
+    number."""
     rule = _form(rule, node)
     if isinstance(node, Items) and "items" in rule:
         for index, item in enumerate(node.items):
             yield from _unknown(item, rule["items"], (*path, index), id)
-    if not isinstance(node, Fields) or "properties" not in rule or rule is schema()["$defs"]["SchemaRef"]:
+    if (
+        not isinstance(node, Fields)
+        or "properties" not in rule
+        or rule is schema()["$defs"]["SchemaRef"]
+    ):
         return
     known: Mapping[str, Any] = rule["properties"]
     if "allOf" in rule:  # an execution_policy: the fields of its config depend on its id
@@ -183,7 +245,9 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
         id = named.text if isinstance(named, Scalar) else None
         known = {**known, "config": _config(rule, id)}
     others = [name for name in node.fields if name not in known]
-    if any(name not in node.fields and missing_hint(name, others) for name in rule.get("required", ())):
+    if any(
+        name not in node.fields and missing_hint(name, others) for name in rule.get("required", ())
+    ):
         return  # the hint of the missing field says how to write the others
     for name, value in node.fields.items():
         if name in known:
@@ -191,7 +255,9 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
             yield from _unknown(value, known[name], (*path, name), id)
         elif rule.get("additionalProperties") is not False:
             where = place(path) or WHOLE
-            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(name, known, "its fields")
+            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(
+                name, known, "its fields"
+            )
             if isinstance(value, Scalar) and not value.text and value.value is None:
                 hint = f'quote a text with a comma: "…, {name}"'
             message = f"{where} has no field {name!r}: it is ignored"
@@ -201,7 +267,9 @@ def _unknown(node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], i
 def _make_whole(node: Fields, name: str, rule: Mapping[str, Any]) -> None:
     value = node.fields[name]
     if rule.get("type") == "integer" and isinstance(value, Scalar) and type(value.value) is float:
-        node.fields[name] = value._replace(value=int(value.value)) if value.value.is_integer() else value
+        node.fields[name] = (
+            value._replace(value=int(value.value)) if value.value.is_integer() else value
+        )
 
 
 def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
@@ -213,11 +281,16 @@ def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
 
 
 def _form(rule: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
-    """The rule after following references; of alternatives the one for a mapping, a list or a value."""
+    """The rule after following references; of alternatives the one for a mapping, a list or a
+    value."""
     rule = _resolved(rule)
     if "oneOf" in rule and "properties" not in rule:
-        wanted = "object" if isinstance(node, Fields) else "array" if isinstance(node, Items) else None
-        return next((form for form in map(_resolved, rule["oneOf"]) if form.get("type") == wanted), {})
+        wanted = (
+            "object" if isinstance(node, Fields) else "array" if isinstance(node, Items) else None
+        )
+        return next(
+            (form for form in map(_resolved, rule["oneOf"]) if form.get("type") == wanted), {}
+        )
     return rule
 
 
@@ -233,7 +306,12 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
         major = version.text.partition(".")[0]
         if (major.lstrip("0") or "0") != MAJOR:
             message = f"version {version.text} of the format is not supported"
-            problems.error("policy.schema-version", message, version.span, f'use version {MAJOR}.x: "{MAJOR}.0.0"')
+            problems.error(
+                "policy.schema-version",
+                message,
+                version.span,
+                f'use version {MAJOR}.x: "{MAJOR}.0.0"',
+            )
 
 
 def _check_interface(root: Fields, problems: Diagnostics) -> None:
@@ -242,11 +320,18 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
     for node in (ways[way] for way in ("input", "output") if way in ways):
         if not isinstance(node, Fields):
             continue
-        for violation in (leaf for found in schema_violations(plain(node)) for leaf in leaves(found)):
+        for violation in (
+            leaf for found in schema_violations(plain(node)) for leaf in leaves(found)
+        ):
             at, key = _at(node, violation.path)
             message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"
             span = at.span if at.span.text or not key else key
-            problems.extend(_once([Diagnostic("policy.interface", message, span, schema_hint(violation))], problems))
+            problems.extend(
+                _once(
+                    [Diagnostic("policy.interface", message, span, schema_hint(violation))],
+                    problems,
+                )
+            )
         for one in every_node(node):
             problems.extend(_unusable(one))
         for fault in pattern_faults(plain(node)):
@@ -256,10 +341,13 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
 
 
 def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
-    """A schema that lists its fields at the top: JSON Schema ignores them and accepts everything."""
+    """A schema that lists its fields at the top: JSON Schema ignores them and accepts
+    everything."""
     if node.fields and KEYWORDS.isdisjoint(node.fields):
         first = next(iter(node.keys.values()))
-        message = f"{first.text!r} is not a keyword of JSON Schema, so this schema accepts everything"
+        message = (
+            f"{first.text!r} is not a keyword of JSON Schema, so this schema accepts everything"
+        )
         hint = f"list fields under properties: {{properties: {{{first.text}: {{type: string}}}}}}"
         yield Diagnostic("policy.unknown-field", message, first.span, hint, "warning")
 

@@ -24,30 +24,96 @@ OPERATOR_HINTS: Mapping[str, str] = {
 }
 
 OLD_NAMES: Mapping[tuple[str, str | None], str] = {
-    ("allow_tools", None): "write allowed_tools, its name since version 1.0; without it all tools are allowed",
-    ("allow_skills", None): "write allowed_skills, its name since version 1.0; without it all skills are allowed",
+    (
+        "allow_tools",
+        None,
+    ): "write allowed_tools, its name since version 1.0; without it all tools are allowed",
+    (
+        "allow_skills",
+        None,
+    ): "write allowed_skills, its name since version 1.0; without it all skills are allowed",
     ("output_from", "agf.batch"): "the output of agf.batch is always the list of its results",
-    ("output_from", "agf.conditional"): "the output of agf.conditional is that of the agent that ran",
+    (
+        "output_from",
+        "agf.conditional",
+    ): "the output of agf.conditional is that of the agent that ran",
 }
 """By field and the policy whose config has it."""
 
 
-KEYWORDS = frozenset({
-    "$ref", "$defs", "$id", "$schema", "$anchor", "$comment", "$dynamicRef", "$dynamicAnchor", "type", "enum",
-    "const", "properties", "required", "items", "prefixItems", "contains", "additionalProperties",
-    "patternProperties", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "anyOf", "oneOf", "allOf",
-    "not", "if", "then", "else", "dependentSchemas", "dependentRequired", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "format", "minItems", "maxItems",
-    "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "title", "description", "default",
-    "examples", "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema",
-    "definitions",
-})  # fmt: skip
+KEYWORDS = frozenset(
+    {
+        "$ref",
+        "$defs",
+        "$id",
+        "$schema",
+        "$anchor",
+        "$comment",
+        "$dynamicRef",
+        "$dynamicAnchor",
+        "type",
+        "enum",
+        "const",
+        "properties",
+        "required",
+        "items",
+        "prefixItems",
+        "contains",
+        "additionalProperties",
+        "patternProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentSchemas",
+        "dependentRequired",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minContains",
+        "maxContains",
+        "minProperties",
+        "maxProperties",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+        "definitions",
+    }
+)
 """The keywords of JSON Schema: a schema without any of them accepts everything."""
 
 TYPES: Mapping[str, str] = {
-    "text": "string", "str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array",
-    "dict": "object", "map": "object",
-}  # fmt: skip
+    "text": "string",
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+    "map": "object",
+}
 """Names of types in other languages, and in JSON Schema."""
 
 SLIPS: Mapping[str, tuple[str, ...]] = {
@@ -65,7 +131,11 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     path = violation.path
     if violation.keyword == "enum" and isinstance(violation.found, str):
         meant = TYPES.get(violation.found) if path[-1:] == ("type",) else None
-        return f"did you mean {meant}?" if meant else suggest(violation.found, map(str, violation.wanted))
+        return (
+            f"did you mean {meant}?"
+            if meant
+            else suggest(violation.found, map(str, violation.wanted))
+        )
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
     if path == ("schema_version",):
@@ -73,7 +143,11 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     if violation.keyword == "pattern" and isinstance(node, Scalar):
         return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
-        kind = violation.found if isinstance(violation.found, str) and violation.found in TYPE_NAMES else "object"
+        kind = (
+            violation.found
+            if isinstance(violation.found, str) and violation.found in TYPE_NAMES
+            else "object"
+        )
         return f"it is a JSON Schema: {{type: {kind}}}"
     if "input_mapping" in path[:-1]:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
@@ -87,7 +161,9 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         )
     if path[-1:] == ("output_from",):
         return "output_from: last, merge, first or an alias"
-    if path[-1:] in (("exit_condition",), ("when",), ("condition",)) and isinstance(violation.found, str):
+    if path[-1:] in (("exit_condition",), ("when",), ("condition",)) and isinstance(
+        violation.found, str
+    ):
         return _condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
@@ -101,7 +177,10 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
     if name == "config" and unknown:
         return f"write config: and indent {', '.join(unknown)} below it"
     if name == "agent" and {"id", "config", "execution_policy"}.intersection(unknown):
-        return "a step runs an agent: define the inner policy in a cell of its own, and write - agent: ITS_NAME"
+        return (
+            "a step runs an agent: define the inner policy in a cell of its own, and write - "
+            "agent: ITS_NAME"
+        )
     return None
 
 
@@ -132,7 +211,9 @@ def schema_hint(violation: Violation) -> str | None:
 
 def _spelt(text: str, alias: bool) -> str | None:
     """The valid name nearest to a text."""
-    near = re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())
+    near = (
+        re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())
+    )
     near = near.strip("-_").lstrip("0123456789" if alias else "")
     return f"did you mean {near}?" if near else None
 

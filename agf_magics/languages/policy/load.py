@@ -1,7 +1,7 @@
 """Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
 
-All errors of the text are reported here at once; names in the registry (agents, transforms, vendor policies, files) are
-checked when the flow is linked (decision A5).
+All errors of the text are reported here at once; names in the registry (agents, transforms, vendor
+policies, files) are checked when the flow is linked (decision A5).
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         name=label,
         language="policy",
         source=source,
-        body=Sequence(id="policy", word=policy.id.text, label=label, span=policy.id.span, steps=steps),
+        body=Sequence(
+            id="policy", word=policy.id.text, label=label, span=policy.id.span, steps=steps
+        ),
         start=start(policy.takes),
         end=end(policy.gives),
         kept=outputs,
@@ -86,20 +88,29 @@ def _steps(policy: Policy) -> tuple[Step, ...]:
         return vendor(policy)
     hint = suggest(id.text, POLICIES, "execution policies")
     hint = f"{hint}; your own policies are named x-<vendor>.<name>"
-    policy.problems.error("policy.unsupported-policy", f"unknown execution policy {id.text!r}", id.span, hint)
+    policy.problems.error(
+        "policy.unsupported-policy", f"unknown execution policy {id.text!r}", id.span, hint
+    )
     return ()
 
 
 def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
     """The fields that are read of each agent's output, by the step that runs the agent."""
-    ids = {inner.name.text: inner.id for step in steps for inner in every(step) if isinstance(inner, Invoke)}
+    ids = {
+        inner.name.text: inner.id
+        for step in steps
+        for inner in every(step)
+        if isinstance(inner, Invoke)
+    }
     return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
 
 
 def _interface(root: Fields, word: Any) -> Interface:
     interface = root.fields.get("interface")
     node: Node | None = interface.fields.get(word) if isinstance(interface, Fields) else None
-    return Interface(word, plain(node) if isinstance(node, Fields) else None, node.span if node else None)
+    return Interface(
+        word, plain(node) if isinstance(node, Fields) else None, node.span if node else None
+    )
 
 
 def _text(root: Fields, key: str) -> Scalar | None:

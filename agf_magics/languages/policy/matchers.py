@@ -1,7 +1,9 @@
-"""Conditions: groups of matchers. All matchers of a group must match; the first group that matches counts.
+"""Conditions: groups of matchers. All matchers of a group must match; the first group that matches
+counts.
 
-A matcher does not convert values (AMB-30): a value of another type does not match, except with ``ne`` and ``not_in``.
-All fields of a group must exist: AGF has no ``exists``, and ignoring an absent field would hide a misspelt name.
+A matcher does not convert values (AMB-30): a value of another type does not match, except with
+``ne`` and ``not_in``. All fields of a group must exist: AGF has no ``exists``, and ignoring an
+absent field would hide a misspelt name.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Keys = Literal["condition", "approval"]
 
 
 class Argument(NamedTuple):
-    """The key in the condition of a tool's approval: the name of an argument. The frame is the arguments."""
+    """The key in the condition of a tool's approval: the name of an argument. The frame is the
+    arguments."""
 
     name: str
     span: Span
@@ -68,7 +71,9 @@ class Condition:
     @property
     def text(self) -> str:
         """As a picture shows it."""
-        groups = [" and ".join(matcher.text for matcher in group) or "always" for group in self.groups]
+        groups = [
+            " and ".join(matcher.text for matcher in group) or "always" for group in self.groups
+        ]
         return " or ".join(groups)
 
     @property
@@ -76,7 +81,9 @@ class Condition:
         return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
 
     def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref for group in self.groups for matcher in group for ref in matcher.key.reads())
+        return tuple(
+            ref for group in self.groups for matcher in group for ref in matcher.key.reads()
+        )
 
     def mismatch(self, frame: Frame) -> str | None:
         """Why a matcher can never match values like the current one: it needs a number (AMB-30)."""
@@ -91,7 +98,9 @@ class Condition:
 
 
 def _compiled(groups: tuple[tuple[Matcher, ...], ...]) -> Callable[[Frame], Value]:
-    lines = tuple(tuple((matcher.key.evaluate, matcher.test) for matcher in group) for group in groups)
+    lines = tuple(
+        tuple((matcher.key.evaluate, matcher.test) for matcher in group) for group in groups
+    )
 
     def first(frame: Frame) -> int | None:
         for number, group in enumerate(lines, 1):
@@ -109,13 +118,19 @@ def _compiled(groups: tuple[tuple[Matcher, ...], ...]) -> Callable[[Frame], Valu
     return first
 
 
-def condition(node: Node, keys: Keys, problems: Diagnostics, sources: Collection[str] = ()) -> Condition:
-    """Read a condition: one group or a list of groups. Errors are added to ``problems``; values of a wrong shape are
-    skipped, because the schema of the document reports them. ``sources``: the names of agents that paths may read."""
+def condition(
+    node: Node, keys: Keys, problems: Diagnostics, sources: Collection[str] = ()
+) -> Condition:
+    """Read a condition: one group or a list of groups. Errors are added to ``problems``; values of
+    a wrong shape are skipped, because the schema of the document reports them. ``sources``: the
+    names of agents that paths may read."""
     groups = node.items if isinstance(node, Items) else (node,)
     for constant in constants(groups):
         warn_of_path(constant, sources, problems)
-    return Condition(node.span, tuple(_group(group, keys, problems) for group in groups if isinstance(group, Fields)))
+    return Condition(
+        node.span,
+        tuple(_group(group, keys, problems) for group in groups if isinstance(group, Fields)),
+    )
 
 
 def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
@@ -132,7 +147,12 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
     if lines is None or (isinstance(lines, Fields) and not lines.fields):
         key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
         hint = "add matchers: args_match: {PATH: MATCHER}"
-        problems.warn("policy.vacuous-condition", "this condition is always true", key.span if key else node.span, hint)
+        problems.warn(
+            "policy.vacuous-condition",
+            "this condition is always true",
+            key.span if key else node.span,
+            hint,
+        )
     if not isinstance(lines, Fields):
         return ()
     found = []
@@ -146,7 +166,9 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
 def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:
     key: Path | Argument
     try:
-        key = parse_path(name, "condition") if keys == "condition" else Argument(name.text, name.span)
+        key = (
+            parse_path(name, "condition") if keys == "condition" else Argument(name.text, name.span)
+        )
     except DefinitionError as error:
         problems.extend(error.diagnostics)
         return None
@@ -156,7 +178,10 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     if not isinstance(node, Fields):
         return None
     if not node.fields:
-        message, hint = f"the matcher of {name.text} is empty and matches anything", f"use {', '.join(OPERATORS)}"
+        message, hint = (
+            f"the matcher of {name.text} is empty and matches anything",
+            f"use {', '.join(OPERATORS)}",
+        )
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
     parts = [f"{SIGNS.get(word, word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
@@ -213,12 +238,24 @@ OPERATORS: Mapping[str, Callable[[Any], Test]] = {
     "pattern": lambda wanted: _never,  # `_pattern_test` reports its errors
 }
 NUMERIC = frozenset({"gt", "gte", "lt", "lte"})
-SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "ne": "!=", "not_in": "not in", "pattern": "matches"}
+SIGNS = {
+    "gt": ">",
+    "gte": ">=",
+    "lt": "<",
+    "lte": "<=",
+    "ne": "!=",
+    "not_in": "not in",
+    "pattern": "matches",
+}
 
 
 def _shown(node: Node) -> str:
     if isinstance(node, Items):
-        return "[" + ", ".join(_shown(item) for item in node.items[:5]) + ("…]" if len(node.items) > 5 else "]")
+        return (
+            "["
+            + ", ".join(_shown(item) for item in node.items[:5])
+            + ("…]" if len(node.items) > 5 else "]")
+        )
     if not isinstance(node, Scalar):
         return "…"
     return f'"{shorten(node.text)}"' if node.style else shorten(node.text)

@@ -1,7 +1,7 @@
 """``agf.react``: a session of a model as steps, from its configuration.
 
-Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); all other settings are
-preferences that are passed to the model unchanged.
+Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); all other
+settings are preferences that are passed to the model unchanged.
 """
 
 from __future__ import annotations
@@ -42,12 +42,20 @@ def react(policy: Policy) -> tuple[Step, ...]:
     choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
     bound = policy.span("max_steps")
     answer, agents = Answer(policy.gives), _agents(policy)
-    permits = {**space.permits, **{name: agent.permit for name, agent in agents.items() if agent.permit}}
+    permits = {
+        **space.permits,
+        **{name: agent.permit for name, agent in agents.items() if agent.permit},
+    }
     session = Session(
-        model=Name(f"{values['provider']}:{model.text}" if values.get("provider") else model.text, model.span),
+        model=Name(
+            f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
+            model.span,
+        ),
         prompt=Prompt(config.get("user_prompt_template"), model.span),
         instructions=str(values.get("instructions", "")),
-        tools=() if choice == "none" else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
+        tools=()
+        if choice == "none"
+        else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
         tool_choice=choice,
         settings={key: values[key] for key in SETTINGS if values.get(key) is not None},
         schema=answer.asked,
@@ -62,12 +70,14 @@ def react(policy: Policy) -> tuple[Step, ...]:
         permit=_permit(permits) if permits else None,
     )
     word, span = policy.id.text, policy.id.span
-    return (session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),)
+    return (
+        session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),
+    )
 
 
 def _agents(policy: Policy) -> Mapping[str, Delegate]:
-    """The local agents that the model may call, like tools: those that are registered in the kernel. A tool of the same
-    alias is offered instead."""
+    """The local agents that the model may call, like tools: those that are registered in the
+    kernel. A tool of the same alias is offered instead."""
     offered: dict[str, Delegate] = {}
     for alias, agent in policy.space.agents.items():
         if agent.file is None and alias not in policy.space.tools:
@@ -75,7 +85,10 @@ def _agents(policy: Policy) -> Mapping[str, Delegate]:
             continue
         reason = "it is in a file" if agent.file is not None else "a tool has its alias"
         message = f"agent {alias!r} is not offered to the model: {reason}"
-        hint = "define the file's agent in the notebook and write source_type: kernel, or run it in an agf.sequential"
+        hint = (
+            "define the file's agent in the notebook and write source_type: kernel, or run it "
+            "in an agf.sequential"
+        )
         policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
     return offered
 
@@ -112,7 +125,9 @@ class Prompt:
     def __init__(self, template: object, otherwise: Span) -> None:
         self.template = template if isinstance(template, Scalar) else None
         self.span = self.template.span if self.template else otherwise
-        self.evaluate = self._filled if self.template else lambda frame: format_prompt(frame[PARENT]["input"])
+        self.evaluate = (
+            self._filled if self.template else lambda frame: format_prompt(frame[PARENT]["input"])
+        )
 
     def _filled(self, frame: Frame) -> str:
         assert self.template is not None
@@ -143,8 +158,8 @@ class Prompt:
 class Answer:
     """The value of a model's answer under ``interface.output`` (AMB-31).
 
-    It is JSON, or plain text if the schema wants a text or an object with exactly one property, a text. An empty schema
-    accepts both: text that is a JSON object or list becomes that.
+    It is JSON, or plain text if the schema wants a text or an object with exactly one property, a
+    text. An empty schema accepts both: text that is a JSON object or list becomes that.
     """
 
     def __init__(self, interface: Interface) -> None:
@@ -188,7 +203,11 @@ class Answer:
 def _one_text(schema: Mapping[str, Any]) -> str | None:
     """The name of an object's only property, if that is a text."""
     properties = schema.get("properties")
-    if schema.get("type") != "object" or not isinstance(properties, Mapping) or len(properties) != 1:
+    if (
+        schema.get("type") != "object"
+        or not isinstance(properties, Mapping)
+        or len(properties) != 1
+    ):
         return None
     name, rule = next(iter(properties.items()))
     return name if isinstance(rule, Mapping) and rule.get("type") == "string" else None

@@ -1,7 +1,8 @@
 """``output_from``: the agent whose output is the output of the policy.
 
-A string is a strategy if it is the word of one, else an alias; the object form also reaches an alias that is such a
-word. Every form is a step that reads the outputs of the agents, so pictures show it.
+A string is a strategy if it is the word of one, else an alias; the object form also reaches an
+alias that is such a word. Every form is a step that reads the outputs of the agents, so pictures
+show it.
 """
 
 from __future__ import annotations
@@ -31,18 +32,30 @@ class Choice(NamedTuple):
     """Of the agent or the transform."""
 
 
-def read_choice(node: Node | None, default: Choice, aliases: Sequence[str], problems: Diagnostics) -> Choice:
+def read_choice(
+    node: Node | None, default: Choice, aliases: Sequence[str], problems: Diagnostics
+) -> Choice:
     """Read the ``output_from`` of a policy whose steps have these aliases."""
     choice = _read(node) or default
     if choice.kind == "agent" and choice.name not in aliases:
-        hint = suggest(choice.name, (*dict.fromkeys(aliases), *STRATEGIES), "the agents of steps and the strategies")
-        problems.error("policy.output-from", f"no step runs the agent {choice.name!r}", choice.span, hint)
+        hint = suggest(
+            choice.name,
+            (*dict.fromkeys(aliases), *STRATEGIES),
+            "the agents of steps and the strategies",
+        )
+        problems.error(
+            "policy.output-from", f"no step runs the agent {choice.name!r}", choice.span, hint
+        )
     return choice
 
 
 def _read(node: Node | None) -> Choice | None:
     if isinstance(node, Scalar) and isinstance(node.value, str):
-        return Choice(node.text, node.span) if node.text in STRATEGIES else Choice("agent", node.span, node.text)
+        return (
+            Choice(node.text, node.span)
+            if node.text in STRATEGIES
+            else Choice("agent", node.span, node.text)
+        )
     for word, value in node.fields.items() if isinstance(node, Fields) else ():
         if isinstance(value, Scalar) and word in ("agent", "custom_transform"):
             return Choice(word, value.span, value.text)
@@ -51,7 +64,9 @@ def _read(node: Node | None) -> Choice | None:
     return None
 
 
-def output_step(choice: Choice, aliases: Sequence[str], at: Callable[[str], tuple[str, ...]]) -> Step:
+def output_step(
+    choice: Choice, aliases: Sequence[str], at: Callable[[str], tuple[str, ...]]
+) -> Step:
     """The step that makes the output. ``at``: the place of an agent's output in the frame."""
     id, span = "output_from", choice.span
     places = {alias: at(alias) for alias in aliases}
@@ -60,12 +75,22 @@ def output_step(choice: Choice, aliases: Sequence[str], at: Callable[[str], tupl
         return Computed(span, of, tuple(Ref(path, span) for path in paths))
 
     # By alias in the order of the definition (Merge 3), in whatever order the agents ended.
-    merged = read(*places.values(), of=lambda frame: {alias: value_at(frame, path) for alias, path in places.items()})
+    merged = read(
+        *places.values(),
+        of=lambda frame: {alias: value_at(frame, path) for alias, path in places.items()},
+    )
     if choice.kind == "custom_transform":
         merged.names = ()
         name = Name(choice.name, span)
         return Invoke(
-            id=id, word=id, label=name.text, span=span, target=RESULT, kind="transform", name=name, args=merged
+            id=id,
+            word=id,
+            label=name.text,
+            span=span,
+            target=RESULT,
+            kind="transform",
+            name=name,
+            args=merged,
         )
     value = merged
     if choice.kind == "first":
@@ -73,4 +98,6 @@ def output_step(choice: Choice, aliases: Sequence[str], at: Callable[[str], tupl
     elif choice.kind != "merge":
         place = at(choice.name if choice.kind == "agent" else aliases[-1])
         value = read(place, of=lambda frame: value_at(frame, place))
-    return Compute(id=id, word=id, label=choice.name or choice.kind, span=span, target=RESULT, value=value)
+    return Compute(
+        id=id, word=id, label=choice.name or choice.kind, span=span, target=RESULT, value=value
+    )

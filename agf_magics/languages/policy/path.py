@@ -1,9 +1,9 @@
 """Path expressions: ``source.direction.field``, one grammar for mappings and conditions.
 
-A path names data and computes nothing: keys only, no index, no quoting, no blanks, ASCII names. It is read in a frame
-``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a source that has not run is absent. ``.[]`` is
-every element of a list: if `ELEMENT` is bound in the frame the value is that of one element, else a list of the values
-of all elements.
+A path names data and computes nothing: keys only, no index, no quoting, no blanks, ASCII names. It
+is read in a frame ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, so a source
+that has not run is absent. ``.[]`` is every element of a list: if `ELEMENT` is bound in the frame
+the value is that of one element, else a list of the values of all elements.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ DIRECTIONS = ("input", "output")
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
 CONSTANT = f"{FORM}; a constant goes into the input of the run or the agent itself"
-_ITERATES = {"policy_step": "a step's input_mapping", "condition": "a condition", "route": "a route's input_mapping"}
+_ITERATES = {
+    "policy_step": "a step's input_mapping",
+    "condition": "a condition",
+    "route": "a route's input_mapping",
+}
 
 
 class Part(NamedTuple):
@@ -49,10 +53,22 @@ class Part(NamedTuple):
 class Path:
     """A parsed path expression: an Expr. ``str()`` is its text."""
 
-    __slots__ = ("_text", "direction", "elements", "evaluate", "fields", "find", "parts", "source", "span", "text")
+    __slots__ = (
+        "_text",
+        "direction",
+        "elements",
+        "evaluate",
+        "fields",
+        "find",
+        "parts",
+        "source",
+        "span",
+        "text",
+    )
 
     find: Callable[[Frame], Value]
-    """The value, or MISSING. Raises StepError if the source has not run or a value on the way is not an object."""
+    """The value, or MISSING. Raises StepError if the source has not run or a value on the way is
+    not an object."""
     evaluate: Callable[[Frame], Value]
     """The value. Raises StepError at the first name that is absent."""
 
@@ -65,7 +81,9 @@ class Path:
         names = tuple(part.name for part in parts[2:])
         self.fields: tuple[str, ...] = names[: names.index(ELEMENT)] if ELEMENT in names else names
         """The fields before ``.[]``."""
-        self.elements: tuple[str, ...] | None = names[len(self.fields) + 1 :] if ELEMENT in names else None
+        self.elements: tuple[str, ...] | None = (
+            names[len(self.fields) + 1 :] if ELEMENT in names else None
+        )
         """The fields of each element, after ``.[]``; None: the path has no ``.[]``."""
         self.find = self._direct() if self.elements is None else self._iterated
         self.evaluate = self._value()
@@ -98,21 +116,31 @@ class Path:
         if type(value) is not list and not is_sequence(value):
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
             place = self.part_span(2 + len(self.fields))
-            raise StepError(Diagnostic("policy.type-mismatch", message, place, why_no_sequence(value)))
+            raise StepError(
+                Diagnostic("policy.type-mismatch", message, place, why_no_sequence(value))
+            )
         return value
 
     def absent(self, frame: Frame) -> StepError:
         """The error at the first name that is absent."""
         value, start = self._origin(frame), 2
-        if self.elements is not None and (ELEMENT in frame or self._walk(value, self.fields, 2) is not MISSING):
+        if self.elements is not None and (
+            ELEMENT in frame or self._walk(value, self.fields, 2) is not MISSING
+        ):
             elements = [frame[ELEMENT]] if ELEMENT in frame else self.over(frame)
             start = 3 + len(self.fields)
-            value = next(one for one in elements if self._walk(one, self.elements, start) is MISSING)
+            value = next(
+                one for one in elements if self._walk(one, self.elements, start) is MISSING
+            )
         while self.parts[start].name in value:
             value, start = value[self.parts[start].name], start + 1
         name, before = self.parts[start].name, ".".join(part.name for part in self.parts[:start])
         hint = suggest(name, value, "its fields") or "it has no fields"
-        return StepError(Diagnostic("policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint))
+        return StepError(
+            Diagnostic(
+                "policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint
+            )
+        )
 
     def _value(self) -> Callable[[Frame], Value]:
         find, source, direction = self.find, self.source, self.direction
@@ -142,7 +170,9 @@ class Path:
 
         def find(frame: Frame) -> Value:
             ran = frame.get(source)
-            value = whole = ran[direction] if ran is not None and direction in ran else self._origin(frame)
+            value = whole = (
+                ran[direction] if ran is not None and direction in ran else self._origin(frame)
+            )
             for name in fields:
                 if type(value) is not dict or name not in value:
                     return self._missing(whole, fields, 2)
@@ -171,12 +201,15 @@ class Path:
         return found if found is not MISSING else self._missing(value, names, start)
 
     def _missing(self, value: Value, names: tuple[str, ...], start: int) -> Missing:
-        """MISSING for a field that does not exist; StepError if a value on the way is not an object."""
+        """MISSING for a field that does not exist; StepError if a value on the way is not an
+        object."""
         for index, name in enumerate(names, start):
             if type(value) is not dict:
                 before = ".".join(part.name for part in self.parts[:index])
                 message = f"{before} is {shown_value(value)}: it has no field {name!r}"
-                raise StepError(Diagnostic("policy.unresolved-path", message, self.part_span(index)))
+                raise StepError(
+                    Diagnostic("policy.unresolved-path", message, self.part_span(index))
+                )
             if name not in value:
                 break
             value = value[name]
@@ -205,10 +238,18 @@ def _parse(text: str, where: Where) -> list[Part]:
         if problem := _part_problem(text, parts, index):
             message, hint = problem
             start, end = (part.start, part.end) if len(parts) > 1 else (0, len(text))
-            if not part.name and len(parts) > 1:  # an empty part has no character to point at: the dot next to it
+            if (
+                not part.name and len(parts) > 1
+            ):  # an empty part has no character to point at: the dot next to it
                 start, end = max(0, part.start - 1), min(max(1, part.start), len(text))
             fixed = _corrected(text)
-            raise Refusal("policy.path-syntax", message, start, end, f"did you mean {fixed}?" if fixed else hint)
+            raise Refusal(
+                "policy.path-syntax",
+                message,
+                start,
+                end,
+                f"did you mean {fixed}?" if fixed else hint,
+            )
     if len(parts) < 3:
         raise Refusal("policy.path-syntax", *_too_short(text, parts))
     every = [part for part in parts if part.name == ELEMENT]
@@ -224,9 +265,11 @@ def _parse(text: str, where: Where) -> list[Part]:
 
 
 def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) -> Diagnostic | None:
-    """The problem with the source of a path, given the local agents and those that have run at its place.
+    """The problem with the source of a path, given the local agents and those that have run at its
+    place.
 
-    A step that reads itself or a later step, also in a loop (AMB-1), reads a value that does not exist yet.
+    A step that reads itself or a later step, also in a loop (AMB-1), reads a value that does not
+    exist yet.
     """
     if path.source == PARENT:
         return out_of_order(path) if path.direction == "output" else None
@@ -238,12 +281,21 @@ def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) ->
 
 
 def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnostic | None:
-    """The problem with the ``.[]`` in the mapping of a batch. ``span``: the place of the mapping."""
+    """The problem with the ``.[]`` in the mapping of a batch. ``span``: the place of the
+    mapping."""
     iterating = [path for path in paths.values() if path.elements is not None]
     if not iterating:
         example = next((path.text for path in paths.values()), "parent.input.items")
-        hint = f"write .[] after the list: {example}.[], or {example}.[].FIELD for a field of each element"
-        return Diagnostic("policy.iteration-missing", "a batch needs a path with .[] in its input_mapping", span, hint)
+        hint = (
+            f"write .[] after the list: {example}.[], or {example}.[].FIELD for a field of "
+            f"each element"
+        )
+        return Diagnostic(
+            "policy.iteration-missing",
+            "a batch needs a path with .[] in its input_mapping",
+            span,
+            hint,
+        )
     first = iterating[0]
     for path in iterating:
         if path.array != first.array:
@@ -257,7 +309,10 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
 def out_of_order(path: Path) -> Diagnostic:
     """The finding that a path reads a value that does not exist yet."""
     if path.source == PARENT:
-        message, hint = "the parent has no output while its policy runs", "read parent.input, or an earlier step"
+        message, hint = (
+            "the parent has no output while its policy runs",
+            "read parent.input, or an earlier step",
+        )
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
     message = f"{path.source!r} has not run when this is read"
     hint = "a path reads earlier steps only; a round of a loop does not see the previous one"
@@ -276,23 +331,35 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     """The message and the hint for an invalid part."""
     name = parts[index].name
     if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and _is_sentence(text)):
-        return (f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"), CONSTANT
+        return (
+            f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"
+        ), CONSTANT
     if index == 1 and name not in DIRECTIONS:
         message = f"expected input or output here, not {shorten(name)!r}"
         if not NAME.fullmatch(name) or len(parts) > 2:
             return message, suggest(name, DIRECTIONS) or FORM
         first = parts[0].name
-        return message, f"did you mean {f'parent.{text}' if first in DIRECTIONS else f'{first}.output.{name}'}?"
+        return (
+            message,
+            f"did you mean "
+            f"{f'parent.{text}' if first in DIRECTIONS else f'{first}.output.{name}'}?",
+        )
     if NAME.fullmatch(name) or (name == ELEMENT and index > 2):
         return None
     if not name:
         place = "before the first dot" if index == 0 else "after the last dot"
-        return f"a name is missing {place if index in (0, len(parts) - 1) else 'between two dots'}", FORM
+        return (
+            f"a name is missing {place if index in (0, len(parts) - 1) else 'between two dots'}",
+            FORM,
+        )
     if name == ELEMENT:
         return ".[] must follow a list", f"name the list: {parts[0].name}.{parts[1].name}.LIST.[]"
     letters = "the letters a to z, digits and _, and does not begin with a digit"
     if index == 0:
-        return f"{shorten(name)!r} is not a source", f"a source is parent or an alias; an alias has {letters}"
+        return (
+            f"{shorten(name)!r} is not a source",
+            f"a source is parent or an alias; an alias has {letters}",
+        )
     hint = f"a field name has {letters}; a path cannot read other properties"
     if name.isdigit() or name == "*" or re.fullmatch(r"\w+\[\d*\]", name):
         hint = "a path has no index; an agf.batch iterates over a list with .[]"
@@ -310,7 +377,10 @@ def _too_short(text: str, parts: Sequence[Part]) -> tuple[str, int, int, str]:
     what = parts[1].name
     hint = f"name a field: {text}.NAME"
     if what == "output":
-        hint += "; if the output is a list, let a transform (output_from: custom_transform) return {NAME: list}"
+        hint += (
+            "; if the output is a list, let a transform (output_from: custom_transform) "
+            "return {NAME: list}"
+        )
     return f"a path cannot read the whole {what} {shorten(text)!r}", 0, len(text), hint
 
 
@@ -322,5 +392,14 @@ def _corrected(text: str) -> str | None:
     bare = re.sub(r"\.?\[[\"']([A-Za-z0-9_]+)[\"']]", r".\1", bare)
     parts = [part.strip() for part in bare.split(".")]
     bare = ".".join(parts)
-    fits = len(parts) > 2 and NAME.fullmatch(parts[0]) and parts[1] in DIRECTIONS and NAME.fullmatch(parts[2])
-    return bare if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts) else None
+    fits = (
+        len(parts) > 2
+        and NAME.fullmatch(parts[0])
+        and parts[1] in DIRECTIONS
+        and NAME.fullmatch(parts[2])
+    )
+    return (
+        bare
+        if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts)
+        else None
+    )

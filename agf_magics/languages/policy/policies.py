@@ -17,7 +17,17 @@ from .model import react
 from .outcome import Choice, output_step
 from .path import iteration_problem
 from .reading import Policy, alias_of
-from .values import EACH, PARALLEL, RESULT, Computed, JoinParallel, output_of, store_agent, store_output, whole_input
+from .values import (
+    EACH,
+    PARALLEL,
+    RESULT,
+    Computed,
+    JoinParallel,
+    output_of,
+    store_agent,
+    store_output,
+    whole_input,
+)
 
 _OTHERWISE = "otherwise"
 """The label of the default agent."""
@@ -67,7 +77,9 @@ def loop(policy: Policy) -> tuple[Step, ...]:
     exit_condition = policy.condition(until, aliases) if until is not None else None
     if not aliases:
         return ()
-    span = policy.span("max_iterations" if "max_iterations" in policy.config.keys else "exit_condition")
+    span = policy.span(
+        "max_iterations" if "max_iterations" in policy.config.keys else "exit_condition"
+    )
     body = Sequence(id="steps", word="round", span=policy.span("steps"), steps=steps)
     repeat = Repeat(
         id="loop",
@@ -82,7 +94,8 @@ def loop(policy: Policy) -> tuple[Step, ...]:
             f"the loop ended after {limit} rounds without meeting its exit_condition",
             span,
             (exit_condition and exit_condition.mismatch(frame))
-            or "the output is that of the last round; raise max_iterations, or check the values of the condition",
+            or "the output is that of the last round; raise max_iterations, or check the values "
+            "of the condition",
             "warning",
         ),
     )
@@ -97,7 +110,9 @@ def batch(policy: Policy) -> tuple[Step, ...]:
     if not isinstance(mapping, Fields) or not isinstance(alias, Scalar):
         return ()
     call = policy.call(alias, "agent", paths, mapping, None)
-    if len(paths) == len(mapping.fields) and (problem := iteration_problem(paths, policy.span("input_mapping"))):
+    if len(paths) == len(mapping.fields) and (
+        problem := iteration_problem(paths, policy.span("input_mapping"))
+    ):
         policy.problems.add(problem)
     over = next((path for path in paths.values() if path.elements is not None), None)
     if over is None:
@@ -116,7 +131,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             most=most or None,
             cut=lambda left: Diagnostic(
                 "policy.batch-truncated",
-                f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is {most}",
+                f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is "
+                f"{most}",
                 span,
                 "raise max_batch_count; 0 means no limit",
                 "warning",
@@ -128,7 +144,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
 
 
 def conditional(policy: Policy) -> tuple[Step, ...]:
-    """The agent of the first route whose condition matches, else the default one (AGF-73, AGF-74)."""
+    """The agent of the first route whose condition matches, else the default one (AGF-73,
+    AGF-74)."""
     routes: dict[str, tuple[Condition, Step]] = {}
     aliases: dict[str, str | None] = {}
     for index, entry in enumerate(policy.items("routes")):
@@ -146,7 +163,11 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         aliases[_OTHERWISE] = other.value
     if not routes:
         return ()
-    pick = _route(policy.span("routes"), {label: when for label, (when, _) in routes.items()}, default is not None)
+    pick = _route(
+        policy.span("routes"),
+        {label: when for label, (when, _) in routes.items()},
+        default is not None,
+    )
     return (
         Choose(
             id="routes",
@@ -165,10 +186,17 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
 
 def vendor(policy: Policy) -> tuple[Step, ...]:
     """A registered vendor policy, which reads its own configuration (AGF-34)."""
-    agents = tuple(agent.alias for agent in policy.space.agents.values()) if policy.space.declared else None
+    agents = (
+        tuple(agent.alias for agent in policy.space.agents.values())
+        if policy.space.declared
+        else None
+    )
     for agent in policy.space.agents.values():
         if agent.permit is not None:  # the policy is user code that calls its agents without asking
-            message = f"agent {agent.alias.text!r} needs approval, which {policy.id.text!r} cannot ask for"
+            message = (
+                f"agent {agent.alias.text!r} needs approval, which {policy.id.text!r} "
+                f"cannot ask for"
+            )
             hint = "remove the approval, or use a standard policy"
             policy.refuses.append(Diagnostic("policy.approval", message, agent.alias.span, hint))
     return (
@@ -193,7 +221,9 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
     ran: list[str] = []
     for index, entry in enumerate(policy.items(key)):
         alias = alias_of(entry)
-        call = policy.step(entry, f"{key}[{index}]", "policy_step", ran, store_agent(alias or "", index == 0))
+        call = policy.step(
+            entry, f"{key}[{index}]", "policy_step", ran, store_agent(alias or "", index == 0)
+        )
         if call is not None and alias is not None:
             steps.append(call)
             ran.append(alias)
@@ -203,7 +233,9 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
 def _matches(condition: Condition) -> Computed:
     """Whether a condition matches."""
     test = condition.evaluate
-    return Computed(condition.span, lambda frame: test(frame) is not None, condition.reads(), condition.text)
+    return Computed(
+        condition.span, lambda frame: test(frame) is not None, condition.reads(), condition.text
+    )
 
 
 def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Computed:
@@ -216,7 +248,9 @@ def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Co
         if not has_default:
             hint = "default_agent: NAME runs if no route matches"
             raise StepError(
-                Diagnostic("policy.no-route", "no route matches, and there is no default_agent", span, hint)
+                Diagnostic(
+                    "policy.no-route", "no route matches, and there is no default_agent", span, hint
+                )
             )
         return _OTHERWISE
 

@@ -1,4 +1,5 @@
-"""Reads the configuration of a policy: agents, mappings and conditions. All problems are reported at once.
+"""Reads the configuration of a policy: agents, mappings and conditions. All problems are reported
+at once.
 
 Values of a wrong shape are skipped, because the schema of the document reports them.
 """
@@ -43,18 +44,28 @@ class Policy:
 
     def items(self, key: str) -> list[Fields]:
         listed = self.config.fields.get(key)
-        return [item for item in listed.items if isinstance(item, Fields)] if isinstance(listed, Items) else []
+        return (
+            [item for item in listed.items if isinstance(item, Fields)]
+            if isinstance(listed, Items)
+            else []
+        )
 
     def number(self, key: str, otherwise: int) -> int:
         """A whole number; in JSON Schema 5.0 is one."""
         value = self.config.fields.get(key)
         number = value.value if isinstance(value, Scalar) else None
-        return int(number) if isinstance(number, (int, float)) and not isinstance(number, bool) else otherwise
+        return (
+            int(number)
+            if isinstance(number, (int, float)) and not isinstance(number, bool)
+            else otherwise
+        )
 
     def span(self, key: str) -> Span:
         return self.config.keys[key].span if key in self.config.keys else self.id.span
 
-    def step(self, entry: Fields, id: str, where: Where, ran: Collection[str], target: Target | None) -> Invoke | None:
+    def step(
+        self, entry: Fields, id: str, where: Where, ran: Collection[str], target: Target | None
+    ) -> Invoke | None:
         """The call of a PolicyStep or a route."""
         alias = entry.fields.get("agent")
         mapping = entry.fields.get("input_mapping")
@@ -62,12 +73,21 @@ class Policy:
         return self.call(alias, id, paths, mapping, target) if isinstance(alias, Scalar) else None
 
     def call(
-        self, alias: Scalar, id: str, paths: Mapping[str, Path], mapping: Node | None, target: Target | None
+        self,
+        alias: Scalar,
+        id: str,
+        paths: Mapping[str, Path],
+        mapping: Node | None,
+        target: Target | None,
     ) -> Invoke:
         agent = self.space.find(alias)
         delivery = None
         if isinstance(mapping, Fields):
-            delivery = Delivery(f"agent {alias.text!r}", paths, {name: key.span for name, key in mapping.keys.items()})
+            delivery = Delivery(
+                f"agent {alias.text!r}",
+                paths,
+                {name: key.span for name, key in mapping.keys.items()},
+            )
         return Invoke(
             id=id,
             word="agent",
@@ -84,7 +104,9 @@ class Policy:
             target=target,
         )
 
-    def paths(self, mapping: Node | None, where: Where, ran: Collection[str], id: str) -> dict[str, Path]:
+    def paths(
+        self, mapping: Node | None, where: Where, ran: Collection[str], id: str
+    ) -> dict[str, Path]:
         """The paths of a mapping, by the fields of the call ``id`` that they fill."""
         found = {}
         for name, text in mapping.fields.items() if isinstance(mapping, Fields) else ():
@@ -98,19 +120,30 @@ class Policy:
                 self.check_source(found[name], ran, (id, name))
         return found
 
-    def check_source(self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None) -> None:
+    def check_source(
+        self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None
+    ) -> None:
         """Check the source of a path (AGF-8, AGF-9) and its fields against the schema (AGF-10)."""
         problem = source_problem(path, self.aliases(), ran)
-        if problem is not None and problem.code == "policy.unknown-alias" and self.has_unread_step():
+        if (
+            problem is not None
+            and problem.code == "policy.unknown-alias"
+            and self.has_unread_step()
+        ):
             return  # the step with the misspelt key is reported
         if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
             # AMB-1: the seed's order of steps has no exception for a loop; suggest another way.
-            hint = "a round does not see the previous one; the fold of a pipeline passes a value from round to round"
+            hint = (
+                "a round does not see the previous one; the fold of a pipeline passes a value "
+                "from round to round"
+            )
             problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
             problem = _lacking(self.takes.schema, path)
         elif problem is None and path.direction == "output":
-            self.taken.append((path.source, Taken("", f"{path.source}.output", _fields(path), into)))
+            self.taken.append(
+                (path.source, Taken("", f"{path.source}.output", _fields(path), into))
+            )
         if problem is not None:
             self.problems.add(problem)
 
@@ -118,7 +151,11 @@ class Policy:
         """The local agents; without an action space those that a step names."""
         if self.space.declared:
             return self.space.agents
-        return [alias for entry in (*self.items("steps"), *self.items("agents")) if (alias := alias_of(entry))]
+        return [
+            alias
+            for entry in (*self.items("steps"), *self.items("agents"))
+            if (alias := alias_of(entry))
+        ]
 
     def has_unread_step(self) -> bool:
         """Whether the steps declare the agents and one of them names none."""
@@ -153,7 +190,9 @@ class Policy:
 
 
 def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
-    return tuple((part.name, path.part_span(index)) for index, part in enumerate(path.parts) if index > 1)
+    return tuple(
+        (part.name, path.part_span(index)) for index, part in enumerate(path.parts) if index > 1
+    )
 
 
 def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
@@ -161,7 +200,10 @@ def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]
-        message, hint = f"interface.input has no field {name!r}", suggest(name, found[1], "its fields")
+        message, hint = (
+            f"interface.input has no field {name!r}",
+            suggest(name, found[1], "its fields"),
+        )
         return Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
     return None
 

@@ -1,5 +1,5 @@
-"""Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this runtime cannot
-implement refuses the run, with a warning when the definition is made."""
+"""Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this
+runtime cannot implement refuses the run, with a warning when the definition is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .literals import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 
 Permit = Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
-"""Receives a frame, the arguments of a call and their displayed form; returns the question to a person, or None."""
+"""Receives a frame, the arguments of a call and their displayed form; returns the question to a
+person, or None."""
 
 _LONGEST = 500
 """The most characters of a call's arguments that a question shows."""
@@ -24,11 +25,13 @@ _LONGEST = 500
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
 
 
-def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> tuple[Permit | None, Condition | None]:
+def approval(
+    node: Node | None, who: str, keys: Keys, problems: Diagnostics
+) -> tuple[Permit | None, Condition | None]:
     """The approval that a call of ``who`` needs, and its condition.
 
-    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition if that matches.
-    The condition reads the arguments of a tool, or paths for an agent.
+    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition
+    if that matches. The condition reads the arguments of a tool, or paths for an agent.
     """
     if node is None or (isinstance(node, Scalar) and node.value is not True):
         return None, None
@@ -42,8 +45,15 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
 
     def permit(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
         # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
-        sees = shown["input"] if keys == "condition" and isinstance(shown, dict) and "alone" in shown else shown
-        if when is not None and when.evaluate(frame if keys == "condition" else dict(given)) is None:
+        sees = (
+            shown["input"]
+            if keys == "condition" and isinstance(shown, dict) and "alone" in shown
+            else shown
+        )
+        if (
+            when is not None
+            and when.evaluate(frame if keys == "condition" else dict(given)) is None
+        ):
             return None
         asked = f"{who} with {_shown(sees)}"
         return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
@@ -52,12 +62,16 @@ def approval(node: Node | None, who: str, keys: Keys, problems: Diagnostics) -> 
 
 
 def _placeholder(path: str) -> str | None:
-    return path if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None)) else None
+    return (
+        path
+        if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))
+        else None
+    )
 
 
 def _filled(template: str, frame: Frame, given: Value) -> str:
-    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The person sees other
-    placeholders unchanged."""
+    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
+    person sees other placeholders unchanged."""
 
     def fill(found: re.Match[str]) -> str:
         names = found[1].split(".")
@@ -72,7 +86,9 @@ def _filled(template: str, frame: Frame, given: Value) -> str:
 
 
 def _shown(value: Value) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>")
+    text = json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>"
+    )
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 
@@ -86,7 +102,8 @@ _CAPS = {
 
 
 def caps(root: Fields, problems: Diagnostics) -> Caps | None:
-    """The limits of a run of the definition. An agent that it calls never gets more, whatever its own limits are."""
+    """The limits of a run of the definition. An agent that it calls never gets more, whatever its
+    own limits are."""
     constraints = root.fields.get("constraints")
     if not isinstance(constraints, Fields):
         return None
@@ -94,7 +111,10 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
     if isinstance(loose, Scalar) and loose.value is False:
         message = "tighten_only_invariant: false has no effect"
         problems.warn(
-            "policy.only-tightened", message, loose.span, "an agent never gets more than the agent that calls it"
+            "policy.only-tightened",
+            message,
+            loose.span,
+            "an agent never gets more than the agent that calls it",
         )
     given = plain(constraints)
     found = {
@@ -112,21 +132,32 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
     required = memory.fields.get("required") if isinstance(memory, Fields) else None
     if isinstance(required, Scalar) and required.value is True:
         message = "memory is required, but not supported"
-        found.append(Diagnostic("policy.memory", message, required.span, "required: false runs without memory"))
+        found.append(
+            Diagnostic(
+                "policy.memory", message, required.span, "required: false runs without memory"
+            )
+        )
     for ref, must in _governance(root):
         if must:
-            message = f"governance policy {ref.text!r} is required, but governance policies are not supported"
+            message = (
+                f"governance policy {ref.text!r} is required, but governance policies are "
+                f"not supported"
+            )
             hint = "required: false runs without it"
             found.append(Diagnostic("policy.governance", message, ref.span, hint))
         else:
-            message = f"governance policy {ref.text!r} is ignored: governance policies are not supported"
+            message = (
+                f"governance policy {ref.text!r} is ignored: governance policies are not supported"
+            )
             problems.warn("policy.governance", message, ref.span)
     return tuple(found)
 
 
 def _governance(root: Fields) -> list[tuple[Scalar, bool]]:
     constraints = root.fields.get("constraints")
-    listed = constraints.fields.get("governance_policies") if isinstance(constraints, Fields) else None
+    listed = (
+        constraints.fields.get("governance_policies") if isinstance(constraints, Fields) else None
+    )
     found = []
     for each in listed.items if isinstance(listed, Items) else ():
         ref = each.fields.get("policy_ref") if isinstance(each, Fields) else None

@@ -1,7 +1,9 @@
-"""The values of a policy: the inputs of its agents, the places of their outputs, its start and its end.
+"""The values of a policy: the inputs of its agents, the places of their outputs, its start and its
+end.
 
-The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an alias has the
-values of its latest run (AMB-4). Values that no path may read have names that no alias can have.
+The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an
+alias has the values of its latest run (AMB-4). Values that no path may read have names that no
+alias can have.
 """
 
 from __future__ import annotations
@@ -53,7 +55,11 @@ class Computed:
     names: tuple[tuple[str, Span | None], ...] | None
 
     def __init__(
-        self, span: Span, evaluate: Callable[[Frame], Value], refs: tuple[Ref, ...], text: str | None = None
+        self,
+        span: Span,
+        evaluate: Callable[[Frame], Value],
+        refs: tuple[Ref, ...],
+        text: str | None = None,
     ) -> None:
         """``text``: as a picture shows it; None: as the source does."""
         self.span, self.evaluate, self.refs, self.text = span, evaluate, refs, text
@@ -72,7 +78,8 @@ def whole_input(span: Span) -> Computed:
 
 
 class AgentInput:
-    """The input of an agent: the values of its mapping, or without one the whole input of the parent (AMB-3)."""
+    """The input of an agent: the values of its mapping, or without one the whole input of the
+    parent (AMB-3)."""
 
     __slots__ = ("delivery",)
 
@@ -103,7 +110,8 @@ class Store(NamedTuple):
 
 
 def store_agent(alias: str, first: bool) -> Store:
-    """Store the input and the output of an agent. ``first``: also store its output for ``output_from: first``."""
+    """Store the input and the output of an agent. ``first``: also store its output for
+    ``output_from: first``."""
     name = place_of(alias)
 
     def store(frame: Frame, outcome: Outcome) -> Frame:
@@ -114,11 +122,16 @@ def store_agent(alias: str, first: bool) -> Store:
 
 
 def store_output(alias_of: Callable[[Frame], str | None]) -> Store:
-    """Store the output of a policy that runs one agent, also under its alias; of a batch a list of outputs."""
+    """Store the output of a policy that runs one agent, also under its alias; of a batch a list of
+    outputs."""
 
     def store(frame: Frame, outcome: Outcome) -> Frame:
         alias = alias_of(frame)
-        own = {} if alias is None else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
+        own = (
+            {}
+            if alias is None
+            else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
+        )
         return {**frame, **own, OUTPUT: outcome.value}
 
     return Store(store, (Ref((OUTPUT,)),))
@@ -150,7 +163,11 @@ class JoinParallel:
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:
         assert ran.names is not None, "branches have names"
-        outputs = {alias: value for alias, value in zip(ran.names, ran.values, strict=True) if value is not DROPPED}
+        outputs = {
+            alias: value
+            for alias, value in zip(ran.names, ran.values, strict=True)
+            if value is not DROPPED
+        }
         return {**frame, PARALLEL: outputs, FIRST: ran.values[ran.order[0]]}
 
     def writes(self) -> tuple[Ref, ...]:
@@ -158,11 +175,14 @@ class JoinParallel:
 
 
 class Interface:
-    """The input or output of a policy: a JSON Schema that is checked before the first step or at the end (AMB-32)."""
+    """The input or output of a policy: a JSON Schema that is checked before the first step or at
+    the end (AMB-32)."""
 
     __slots__ = ("_judge", "schema", "span", "word")
 
-    def __init__(self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None) -> None:
+    def __init__(
+        self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None
+    ) -> None:
         self.word, self.schema, self.span = word, schema, span
         self._judge: Callable[[Value], list[Violation]] | None = None
 
@@ -170,7 +190,9 @@ class Interface:
         """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
         if not self.schema:
             return
-        if not is_json(value):  # opaque values are passed on, but do not conform to a JSON Schema (decision A1)
+        if not is_json(
+            value
+        ):  # opaque values are passed on, but do not conform to a JSON Schema (decision A1)
             path, odd = _odd(value)
             self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
         if self._judge is None:  # on first use: it costs an import
@@ -179,12 +201,20 @@ class Interface:
             self._refuse(f"does not conform to interface.{self.word}: {describe_all(violations)}")
 
     def _without_nulls(self, value: Value) -> Value:
-        """An input without the optional fields that are null: only required fields refuse null (AMB-6)."""
+        """An input without the optional fields that are null: only required fields refuse null
+        (AMB-6)."""
         if self.word == "output" or type(value) is not dict or None not in value.values():
             return value
-        properties, required = (self.schema or {}).get("properties"), (self.schema or {}).get("required", ())
+        properties, required = (
+            (self.schema or {}).get("properties"),
+            (self.schema or {}).get("required", ()),
+        )
         optional = properties.keys() - required if isinstance(properties, Mapping) else ()
-        return {name: field for name, field in value.items() if field is not None or name not in optional}
+        return {
+            name: field
+            for name, field in value.items()
+            if field is not None or name not in optional
+        }
 
     def _refuse(self, why: str) -> NoReturn:
         raise StepError(Diagnostic(_CODES[self.word], f"the {self.word} {why}", self.span))
@@ -194,7 +224,8 @@ _CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.
 
 
 def start(interface: Interface) -> Callable[[FlowInput], Frame]:
-    """The function that makes the frame of the first step. It does not fill in defaults of the schema."""
+    """The function that makes the frame of the first step. It does not fill in defaults of the
+    schema."""
 
     def first_frame(given: FlowInput) -> Frame:
         interface.check(given.input)
@@ -213,15 +244,27 @@ def end(interface: Interface) -> Callable[[Frame], FlowResult]:
 
 def outputs(frame: Frame) -> dict[str, Value]:
     """The outputs by alias."""
-    ours = (PARENT, FIRST, PARALLEL, OUTPUT, ELEMENT)  # these, and the state of a model's session, are not agents
-    ran = {name: one for name, one in frame.items() if name not in ours and type(one) is dict and "output" in one}
+    ours = (
+        PARENT,
+        FIRST,
+        PARALLEL,
+        OUTPUT,
+        ELEMENT,
+    )  # these, and the state of a model's session, are not agents
+    ran = {
+        name: one
+        for name, one in frame.items()
+        if name not in ours and type(one) is dict and "output" in one
+    }
     found = {PARENT if name == _HIDDEN else name: one["output"] for name, one in ran.items()}
     return {**found, **frame.get(PARALLEL, {})}
 
 
 def _odd(value: Value) -> tuple[tuple[str | int, ...], Value]:
     """The part of a value that is not JSON, and its place."""
-    inside = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    inside = (
+        value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
+    )
     for name, part in inside:
         if not is_json(part) and isinstance(name, (str, int)):
             path, odd = _odd(part)

@@ -2,6 +2,6 @@
 
     tasks -> checks, flight, losses, programs -> backend -> start
 
-Only this package imports distributed, and dask, which has the settings of distributed. It imports them when they are
-used, and uses their public interface only.
+Only this package imports distributed, and dask, which has the settings of distributed. It imports
+them when they are used, and uses their public interface only.
 """

@@ -1,7 +1,8 @@
 """A worker backend on a Dask client.
 
-Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client, which is never the
-engine's: the engine only reads ``lanes`` and calls ``submit``, and neither waits.
+Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client,
+which is never the engine's: the engine only reads ``lanes`` and calls ``submit``, and neither
+waits.
 """
 
 from __future__ import annotations
@@ -40,25 +41,34 @@ HEAVY = 1_000_000
 
 
 class Dask:
-    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of lost workers."""
+    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of
+    lost workers."""
 
     identifies_lost_chunk = False  # Dask names all chunks that were queued on the worker
 
     def __init__(
-        self, name: str, lanes: int = 0, *, kills: bool = False, close: Callable[[], None] | None = None
+        self,
+        name: str,
+        lanes: int = 0,
+        *,
+        kills: bool = False,
+        close: Callable[[], None] | None = None,
     ) -> None:
-        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers are our own, so that
-        a call can be ended by ending its worker. ``close``: ends the cluster and the connection."""
+        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
+        are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
+        and the connection."""
         self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
         self.grow: Callable[[], object] | None = None
-        """Starts the workers of our own cluster that are missing: it gives up a worker that ends again and again."""
+        """Starts the workers of our own cluster that are missing: it gives up a worker that ends
+        again and again."""
         self.end_worker: Callable[[str], None] | None = None
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
         self.is_local = kills
-        """Whether all workers are processes of this machine: their results need no detour by the scheduler."""
+        """Whether all workers are processes of this machine: their results need no detour by the
+        scheduler."""
         self._closed = False
         self.tokens: dict[str, str] = {}
         """The process token of each worker, by its address."""
@@ -66,7 +76,8 @@ class Dask:
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._early: list[DaskFlight] | None = []
-        """The chunks of the time before there is a client; None: there is one, or there will be none."""
+        """The chunks of the time before there is a client; None: there is one, or there will be
+        none."""
         self._started: list[Callable[[], None]] = []  # called at the end of that time
         self._failure: Exception | None = None
         self._flights: dict[str, DaskFlight] = {}
@@ -95,7 +106,9 @@ class Dask:
     @property
     def closed(self) -> bool:
         """Whether it cannot be used again."""
-        return self._closed or (self.client is not None and self.client.status in ("closing", "closed"))
+        return self._closed or (
+            self.client is not None and self.client.status in ("closing", "closed")
+        )
 
     def open(self, client: Any) -> None:
         """Use this client from now on."""
@@ -118,16 +131,23 @@ class Dask:
             call()
 
     def notify_started(self, call: Callable[[], None]) -> None:
-        """Call ``call`` on any thread when the workers are there; not at all if they are there already."""
+        """Call ``call`` on any thread when the workers are there; not at all if they are there
+        already."""
         with self._lock:
             if self._early is not None:
                 self._started.append(call)
 
     def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
-        """Call ``warn``, a method, on any thread with each later warning, as long as its object exists."""
-        self._warned = {weakref.WeakMethod(warn), *(one for one in self._warned if one() is not None)}
+        """Call ``warn``, a method, on any thread with each later warning, as long as its object
+        exists."""
+        self._warned = {
+            weakref.WeakMethod(warn),
+            *(one for one in self._warned if one() is not None),
+        }
 
-    def submit(self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> Cancel:
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
         flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
         with self._lock:
             waits = self._early is not None
@@ -165,7 +185,9 @@ class Dask:
             if self.client.status not in CONNECTED:  # its future would never end
                 self._finish(flight, lost_connection(self.client.status, self._closed))
                 return
-            flight.future = self.client.submit(pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where)
+            flight.future = self.client.submit(
+                pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where
+            )
             flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
         except Exception as error:
             self._finish(flight, error)
@@ -173,8 +195,9 @@ class Dask:
     async def _prepared(self, flight: DaskFlight) -> tuple[bytes, list[Any], dict[str, Any]]:
         """What to submit for a chunk, and where it may run.
 
-        The scheduler reads a task and writes it again. A task of bytes costs it little; with functions that travel by
-        value, cloudpickle took a third of the kernel's time for a chunk."""
+        The scheduler reads a task and writes it again. A task of bytes costs it little; with
+        functions that travel by value, cloudpickle took a third of the kernel's time for a
+        chunk."""
         program, digest, *rest = flight.order
         options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
         if isinstance(program, bytes) and len(program) > HEAVY:
@@ -189,10 +212,23 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
-        elif 0 < len(self.tokens) < len(self._threads):  # a worker without a token has another Python, or just came
-            where |= {"workers": list(self.tokens), "allow_other_workers": True}  # those may end before it starts
+        elif (
+            0 < len(self.tokens) < len(self._threads)
+        ):  # a worker without a token has another Python, or just came
+            where |= {
+                "workers": list(self.tokens),
+                "allow_other_workers": True,
+            }  # those may end before it starts
         parts = [Apart(part) if type(part) is bytes else part for part in rest]
-        order = (flight.key, token, self._prefix, loadable(flight.run), Apart(program), digest, *parts)
+        order = (
+            flight.key,
+            token,
+            self._prefix,
+            loadable(flight.run),
+            Apart(program),
+            digest,
+            *parts,
+        )
         return *applied_apart(tasks.run_task, order), where
 
     async def _free_worker(self) -> tuple[str, str]:
@@ -221,14 +257,23 @@ class Dask:
         finished = [each for each in arrived if each.future.status == "finished"]
         failed = [each for each in arrived if each.future.status != "finished"]
         try:
-            outcomes = await self.client.gather([each.future for each in finished], direct=self.is_local)
+            outcomes = await self.client.gather(
+                [each.future for each in finished], direct=self.is_local
+            )
         except Exception as error:
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
-            self._finish(each, Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome)
+            self._finish(
+                each,
+                Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome,
+            )
         for each in failed:
-            self.tokens.pop(each.worker, None)  # no further chunk is pinned to a worker that has ended
-            self._finish(each, await find_failure(self.client, each.future, bool(each.cancels), self._closed))
+            self.tokens.pop(
+                each.worker, None
+            )  # no further chunk is pinned to a worker that has ended
+            self._finish(
+                each, await find_failure(self.client, each.future, bool(each.cancels), self._closed)
+            )
 
     def _finish(self, flight: DaskFlight, outcome: Any) -> None:
         self._flights.pop(flight.key, None)
@@ -237,13 +282,19 @@ class Dask:
         flight.end(outcome)
 
     async def _cancel(self) -> None:
-        wanted, self._cancelled = [each for each in self._cancelled if each.future and not each.ended], []
+        wanted, self._cancelled = (
+            [each for each in self._cancelled if each.future and not each.ended],
+            [],
+        )
         if wanted:
-            with contextlib.suppress(Exception):  # the scheduler was lost: its chunks end by themselves
+            with contextlib.suppress(
+                Exception
+            ):  # the scheduler was lost: its chunks end by themselves
                 await cancel_flights(self.client, wanted, self.end_worker)
 
     async def _look(self) -> None:
-        """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned chunks that ended."""
+        """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
+        chunks that ended."""
         looks, had_workers = 0, False
         while self._flights and not self.closed:
             with contextlib.suppress(Exception):
@@ -268,7 +319,11 @@ class Dask:
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
         found = await ask_workers(self.client, tasks.process_token, new)
-        self.tokens = {address: token for address, token in {**self.tokens, **found}.items() if address in threads}
+        self.tokens = {
+            address: token
+            for address, token in {**self.tokens, **found}.items()
+            if address in threads
+        }
         self._threads, self._lanes = threads, sum(threads.values())
 
     # --- on any other thread: these wait, so they are not for an event loop ---
@@ -277,14 +332,19 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
-        self._loop.add_callback(self._programs.clear)  # large functions of earlier runs leave the cluster
+        self._loop.add_callback(
+            self._programs.clear
+        )  # large functions of earlier runs leave the cluster
         self.client.sync(self._update)
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
-        self.resources = {address: found.get("resources") or {} for address, found in workers.items()}
+        self.resources = {
+            address: found.get("resources") or {} for address, found in workers.items()
+        }
 
     def check(self) -> None:
-        """Compare the versions of the workers with the kernel's. Raises DefinitionError ``on.versions``."""
+        """Compare the versions of the workers with the kernel's. Raises DefinitionError
+        ``on.versions``."""
         self.versions, self._findings = compare_versions(self.client, self.name)
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
@@ -305,24 +365,37 @@ class Dask:
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
         if self.client is None:
-            return BackendStatus(self.name, self._lanes, len(self._early or ()), starting=self.starting)
+            return BackendStatus(
+                self.name, self._lanes, len(self._early or ()), starting=self.starting
+            )
         workers = self._workers()
         running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
         if not self.versions:
-            self.versions = self.client.sync(ask_workers, self.client, tasks.describe_process, list(running))
+            self.versions = self.client.sync(
+                ask_workers, self.client, tasks.describe_process, list(running)
+            )
         rows = [
             WorkerStatus(
-                address, int(found.get("nthreads", 0)), len(running[address]) if address in running else None,
-                found.get("metrics", {}).get("memory"), found.get("memory_limit") or None,
-                self.versions.get(address, {}), found.get("resources") or {},
+                address,
+                int(found.get("nthreads", 0)),
+                len(running[address]) if address in running else None,
+                found.get("metrics", {}).get("memory"),
+                found.get("memory_limit") or None,
+                self.versions.get(address, {}),
+                found.get("resources") or {},
             )
             for address, found in workers.items()
-        ]  # fmt: skip
-        link = find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
-        return BackendStatus(self.name, self._lanes, len(self._flights), tuple(rows), link, restarts=True)
+        ]
+        link = (
+            find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
+        )
+        return BackendStatus(
+            self.name, self._lanes, len(self._flights), tuple(rows), link, restarts=True
+        )
 
     def restart(self) -> None:
-        """End the processes of all workers and start new ones. Calls that they execute are repeated elsewhere."""
+        """End the processes of all workers and start new ones. Calls that they execute are repeated
+        elsewhere."""
         self.client.restart_workers(list(self._workers()), raise_for_error=False)
 
     def _workers(self) -> Mapping[str, Any]:

@@ -17,18 +17,25 @@ Versions = Mapping[str, str]
 
 
 def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[Diagnostic]]:
-    """The versions of each worker by its address, and a warning about those that differ from the kernel's.
+    """The versions of each worker by its address, and a warning about those that differ from the
+    kernel's.
 
-    Raises DefinitionError ``on.versions`` for another minor version of Python: compiled code cannot be sent there.
+    Raises DefinitionError ``on.versions`` for another minor version of Python: compiled code cannot
+    be sent there.
     """
     here = tasks.describe_process()
     reported = client.sync(find_versions, client)
     pythons = {address: str(found["host"]["python"]) for address, found in reported.items()}
-    others = {address: python for address, python in pythons.items() if _minor(python) != _minor(here["python"])}
+    others = {
+        address: python
+        for address, python in pythons.items()
+        if _minor(python) != _minor(here["python"])
+    }
     if others:
         address, python = next(iter(others.items()))
         message = (
-            f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python {_minor(python)} there, "
+            f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python "
+            f"{_minor(python)} there, "
         )
         message += f"{_minor(here['python'])} here ({address})"
         hint = "start the workers with the Python of the kernel"
@@ -36,7 +43,9 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     found: dict[str, Versions] = {}
     if pythons:
         found = client.sync(ask_workers, client, tasks.describe_process, list(pythons))
-    differences = [text for package in here if (text := _difference(package, here, list(found.values())))]
+    differences = [
+        text for package in here if (text := _difference(package, here, list(found.values())))
+    ]
     if not differences:
         return found, []
     message = f"the workers have other versions than the kernel: {'; '.join(differences)}"
@@ -49,7 +58,8 @@ def _minor(version: str) -> str:
 
 
 def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> str:
-    """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if they have the same version, or one side has none."""
+    """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if they have the same version, or one side
+    has none."""
     own = here[package]
     if not own or package == "python":
         return ""
@@ -59,20 +69,33 @@ def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> st
 
 
 def find_problems(
-    needs: Sequence[Need], name: str, addresses: Sequence[str], resources: Mapping[str, Mapping[str, float]]
+    needs: Sequence[Need],
+    name: str,
+    addresses: Sequence[str],
+    resources: Mapping[str, Mapping[str, float]],
 ) -> list[Diagnostic]:
     """The problems of sending the calls of these tools to a cluster.
 
-    ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its address.
+    ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its
+    address.
     """
     found = list[Diagnostic]()
     is_public = not all(map(is_private, addresses))
     for need in needs:
         if need.secret and is_public:
-            message = f"tool {need.name!r} has a secret and where='worker', and the connection is not encrypted"
-            hint = "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
+            message = (
+                f"tool {need.name!r} has a secret and where='worker', and the connection is "
+                f"not encrypted"
+            )
+            hint = (
+                "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
+            )
             found.append(Diagnostic("on.plain-secret", message, need.span, hint))
-        if need.resources and resources and not any(_has(one, need.resources) for one in resources.values()):
+        if (
+            need.resources
+            and resources
+            and not any(_has(one, need.resources) for one in resources.values())
+        ):
             found.append(lacking_resource(need, name))
     if len(addresses) < 2:
         found.append(without_workers("no worker has connected to the scheduler yet"))
@@ -81,7 +104,9 @@ def find_problems(
 
 def without_workers(why: str) -> Diagnostic:
     hint = "start one: dask worker ADDRESS"
-    return Diagnostic("on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning")
+    return Diagnostic(
+        "on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning"
+    )
 
 
 def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:
@@ -93,8 +118,8 @@ def _counted(count: int) -> str:
 
 
 def find_dashboard(client: Any) -> str:
-    """The address of Dask's page about a cluster; empty: there is none, or the person's ``distributed.dashboard.link``
-    names a variable that is not set."""
+    """The address of Dask's page about a cluster; empty: there is none, or the person's
+    ``distributed.dashboard.link`` names a variable that is not set."""
     try:
         return client.dashboard_link or ""
     except (LookupError, ValueError):

@@ -9,7 +9,9 @@ from typing import Any
 class DaskFlight:
     """A chunk in flight."""
 
-    def __init__(self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]) -> None:
+    def __init__(
+        self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> None:
         self.key, self.run, self.order, self.done = key, run, order, done
         self.future: Any = None
         self.worker = ""

@@ -20,8 +20,11 @@ SOON = 5.0
 """Seconds in which the scheduler must answer."""
 
 
-async def find_failure(client: Any, future: Any, is_cancelled: bool, is_closed: bool) -> BaseException:
-    """The outcome of a chunk whose ``future`` did not finish. ``is_closed``: whether the workers were closed."""
+async def find_failure(
+    client: Any, future: Any, is_cancelled: bool, is_closed: bool
+) -> BaseException:
+    """The outcome of a chunk whose ``future`` did not finish. ``is_closed``: whether the workers
+    were closed."""
     from distributed import KilledWorker
 
     if future.status != "error":
@@ -34,20 +37,24 @@ async def find_failure(client: Any, future: Any, is_cancelled: bool, is_closed: 
         if error.allowed_failures:
             why = f"{error.allowed_failures + 1} workers ended during it; the last one: {why}"
         return Lost(why, last=True)
-    if python := other_python(error):  # such a worker came after the first look; another one can run the chunk
+    if python := other_python(
+        error
+    ):  # such a worker came after the first look; another one can run the chunk
         return Lost(f"a worker cannot read it: {python}")
     return error
 
 
 def lost_connection(status: str, is_closed: bool) -> Lost:
-    """The outcome of a chunk that was sent when the client had this status; while it connects again, it can succeed.
-    ``is_closed``: whether the person has closed the workers; Dask closes a client that cannot connect again."""
+    """The outcome of a chunk that was sent when the client had this status; while it connects
+    again, it can succeed. ``is_closed``: whether the person has closed the workers; Dask closes a
+    client that cannot connect again."""
     why = CLOSED if is_closed else "the connection to the scheduler was lost"
     return Lost(why, gone=status not in CONNECTED)
 
 
 async def explain_end(client: Any, worker: str) -> str:
-    """How a worker ended, by its address: its nanny reports one that it ends because of its memory."""
+    """How a worker ended, by its address: its nanny reports one that it ends because of its
+    memory."""
     found: Sequence[Any] = ()
     with contextlib.suppress(Exception):  # the scheduler is lost too
         found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)

@@ -1,7 +1,9 @@
-"""What a worker of our own cluster does first: Dask imports this file in its process (``preload``), sometimes twice.
+"""What a worker of our own cluster does first: Dask imports this file in its process (``preload``),
+sometimes twice.
 
-An interrupt of the kernel goes to all processes of its group, so the worker leaves the group. If the kernel is killed,
-Dask ends the worker from a thread, which gets no turn while a call holds the interpreter's lock: Linux ends it.
+An interrupt of the kernel goes to all processes of its group, so the worker leaves the group. If
+the kernel is killed, Dask ends the worker from a thread, which gets no turn while a call holds the
+interpreter's lock: Linux ends it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import signal
 import sys
 
 SET_DEATH_SIGNAL = 1
-"""``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it ends."""
+"""``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
+ends."""
 
 if hasattr(os, "setsid") and os.getsid(0) != os.getpid():
     os.setsid()

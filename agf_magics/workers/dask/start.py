@@ -1,4 +1,5 @@
-"""How a Dask backend starts: a LocalCluster of this process, an address, or a client of the person."""
+"""How a Dask backend starts: a LocalCluster of this process, an address, or a client of the
+person."""
 
 from __future__ import annotations
 
@@ -31,7 +32,12 @@ def start_cluster(count: int | None = None) -> Dask:
     It starts on a thread of its own, and is closed with the backend."""
     count = count or os.cpu_count() or 1
     ends = list[Callable[[], object]]()
-    backend = Dask(f"dask, {count} worker{'s' * (count != 1)}", count, kills=True, close=lambda: _close_all(ends))
+    backend = Dask(
+        f"dask, {count} worker{'s' * (count != 1)}",
+        count,
+        kills=True,
+        close=lambda: _close_all(ends),
+    )
 
     def start() -> None:
         try:
@@ -40,15 +46,23 @@ def start_cluster(count: int | None = None) -> Dask:
 
             preload = [*config.get("distributed.worker.preload", ()), OWN_WORKER]
             cluster = LocalCluster(
-                n_workers=count, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                security=find_spec("cryptography") is not None, silence_logs=logging.CRITICAL,
+                n_workers=count,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                security=find_spec("cryptography") is not None,
+                silence_logs=logging.CRITICAL,
                 preload=preload,
-            )  # fmt: skip
+            )
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
             ends.insert(0, client.close)
-            for worker in client.nthreads():  # the import takes a second, which the first chunk need not wait for
-                fire_and_forget(client.submit(loadable(tasks.import_elements), workers=[worker], pure=False))
+            for worker in (
+                client.nthreads()
+            ):  # the import takes a second, which the first chunk need not wait for
+                fire_and_forget(
+                    client.submit(loadable(tasks.import_elements), workers=[worker], pure=False)
+                )
             backend.grow = lambda: cluster.scale(count)
             backend.end_worker = lambda address: _end_worker(cluster, address)
             backend.open(client)
@@ -69,7 +83,8 @@ def _end_worker(cluster: Any, address: str) -> None:
 
 
 def connect_address(address: str) -> Dask:
-    """The scheduler at an address. Raises DefinitionError if none answers within `REACH` seconds."""
+    """The scheduler at an address. Raises DefinitionError if none answers within `REACH`
+    seconds."""
     host, _, port = address.partition("://")[2].rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), REACH).close()
@@ -77,13 +92,17 @@ def connect_address(address: str) -> Dask:
     except (OSError, ValueError, RuntimeError) as error:
         why = (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
         message = f"no Dask scheduler answers at {address!r}: {why}"
-        hint = "start one with `dask scheduler`, or check the address; for tls:// give a Client with its Security"
+        hint = (
+            "start one with `dask scheduler`, or check the address; for tls:// give a Client "
+            "with its Security"
+        )
         raise DefinitionError(Diagnostic("on.unreachable", message, hint=hint)) from None
     return _opened(Dask(f"dask {address}", close=client.close), client)
 
 
 def _client_in_time(address: str) -> Any:
-    """A client, on a thread of its own: with a server that accepts and never answers, distributed waits for ever."""
+    """A client, on a thread of its own: with a server that accepts and never answers, distributed
+    waits for ever."""
     from distributed import Client
 
     found: list[Any] = []
@@ -105,14 +124,19 @@ def _client_in_time(address: str) -> Any:
 
 
 def connect_client(client: Any) -> Dask:
-    """The cluster of a client of the person. Raises DefinitionError if it is closed or asynchronous."""
+    """The cluster of a client of the person. Raises DefinitionError if it is closed or
+    asynchronous."""
     address = client.scheduler.address if client.scheduler is not None else ""
     if client.status != "running" or not address:
         hint = "make a new one: Client(address)"
-        raise DefinitionError(Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint))
+        raise DefinitionError(
+            Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint)
+        )
     if client.asynchronous or client.loop.asyncio_loop is _running_loop():
         message = "the Dask client is asynchronous: it shares the event loop of this thread"
-        raise DefinitionError(Diagnostic("on.unknown", message, hint="make one with Client(address)"))
+        raise DefinitionError(
+            Diagnostic("on.unknown", message, hint="make one with Client(address)")
+        )
     from distributed import LocalCluster
 
     backend = Dask(f"dask {address}")
@@ -140,7 +164,10 @@ def _running_loop() -> object:
 
 def _not_started(error: Exception) -> RuntimeError:
     cause = error.__cause__ or error
-    guard = "a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not for on='processes'"
+    guard = (
+        "a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not "
+        "for on='processes'"
+    )
     return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause} ({guard})")
 
 

@@ -32,7 +32,8 @@ def describe_process() -> dict[str, Any]:
 
 
 def process_token() -> str:
-    """A text that is different in each process, also in one that has restarted at the same address."""
+    """A text that is different in each process, also in one that has restarted at the same
+    address."""
     held = _held()
     if held.token[1] != os.getpid():
         held.token = (os.urandom(16).hex(), os.getpid())
@@ -46,7 +47,8 @@ def hold_program(program: bytes) -> bytes:
 
 
 def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: Any) -> Any:
-    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has repeated the task.
+    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has
+    repeated the task.
 
     Prints become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
     if token and process_token() != token:
@@ -57,7 +59,9 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     if topic:
         from distributed import get_worker
 
-        threading.Thread(target=_report, args=(get_worker(), topic, captures, ended), daemon=True).start()
+        threading.Thread(
+            target=_report, args=(get_worker(), topic, captures, ended), daemon=True
+        ).start()
     try:
         return run(*order)
     finally:

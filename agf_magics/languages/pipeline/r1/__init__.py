@@ -60,7 +60,9 @@ class R1:
         """The resolved paths that it reads from its frame, in the order of the text."""
         if self._reads is None:
             found = nodes.reads(self.node)
-            self._reads = tuple(Ref(path, self.locate(at, end), certain) for path, at, end, certain in found)
+            self._reads = tuple(
+                Ref(path, self.locate(at, end), certain) for path, at, end, certain in found
+            )
         return self._reads
 
     def locate(self, start: int, end: int) -> Span:

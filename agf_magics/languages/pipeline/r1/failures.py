@@ -16,7 +16,9 @@ class Failure(Exception):
     ``part``: which name of the path at this place; only the text knows where it is.
     """
 
-    def __init__(self, code: str, message: str, at: int, width: int, hint: str | None = None, part: int = -1) -> None:
+    def __init__(
+        self, code: str, message: str, at: int, width: int, hint: str | None = None, part: int = -1
+    ) -> None:
         self.code, self.message, self.at, self.width = code, message, at, width
         self.hint, self.part = hint, part
 
@@ -29,9 +31,15 @@ def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failu
 
 def _about(kinds: set[type]) -> str | None:
     if kinds == {str, int} or kinds == {str, float}:
-        return "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's prompt"
+        return (
+            "an expression does not turn a number into text: a tool can, and {ctx.n} in an "
+            "agent's prompt"
+        )
     if type(None) in kinds:
-        return "get(base, 'a.b', default) gives a default for a missing field; x or default replaces null"
+        return (
+            "get(base, 'a.b', default) gives a default for a missing field; x or default "
+            "replaces null"
+        )
     if bool in kinds:
         return "true and false are not numbers; write: condition and 1 or 0"
     return None
@@ -44,7 +52,9 @@ def list_needed(name: str, value: Value, at: int) -> Failure:
     return Failure("r1.type", message, at, len(name), hint)
 
 
-def element_needed(name: str, needs: str, items: list[Value], types: frozenset[type], at: int) -> Failure:
+def element_needed(
+    name: str, needs: str, items: list[Value], types: frozenset[type], at: int
+) -> Failure:
     """The error for the first element that has none of the types."""
     index = next(index for index, value in enumerate(items) if type(value) not in types)
     message = f"{name} needs a list of {needs}; element {index} is {type_name(items[index])}"

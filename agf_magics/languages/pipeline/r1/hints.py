@@ -1,6 +1,7 @@
 """What to write instead: the habits of other languages, and what R1 has for each.
 
-Only an expression with an error comes here, so this may be slow; but it must be exact, and use the author's own words.
+Only an expression with an error comes here, so this may be slow; but it must be exact, and use the
+author's own words.
 """
 
 from __future__ import annotations
@@ -81,7 +82,8 @@ _FUNCTIONS = {
     "if": "write: condition and 'yes' or 'no'",
     "not": "write: not x",
     "print": "write the expression alone: its value is the step's result, and the run shows it",
-    "str": "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's prompt",
+    "str": "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's "
+    "prompt",
 }
 """Functions of other languages; what to write here."""
 
@@ -109,19 +111,30 @@ def unknown_function(name: str) -> tuple[str, str]:
     if name in _FUNCTIONS:
         return message, _FUNCTIONS[name]
     near = suggest(name, COMBINATORS)
-    return message, f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: {{…}}}}".strip()
+    return (
+        message,
+        f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: "
+        f"{{…}}}}".strip(),
+    )
 
 
 def method_hint(base: str, method: str) -> str | None:
     """The hint for a function that is written as a method or a field."""
     name = "count" if method in _ELEMENT and method != "sum" else method
-    return f"write: {FORMS[name].replace('list', base).replace('base', base)}" if name in FORMS else None
+    return (
+        f"write: {FORMS[name].replace('list', base).replace('base', base)}"
+        if name in FORMS
+        else None
+    )
 
 
 def lambda_expected(name: str, found: str) -> tuple[str, str]:
     """The message and the hint where the second argument of ``name`` must be a lambda."""
     what = f", not {found!r}" if found else ""
-    return f"the second argument of {name}() is a lambda with one parameter{what}", f"write: {FORMS[name]}"
+    return (
+        f"the second argument of {name}() is a lambda with one parameter{what}",
+        f"write: {FORMS[name]}",
+    )
 
 
 def concatenation(text: str) -> str:
@@ -131,25 +144,38 @@ def concatenation(text: str) -> str:
     "'Hello ' + ctx.name + '!'"
     """
     parts = _HOLE.split(text)
-    return " + ".join(part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part)
+    return " + ".join(
+        part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part
+    )
 
 
 def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
     before = tokens[index - 1] if index else (0, "", 0)
-    if before[1] in _WORDS or _is_keyword_in_capitals(before[1]):  # ``import os`` fails at ``os``, NOT x at x
+    if before[1] in _WORDS or _is_keyword_in_capitals(
+        before[1]
+    ):  # ``import os`` fails at ``os``, NOT x at x
         index -= 1
     _, text, at = tokens[index]
     before = tokens[index - 1] if index else (0, "", 0)
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
     if glued in ("**", "//"):
-        return Finding("r1.operator", f"there is no {glued!r}", _power(tokens, index, glued), before[2], at + 1)
+        return Finding(
+            "r1.operator", f"there is no {glued!r}", _power(tokens, index, glued), before[2], at + 1
+        )
     if before[1] in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
-        return Finding("r1.syntax", "there are no f-strings", f"write: {concatenation(text[1:-1])}", before[2],
-                       at + len(text))  # fmt: skip
+        return Finding(
+            "r1.syntax",
+            "there are no f-strings",
+            f"write: {concatenation(text[1:-1])}",
+            before[2],
+            at + len(text),
+        )
     code, message, hint = _unexpected(tokens, index, source) or (
-        "r1.syntax", f"expected {wanted}, found {text!r}", _shape(text, before[1])
-    )  # fmt: skip
+        "r1.syntax",
+        f"expected {wanted}, found {text!r}",
+        _shape(text, before[1]),
+    )
     return Finding(code, message, hint, at, at + len(text))
 
 
@@ -157,13 +183,19 @@ def _is_keyword_in_capitals(word: str) -> bool:
     return word.lower() in ("and", "or", "not") and word != word.lower()
 
 
-def _unexpected(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str | None] | None:
+def _unexpected(
+    tokens: Sequence[Token], index: int, source: str
+) -> tuple[str, str, str | None] | None:
     _, text, at = tokens[index]
     before = tokens[index - 1][1] if index else ""
     absent = f"there is no {text!r}"
     if text in ("'", '"'):
         escape = "\\\n" in source[at:]
-        hint = "a backslash must be followed by a character" if escape else f"add {text} where the text ends"
+        hint = (
+            "a backslash must be followed by a character"
+            if escape
+            else f"add {text} where the text ends"
+        )
         return "r1.unclosed", f"the text that begins with {text} is never closed", hint
     if text in _CHOICES:
         return "r1.operator", absent, _choice(source)
@@ -179,7 +211,9 @@ def _unexpected(tokens: Sequence[Token], index: int, source: str) -> tuple[str, 
     if text == "[":
         return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}"
     if text == "->":
-        form = "fields are read with a dot: ctx.name" if before == "ctx" else f"write: {FORMS['map']}"
+        form = (
+            "fields are read with a dot: ctx.name" if before == "ctx" else f"write: {FORMS['map']}"
+        )
         return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
     if text == ".":
         return _dot(before, source[at + 1 : at + 2])
@@ -192,13 +226,21 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     if operator in _OPERATORS:
         return _OPERATORS[operator]
     base, exponent = tokens[index - 2][1], tokens[index + 1][1]
-    return f"write: {base} * {base}" if exponent == "2" and base[-1].isalnum() else f"there are no powers; {_TOOL}"
+    return (
+        f"write: {base} * {base}"
+        if exponent == "2" and base[-1].isalnum()
+        else f"there are no powers; {_TOOL}"
+    )
 
 
 def _choice(source: str) -> str:
     """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
     text = source.strip()
-    for first, second, order in (("if ", " then ", (1, 2, 3)), (" if ", " else ", (2, 1, 3)), ("?", ":", (1, 2, 3))):
+    for first, second, order in (
+        ("if ", " then ", (1, 2, 3)),
+        (" if ", " else ", (2, 1, 3)),
+        ("?", ":", (1, 2, 3)),
+    ):
         if first == "if " and text.startswith(first):
             condition, found, rest = text[3:].partition(second)
             value, _, other = rest.partition(" else ")
@@ -219,7 +261,11 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     base, _, condition = rest.partition(" if ")
     if not (name.strip().isidentifier() and base.strip()):
         return f"write: {FORMS['map']} or filter(list, x -> condition)"
-    items = f"filter({base.strip()}, {name.strip()} -> {condition.strip()})" if condition else base.strip()
+    items = (
+        f"filter({base.strip()}, {name.strip()} -> {condition.strip()})"
+        if condition
+        else base.strip()
+    )
     mapped = condition and value.strip() == name.strip()
     return f"write: {items if mapped else f'map({items}, {name.strip()} -> {value.strip()})'}"
 
@@ -230,8 +276,15 @@ def _index(base: str, key: str) -> tuple[str, str]:
         return "steps cannot be indexed", "name the step's result with output: NAME, and write NAME"
     if base == "ctx" or key[:1] in ("'", '"'):
         plain = name.isascii() and name.isidentifier()
-        return "fields are not read with brackets", f"write: {base}.{name}" if plain else f"write: get({base}, {key})"
-    first = f"the first element is find({base}, x -> true); " if key == "0" and base[-1:].isalnum() else ""
+        return (
+            "fields are not read with brackets",
+            f"write: {base}.{name}" if plain else f"write: get({base}, {key})",
+        )
+    first = (
+        f"the first element is find({base}, x -> true); "
+        if key == "0" and base[-1:].isalnum()
+        else ""
+    )
     return "a list cannot be indexed", f"{first}write: find(list, x -> condition), or {_TOOL}"
 
 
@@ -258,5 +311,11 @@ def _shape(text: str, before: str) -> str | None:
         return "numbers are written with digits only: 1000, 2.5"
     if not text.isascii():
         letters = "names are written with the letters a to z, digits and _"
-        return letters if text.isalpha() else "blanks are space, tab and newline" if text.isspace() else None
+        return (
+            letters
+            if text.isalpha()
+            else "blanks are space, tab and newline"
+            if text.isspace()
+            else None
+        )
     return None

@@ -1,8 +1,9 @@
 """The nodes of a parsed R1 expression, and the meaning of its names.
 
-A node has the offset of the token that an error points at: an operator, the name of a function, a path. The parser
-decides once whether ``review`` is a parameter of a lambda, a root or a store, so a bare store name costs nothing in an
-evaluation. Operators that bind equally tightly form one node: a long chain is not a deep tree.
+A node has the offset of the token that an error points at: an operator, the name of a function, a
+path. The parser decides once whether ``review`` is a parameter of a lambda, a root or a store, so a
+bare store name costs nothing in an evaluation. Operators that bind equally tightly form one node: a
+long chain is not a deep tree.
 """
 
 from __future__ import annotations
@@ -18,15 +19,16 @@ from ....flow.values import Value
 class Names:
     """The meaning of the first name of a path at the place of an expression (decision P1).
 
-    A parameter of a lambda comes first, then ``roots`` (each name with the path in the frame that it reads). Any other
-    name is a store and reads ``(*stores, name)``, or the frame itself if ``stores`` is None.
+    A parameter of a lambda comes first, then ``roots`` (each name with the path in the frame that
+    it reads). Any other name is a store and reads ``(*stores, name)``, or the frame itself if
+    ``stores`` is None.
     """
 
     roots: Mapping[str, tuple[str, ...]]
     stores: tuple[str, ...] | None = ("ctx",)
     hidden: Mapping[str, str] = field(default_factory=dict)
-    """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the hint that says how to
-    pass it.
+    """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the
+    hint that says how to pass it.
     """
 
     def read(self, parts: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,8 +50,8 @@ class Path(NamedTuple):
     parts: tuple[str, ...]
     """As written, for messages."""
     read: tuple[str | int, ...]
-    """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no name of a frame is
-    equal to it.
+    """The path in the frame. The parameter of a lambda is the number of lambdas around its own: no
+    name of a frame is equal to it.
     """
     hidden: str | None = None
     """For a name that is not visible here: how to pass it."""
@@ -107,7 +109,8 @@ class Arithmetic(NamedTuple):
 
 
 class Each(NamedTuple):
-    """``map``, ``filter``, ``all``, ``any`` or ``find``: the body is evaluated for every element."""
+    """``map``, ``filter``, ``all``, ``any`` or ``find``: the body is evaluated for every
+    element."""
 
     at: int
     name: str
@@ -142,8 +145,22 @@ EACH = ("map", "filter", "all", "any", "find")
 COMBINATORS = (*EACH, "count", "sum", "join", "get")
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
-POWER = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, ">": 4, "<=": 4, ">=": 4, "+": 5, "-": 5, "*": 6, "/": 6}
-"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign most tightly."""
+POWER = {
+    "or": 1,
+    "and": 2,
+    "==": 4,
+    "!=": 4,
+    "<": 4,
+    ">": 4,
+    "<=": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+}
+"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
+most tightly."""
 NOT, COMPARING, SIGN = 3, 4, 7
 
 NOT_CONSTANT = object()
@@ -189,7 +206,8 @@ def nested(node: Node) -> Iterator[Node]:
 
 
 class Read(NamedTuple):
-    """A path that an expression reads from its frame, its place, and whether every evaluation reads it."""
+    """A path that an expression reads from its frame, its place, and whether every evaluation reads
+    it."""
 
     path: tuple[str, ...]
     at: int
@@ -231,9 +249,16 @@ def _in_frame(path: Path) -> tuple[str, ...] | None:
 def literal(value: Value) -> str:
     """A text, a number, a bool or null as R1 writes it."""
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\t", "\\t")
+        escaped = (
+            value.replace("\\", "\\\\")
+            .replace("'", "\\'")
+            .replace("\n", "\\n")
+            .replace("\t", "\\t")
+        )
         return f"'{escaped}'"
     if isinstance(value, float):
-        whole = format(value, "f") if float(format(value, "f")) == value else format(value, ".1074f")
+        whole = (
+            format(value, "f") if float(format(value, "f")) == value else format(value, ".1074f")
+        )
         return whole if "." in whole else whole + ".0"
     return "null" if value is None else str(value).lower()

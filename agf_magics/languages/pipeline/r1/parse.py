@@ -1,7 +1,8 @@
-"""Text to nodes, by precedence climbing over a list of tokens. An error is one, at its token, and says what to write.
+"""Text to nodes, by precedence climbing over a list of tokens. An error is one, at its token, and
+says what to write.
 
-A dotted path is one token, because most tokens are paths. Text that R1 does not know (``&&``, a ternary) is a token
-too, so that the first error in the text is the one that is reported.
+A dotted path is one token, because most tokens are paths. Text that R1 does not know (``&&``, a
+ternary) is a token too, so that the first error in the text is the one that is reported.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ from ....text.source import Text
 from ...scan import Refusal, parse_at
 from . import hints, nodes
 from .hints import Token
-from .nodes import Arithmetic, Call, Compare, Each, Fields, Get, Items, Lit, Logic, Minus, Node, Not, Path
+from .nodes import (
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Logic,
+    Minus,
+    Node,
+    Not,
+    Path,
+)
 
 LONGEST_SOURCE = 10_000
 """The maximum length of an expression, in characters."""
@@ -45,7 +60,9 @@ _LITERALS = {"true": True, "false": False, "null": None}
 def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
     """The expression in ``text``. Raises a DefinitionError with one Diagnostic if there is none."""
     source = text.text
-    if len(source) <= LONGEST_SOURCE and (alone := _ALONE.fullmatch(source)):  # most expressions are one path
+    if len(source) <= LONGEST_SOURCE and (
+        alone := _ALONE.fullmatch(source)
+    ):  # most expressions are one path
         parts = _parts(alone[1])
         if parts[0] not in nodes.KEYWORDS:
             return _path(alone[1], alone.start(1), parts, names)
@@ -82,7 +99,8 @@ def _tokens(source: str) -> list[Token]:
 
 
 def unquoted(token: str) -> str:
-    """The value of a text literal: ``\\n`` and ``\\t`` are a newline and a tab, any other ``\\x`` is ``x``."""
+    """The value of a text literal: ``\\n`` and ``\\t`` are a newline and a tab, any other ``\\x``
+    is ``x``."""
     inner = token[1:-1]
     if "\\" not in inner:
         return inner
@@ -95,7 +113,9 @@ class _Parser:
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"
-            self.fail("r1.too-long", message, 0, length, "compute it in several steps, or in a tool")
+            self.fail(
+                "r1.too-long", message, 0, length, "compute it in several steps, or in a tool"
+            )
         self.tokens = _tokens(self.source)
         self.index = 0
         self.token = self.tokens[0]
@@ -105,7 +125,9 @@ class _Parser:
 
     def whole(self) -> Node:
         if self.token[0] == END:
-            self.fail("r1.empty", "the expression is empty", 0, len(self.source), "the empty text is ''")
+            self.fail(
+                "r1.empty", "the expression is empty", 0, len(self.source), "the empty text is ''"
+            )
         node = self.expression(0)
         if self.token[0] != END:
             self.unexpected("the end of the expression")
@@ -129,7 +151,8 @@ class _Parser:
         return nodes.POWER.get(op, 0) if kind <= SYMBOL else 0
 
     def chain(self, first: Node, binds: int) -> Node:
-        """Operators that bind equally tightly, with ``first`` as the left operand of the first one."""
+        """Operators that bind equally tightly, with ``first`` as the left operand of the first
+        one."""
         rest: list[nodes.Operation] = []
         while self.binding() == binds:
             _, op, at = self.token
@@ -179,7 +202,9 @@ class _Parser:
             if text != "not":
                 self.unexpected("a value")
             if power > nodes.NOT:
-                self.fail_here("r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)")
+                self.fail_here(
+                    "r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)"
+                )
             self.next()
             return Not(at, self.expression(nodes.NOT))
         self.next()
@@ -210,7 +235,11 @@ class _Parser:
             if name in nodes.EACH:
                 node = self.each(name, at, first)
             else:
-                node = self.get(at, first) if name == "get" else Call(at, name, (first, self.expression(0)))
+                node = (
+                    self.get(at, first)
+                    if name == "get"
+                    else Call(at, name, (first, self.expression(0)))
+                )
         if self.sees(","):
             self.arguments(name)
         self.close(")")
@@ -221,7 +250,12 @@ class _Parser:
         if kind == NAME and self.tokens[self.index + 1][0] == FOREIGN:  # x => x
             self.next()
             self.unexpected("'->'")
-        if kind != NAME or self.tokens[self.index + 1][1] != "->" or "." in param or param in nodes.KEYWORDS:
+        if (
+            kind != NAME
+            or self.tokens[self.index + 1][1] != "->"
+            or "." in param
+            or param in nodes.KEYWORDS
+        ):
             self.fail_here("r1.lambda", *hints.lambda_expected(name, param))
         self.next()
         self.next()
@@ -237,7 +271,11 @@ class _Parser:
         if kind == STRING:
             self.next()
         if kind != STRING or not (self.sees(",") or self.sees(")")):
-            self.fail_here("r1.arguments", "the path of get() is a text literal", "write: get(base, 'a.b', default)")
+            self.fail_here(
+                "r1.arguments",
+                "the path of get() is a text literal",
+                "write: get(base, 'a.b', default)",
+            )
         default = None
         if self.sees(","):
             self.next()
@@ -266,10 +304,17 @@ class _Parser:
 
     def number(self, text: str, at: int) -> int | float:
         if len(text) > MOST_DIGITS:
-            self.fail("r1.too-long", f"a number of {len(text):,} characters; {MOST_DIGITS:,} are allowed", at, at + 20)
+            self.fail(
+                "r1.too-long",
+                f"a number of {len(text):,} characters; {MOST_DIGITS:,} are allowed",
+                at,
+                at + 20,
+            )
         value = float(text) if "." in text else int(text)
         if value == float("inf"):
-            self.fail("r1.too-large", "the number is larger than a float can be", at, at + len(text))
+            self.fail(
+                "r1.too-large", "the number is larger than a float can be", at, at + len(text)
+            )
         return value
 
     def sees(self, symbol: str) -> bool:
@@ -308,7 +353,9 @@ class _Parser:
             _, bracket, start = self.opened[-1]
             hint = f"add {hints.CLOSING[bracket]!r}"
             self.fail("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
-        if self.token[0] == END:  # an operator without its right side: there is nothing else to point at
+        if (
+            self.token[0] == END
+        ):  # an operator without its right side: there is nothing else to point at
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
             self.fail("r1.syntax", message, at, at + len(text))
@@ -317,7 +364,9 @@ class _Parser:
 
     def too_deep(self, at: int, width: int) -> NoReturn:
         hint = "compute it in several steps, or in a tool"
-        self.fail("r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width, hint)
+        self.fail(
+            "r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width, hint
+        )
 
     def refuse_tall(self, node: Node) -> None:
         """Operators of different strength make a tree that is deeper than its brackets."""
