@@ -90,5 +90,5 @@ def test_a_target_of_make_exists() -> None:
 
 def test_a_module_that_is_run_exists() -> None:
     named = {found[1] for code in CODE if (found := re.match(r"python -m ([\w.]+)", code))}
-    assert named >= {"docs", "tests.english"}
+    assert named >= {"docs"}
     assert all(importlib.util.find_spec(name) for name in named)

@@ -200,9 +200,9 @@ def _names(slots: Any) -> Iterable[str]:
 def forms_of(parts: Parts) -> Forms:
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
-        part: str | bytes = whole
+        part: Any = whole  # a slice of str | bytes has no type that mypy knows
         if len(whole) > LONGEST:
-            part = whole[len(whole) // 2 :][: LONGEST // 10]
+            part = part[len(part) // 2 :][: LONGEST // 10]
         found = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
             found |= set(_of_bytes(part))
