@@ -15,17 +15,15 @@ from typing import Any
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..lifecycle.run import Run
 from ..lifecycle.run_calls import calls_of
+from ..pictures.arrange import ROOM, arrange
 from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
-from ..pictures.diagram import place
 from ..pictures.findings import format_exception
-from ..pictures.fold import fold
-from ..pictures.groups import group
 from ..pictures.page import status
 from ..pictures.plain import duration, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
 from ..pictures.scene import scene
-from ..pictures.svg import edge_places, paint
+from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.value_json import value_json
 from ..progress.events import format_path
 from ..progress.progress import Row
@@ -67,32 +65,38 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
-    that lead to it; ``folded``: the ids of frames of which only the head is drawn; none: a large
-    picture starts folded. In a large picture long chains are groups, which have the states of their
-    steps."""
+    that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
+    starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
     inside = texts_of(given.get("flow"))
-    drawn, groups = scene(linked_at(run, inside).flow), dict[str, tuple[str, ...]]()
-    is_large = len(list(drawn.boxes)) > MOST_UNFOLDED
-    if is_large:
-        drawn, groups = group(drawn)
+    flow = linked_at(run, inside).flow
+    drawn = scene(flow)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given and is_large:
-        folded = list(
-            {**dict.fromkeys(part.id for part in drawn.parts if isinstance(part, Frame)), **groups}
-        )
-    drawn = fold(drawn, folded)
-    placed = place(drawn)
-    boxes = [box.id for box in drawn.boxes]
+    if "folded" not in given and sum(1 for _ in drawn.boxes) > MOST_UNFOLDED:
+        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    drawn = scene(flow, folded) if folded else drawn
+    direction = given.get("direction")
+    arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
     return {
-        "svg": paint(drawn, placed, {}),
+        "svg": paint(drawn, arranged, {}),
+        "dark": dark_style(drawn),
         "flow": inside,
-        "boxes": boxes,
+        "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
-        "groups": {id: groups[id] for id in boxes if id in groups},
-        "edges": [[way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, placed)],
+        "down": arranged.layout.is_down,
+        "edges": [
+            [way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, arranged)
+        ],
     }
+
+
+def _room(given: Mapping[str, Any]) -> tuple[float, float]:
+    """The size of the place for a picture in the page, in pixels."""
+    width, height = given.get("width"), given.get("height")
+    if isinstance(width, int) and isinstance(height, int):
+        return float(min(max(width, 300), 10_000)), float(min(max(height, 200), 10_000))
+    return ROOM
 
 
 def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:

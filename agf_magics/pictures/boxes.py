@@ -1,118 +1,200 @@
-"""The parts of a picture: boxes, frames around them, arrows between them; without states and
-places.
+"""The parts of a picture: boxes with their texts, frames around them, lines between them.
 
-Every step is one box. A step that contains steps is a frame with that box as its head, so that an
-arrow into a step always ends at a box, and no edge crosses the texts of the head (source, limit,
-policy, counters).
+A frame has a title and no box of its own: arrows end at its border. A value that comes from far away
+is a small tag in the box that reads it (``◂ raw``), so what a box needs is known only when the tags
+are: `measured` takes them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..flow.frame import Expr
 from ..flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat, Step
 from . import theme as look
-from .dataflow import DataFlow
 from .plain import line
-
-Line = Literal["control", "data", "wire", "again", "back", "beside", "exit", "below", "right"]
-"""``data``: a value that flows; ``wire``: the same in a plan, where only values decide the order.
-``again``: to the head of a frame for the next element or iteration. ``back``: to an earlier node of
-a graph, ``beside`` if only one edge leads down from that. ``exit``: from a node that reached its
-limit. ``below`` and ``right`` are invisible and keep a box in its place."""
-HIDDEN = frozenset({"below", "right"})
 
 INPUT = "input"
 """The id of the box of the run's input."""
 
-POINTS_WORD = 10.0
-POINTS_NAME = 12.5
-_CORNER = 92.0
-"""Room for a state in the corner of every box: the layout must not change during a run."""
-LEADING = 15.0
-LONGEST = 230.0
-LINES = 3
-"""Lines of a longer name; the tooltip has all of it."""
-WHOLE = 200
-"""Characters of a name before it is broken into lines."""
-NOTE = 60
-TOOLTIP = 500
-SHORT_ID = 28
+LONGEST = 40
+"""Characters of a line of a name; a longer name has two lines."""
+LABEL = 40
+"""Characters of the label of an edge or of a case."""
 CONDITION = 52
 """Characters of a condition that are shown."""
-LABEL = 40
-"""Characters of the label of an arrow to a branch or a case: these are next to each other."""
+TOOLTIP = 500
+
+NAME, SMALL, TITLE = 13.0, 11.0, 12.0
+"""The sizes of the name of a box, of all other texts, and of the title of a frame."""
+PADDING = 10.0
+LEADING = 15.0
+GLYPH = 19.0
+"""The room of the sign of a kind, before its name."""
+GAP = 5.0
+"""Between two tags."""
+CHIPS = 180.0
+"""The width from which the tags of a box go on in a new row."""
+NARROWEST = 76.0
+STACK = 6.0
+"""What a box inside a fan-out is larger by: two more borders behind it."""
+PILL = 8.0
+"""What the case of a choice stands above the border of its box."""
+
+LineKind = Literal["then", "value", "flow", "back", "limit", "hold"]
+"""``then``: the order alone. ``value``: a value. ``flow``: a value, to the very next step. ``back``:
+to the next round. ``limit``: from a node that reached its limit. ``hold`` is not drawn: it keeps a box
+below another."""
+
+Tags = Mapping[str, str]
+"""The values of one box that come from far away, each with the id of the box that writes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
     id: str
     word: str
-    kicker: str
-    """The small first line: the kind, the role in its frame, who is asked, the id if the name is
-    not unique."""
     name: str
-    """The bold lines below."""
-    note: str = ""
-    """The small last line: how a fan-out runs, the tools of an agent, the output."""
-    tooltip: str = ""
-    head: bool = False
+    does: str = ""
+    """What it does, if the name does not say it: the tool of a branch, an expression, a prompt."""
+    output: str = ""
+    case: str = ""
+    """The condition of a choice under which it runs, on its upper border."""
     many: bool = False
     """Inside a fan-out or a fold: drawn as a stack."""
-    small: bool = False
-    """Only its kicker: the start and the end of a graph."""
+    opens: bool = False
+    """Whether it is a called flow or a folded frame."""
+    leaves: tuple[str, ...] = ()
+    """Of a node of a graph: its limit, and edges that are not drawn as lines, ``x > 0 ▸ END``."""
+    tooltip: str = ""
     step: Step | None = None
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """The lines of the name."""
-        return look.wrapped(self.name, POINTS_NAME, LONGEST, LINES) if self.name else ()
-
-    @property
-    def width(self) -> float:
-        if self.small:
-            return round(look.width(self.kicker, POINTS_WORD) + 28)
-        corner = _CORNER if self.step is not None else 0.0
-        lines = (
-            look.width(self.kicker, POINTS_WORD) + corner,
-            *(look.width(one, POINTS_NAME, bold=True) for one in self.lines),
-            look.width(self.note, POINTS_WORD),
-        )
-        return round(max(72.0, *lines) + 24)
-
-    @property
-    def height(self) -> float:
-        if self.small:
-            return 26.0
-        return (60.0 if self.note and self.name else 44.0) + LEADING * max(0, len(self.lines) - 1)
-
-    @property
-    def stack(self) -> float:
-        """The additional size of a stack, to the right and above."""
-        return 6.0 if self.many else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    id: str
-    word: str
-    parts: tuple[Box | Frame, ...]
+class Frame(Box):
+    parts: tuple[Box, ...]
+    first: tuple[Box, ...]
+    """The boxes with which it begins."""
+    last: tuple[Box, ...]
+    """The boxes with which it ends."""
 
 
-class Arrow(NamedTuple):
+class Link(NamedTuple):
+    """A line from the box or frame ``tail`` to the box or frame ``head``, by their ids."""
+
     tail: str
     head: str
-    line: Line = "control"
+    kind: LineKind
     label: str = ""
-    leaves: str | None = None
-    """The frame at whose border it begins."""
-    carries: str = ""
-    """The values that flow along a control arrow, from a step to the next one."""
     way: str = ""
-    """The key of a graph's edge among the states (see `way`)."""
+    """The key of a graph's edge among the states of a run (see `way`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    name: str
+    parts: tuple[Box, ...]
+    links: tuple[Link, ...]
+    """The order of the steps, and the edges of a graph."""
+    values: Mapping[tuple[str, str], tuple[str, ...]]
+    """The names of the values that a box writes and another one reads."""
+    is_free: bool
+    """Whether only values place the boxes, or the edges of a graph."""
+
+    @property
+    def every(self) -> Iterator[Box]:
+        """All boxes and frames, outer ones first."""
+        return within(self.parts)
+
+    @property
+    def boxes(self) -> Iterator[Box]:
+        return (box for box in self.every if not isinstance(box, Frame))
+
+    @property
+    def frames(self) -> Iterator[Frame]:
+        return (box for box in self.every if isinstance(box, Frame))
+
+
+class Measured(NamedTuple):
+    """The texts of a box as they are painted, and its size."""
+
+    names: tuple[str, ...]
+    does: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """The tags and the output below its name: ``("◂ raw", "→ net")``."""
+    width: float
+    height: float
+
+
+def measured(box: Box, tags: Tags) -> Measured:
+    """The texts and the size of a box. For a frame: of its title."""
+    if box.word == "end":
+        return Measured((box.name,), (), (), 54, 24)
+    chips = (*(f"◂ {name}" for name in tags), *([f"→ {box.output}"] if box.output else []))
+    if isinstance(box, Frame):
+        head = title(box, tags)
+        wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
+        does: tuple[str, ...] = (line(box.does, 2 * LONGEST),) if box.does else ()
+        below = max((look.width(text, SMALL) for text in does), default=0.0)
+        return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
+    names = folded(box.name, 2)
+    does = (
+        (folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),))
+        if box.does
+        else ()
+    )
+    sign = GLYPH + (14 if box.opens else 0)
+    texts = max(
+        *(look.width(text, NAME, bold=True) + sign for text in names),
+        *(look.width(text, SMALL) for text in does),
+        look.width(box.case, SMALL) + 24,
+        NARROWEST,
+    )
+    rows = _rows((*chips, *box.leaves), max(texts, CHIPS))
+    wide = max(texts, *(sum(map(chip_width, row)) - GAP for row in rows), 0.0)
+    lines = len(does) + len(rows)
+    height = 15 + 16 * len(names) + LEADING * lines + (3 if rows else 0)
+    return Measured(names, does, rows, wide + 2 * PADDING, height)
+
+
+def title(frame: Frame, tags: Tags) -> str:
+    """The title of a frame, without a value that is a tag: ``⟳ each of`` before ``◂ regions``."""
+    name = frame.name
+    for tag in tags:
+        if name == tag or name.endswith(f" {tag}"):
+            name = name.removesuffix(tag).rstrip()
+            break
+    return f"{look.kind(frame.word).glyph} {name}".rstrip()
+
+
+def chip_width(chip: str) -> float:
+    """The width of a tag (``◂ raw``) or of an output (``→ net``), with the gap after it."""
+    return look.width(chip, SMALL) + (GAP + 10 if chip[0] == "◂" else GAP)
+
+
+def _rows(chips: Sequence[str], room: float) -> tuple[tuple[str, ...], ...]:
+    rows: list[list[str]] = []
+    filled = 0.0
+    for chip in chips:
+        if not rows or filled + chip_width(chip) > room:
+            rows.append([])
+            filled = 0.0
+        rows[-1].append(chip)
+        filled += chip_width(chip)
+    return tuple(map(tuple, rows))
+
+
+def folded(text: str, most: int) -> tuple[str, ...]:
+    """``text`` in at most ``most`` lines, broken after a blank, a dot or an underscore."""
+    lines = [""]
+    for piece in re.findall(r"[^ _.]*[ _.]?", line(text, 2_000)):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > LONGEST and len(lines) < most:
+            lines.append("")
+        lines[-1] += piece
+    return tuple(line(one.strip(), LONGEST) for one in lines)
 
 
 def way(walk: str, source: str, target: str) -> str:
@@ -120,85 +202,22 @@ def way(walk: str, source: str, target: str) -> str:
     return f"{walk}: {source} → {target}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    name: str
-    parts: tuple[Box | Frame, ...]
-    arrows: tuple[Arrow, ...]
-
-    @property
-    def boxes(self) -> Iterator[Box]:
-        yield from within(self.parts)
-
-    @property
-    def frames(self) -> Iterator[Frame]:
-        """Outer ones first."""
-        yield from _frames(self.parts)
+def within(parts: Sequence[Box]) -> Iterator[Box]:
+    """The boxes and frames in ``parts``, outer ones first."""
+    for part in parts:
+        yield part
+        if isinstance(part, Frame):
+            yield from within(part.parts)
 
 
-def make_box(
-    step: Step,
-    data: DataFlow,
-    many: bool,
-    *,
-    part: str = "",
-    head: bool = False,
-    note: str = "",
-    name: str = "",
-) -> Box:
-    """The box of ``step``. ``part``: its role in its frame; ``note``: of its place there; ``name``:
-    its name there, if that is not its label."""
-    if name and step.label != name:
-        part = line(step.label, 32)
-    place = step.id if data.is_repeated(step) and not name else ""
-    kicker = " · ".join(filter(None, (_kind(step), part, line(_asked(step), 32), _short_id(place))))
-    notes = (how(step), note, _tools(step), data.summary(step))
-    return Box(
-        id=step.id,
-        word=step.word,
-        kicker=kicker,
-        name=line(name or step.label, WHOLE),
-        note=line(" · ".join(filter(None, notes)), NOTE),
-        tooltip=_tooltip(step, name, data, (how(step), note, _tools(step, 50))),
-        head=head,
-        many=many,
-        step=step,
-    )
+def first(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line to ``box`` ends."""
+    return box.first if isinstance(box, Frame) else (box,)
 
 
-def _kind(step: Step) -> str:
-    return f"{look.kind(step.word).glyph} {line(step.word, 24)}"
-
-
-def _asked(step: Step) -> str:
-    """The identity that an agent's step asks, unless it is the label."""
-    if isinstance(step, Invoke) and step.kind == "agent" and step.name.text != step.label:
-        return step.name.text
-    return ""
-
-
-def _short_id(id: str) -> str:
-    return line(id if len(id) <= SHORT_ID else f"…{id[1 - SHORT_ID :]}", SHORT_ID)
-
-
-def _tools(step: Step, most: int = 3) -> str:
-    """The tools that an agent or a model may use: ``tools: search, load``."""
-    if isinstance(step, Invoke) and step.kind in ("agent", "model") and step.tools is not None:
-        names = [name.text for name in step.tools]
-        more = f" and {len(names) - most} more" if len(names) > most else ""
-        return f"tools: {', '.join(names[:most])}{more}" if names else "no tools"
-    return ""
-
-
-def _tooltip(step: Step, name: str, data: DataFlow, notes: Iterable[str]) -> str:
-    reads, writes = data.reads(step), data.writes(step)
-    facts = (
-        f"{step.id}: {step.word} {name}".rstrip(),
-        step.label if step.label != name else "",
-        *notes,
-    )
-    flows = (f"reads {reads}" if reads else "", f"writes {writes}" if writes else "")
-    return "\n".join(line(fact, TOOLTIP) for fact in dict.fromkeys((*facts, *flows)) if fact)
+def last(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line from ``box`` begins."""
+    return box.last if isinstance(box, Frame) else (box,)
 
 
 def how(step: Step) -> str:
@@ -237,19 +256,3 @@ def _bound(step: Each, most: int) -> str:
 def condition(expr: Expr) -> str:
     """An expression as its language shows it (its ``text``), else its source."""
     return line(getattr(expr, "text", None) or expr.span.text, CONDITION)
-
-
-def within(parts: tuple[Box | Frame, ...]) -> Iterator[Box]:
-    """The boxes in ``parts``."""
-    for part in parts:
-        if isinstance(part, Box):
-            yield part
-        else:
-            yield from within(part.parts)
-
-
-def _frames(parts: tuple[Box | Frame, ...]) -> Iterator[Frame]:
-    for part in parts:
-        if isinstance(part, Frame):
-            yield part
-            yield from _frames(part.parts)

@@ -11,23 +11,22 @@ from pathlib import Path
 
 from ..flow.steps import Flow
 from ..progress.progress import Progress
-from .boxes import Scene
-from .dot import States, scene_dot, states
-from .layout import Layout, NoPicture, export, layout
-from .nets import routed
+from .arrange import Arranged, Direction, arrange
+from .boxes import Frame, Scene, way
+from .counters import corner, paths, taken, tallies
+from .dot import graph_text
+from .layout import NoPicture, export
 from .outline import outline, outline_html
 from .plain import html
-from .routing import route
 from .scene import scene
-from .svg import EDGE, SCALE, described, paint, tooltip
+from .svg import EDGE, States, described, paint, tooltip
 
-SMALLEST = 1 / SCALE
-"""A picture is not shown smaller than this fraction of its width: its smallest text then has 10
-pixels."""
+SMALLEST = 0.5
+"""A picture is not shown smaller than this fraction of its width; below that it is scrolled."""
 MAX_PICTURE_HEIGHT = 800
 """Pixels of height; a taller picture is scrolled."""
-MOST_BOXES = 500
-"""Boxes of a picture: it then takes half a second, and 1 MB of a notebook."""
+TITLE_HEIGHT = 36.0
+"""The pixels of a frame that show its title."""
 
 
 class Diagram:
@@ -37,14 +36,16 @@ class Diagram:
     to get the picture.
     """
 
-    def __init__(self, flow: Flow, progress: Progress | None = None) -> None:
-        self._flow = flow
+    def __init__(
+        self, flow: Flow, progress: Progress | None = None, direction: Direction = "auto"
+    ) -> None:
+        self._flow, self._direction = flow, direction
         self._progress = progress
         self._scene = scene(flow)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
-        return scene_dot(self._scene, self._states())
+        return graph_text(self._scene, self._states())
 
     def svg(self) -> str:
         """The picture as SVG. Raises `NoPicture` if there is no graphviz."""
@@ -99,9 +100,9 @@ class Diagram:
         return states(self._progress) if self._progress else {}
 
     @cached_property
-    def _placed(self) -> Layout:
+    def _placed(self) -> Arranged:
         """One layout serves the whole run."""
-        return place(self._scene)
+        return arrange(self._scene, self._direction)
 
     def _shown(self, smallest: float) -> dict[str, str]:
         outlined = self.outline()
@@ -119,37 +120,42 @@ class Diagram:
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
 
 
-def place(drawn: Scene) -> Layout:
-    """The layout of ``drawn`` with its data edges, for all states of its steps. Raises
-    `NoPicture`."""
-    count = len(tuple(drawn.boxes))
-    if count > MOST_BOXES:
-        raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
-    return route(drawn, layout(scene_dot(drawn, {}, routed(drawn))))
+def states(progress: Progress) -> States:
+    """The states of the boxes of a run, and the numbers of its edges."""
+    counted = tallies(progress)
+    corners = {
+        key[0]: corner(row, counted.get(key))
+        for key, row in progress.rows.items()
+        if len(key) == 1 and row.state != "pending"
+    }
+    return corners | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
 
 
-def _figure(drawn: Scene, picture: str, placed: Layout, found: States, smallest: float) -> str:
+def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States, smallest: float) -> str:
     """The picture in an <img>, where nothing in it can act on the page, under transparent areas
     with tooltips."""
     data = base64.b64encode(picture.encode()).decode()
-    width = SCALE * (placed.width + 2 * EDGE)
+    width = placed.layout.width + 2 * EDGE
     inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
         f'<figure style="margin:0;overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px"><div '
         f'style="{inside}">'
         f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
-        f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, found))}</div></figure>'
+        f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, shown))}</div></figure>'
     )
 
 
-def _tooltips(drawn: Scene, placed: Layout, found: States) -> Iterator[str]:
-    width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
-    for number, box in enumerate(drawn.boxes):
-        middle = placed.boxes[f"n{number}"]
-        left, top = middle.x - box.width / 2 + EDGE, middle.y - box.height / 2 + EDGE
-        place = f"left:{100 * left / width:.2f}%;top:{100 * top / height:.2f}%"
-        size = f"width:{100 * box.width / width:.2f}%;height:{100 * box.height / height:.2f}%"
+def _tooltips(drawn: Scene, placed: Arranged, shown: States) -> Iterator[str]:
+    width, height = placed.layout.width + 2 * EDGE, placed.layout.height + 2 * EDGE
+    for box in drawn.every:
+        place = placed.layout.boxes.get(box.id)
+        if place is None:
+            continue
+        left, top = (place.left + EDGE) / width, (place.top + EDGE) / height
+        where = f"left:{100 * left:.2f}%;top:{100 * top:.2f}%"
+        tall = TITLE_HEIGHT if isinstance(box, Frame) else place.height
+        size = f"width:{100 * place.width / width:.2f}%;height:{100 * tall / height:.2f}%"
         yield (
-            f'<span title="{html(tooltip(box, found.get(box.id)))}" '
-            f'style="position:absolute;{place};{size}"></span>'
+            f'<span title="{html(tooltip(box, shown.get(box.id)))}" '
+            f'style="position:absolute;{where};{size}"></span>'
         )

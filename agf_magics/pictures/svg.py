@@ -1,312 +1,339 @@
 """A scene with its layout as one self-contained SVG.
 
-It has only presentation attributes: no ids, links, scripts, fonts or style sheets, which hosts
-remove or apply to other pictures. The same scene and states give the same text.
+Colours are presentation attributes for a light page; a class names their role, and one style sheet
+makes the picture dark where the reader's system is. A host that strips style sheets keeps the light
+one. There are no links, scripts and fonts. The same scene and states give the same text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import hypot
 
 from . import theme as look
-from .boxes import HIDDEN, LEADING, POINTS_NAME, POINTS_WORD, Arrow, Box, Frame, Scene
+from .arrange import Arranged
+from .boxes import (
+    GAP,
+    GLYPH,
+    INPUT,
+    LEADING,
+    NAME,
+    PADDING,
+    SMALL,
+    TITLE,
+    Box,
+    Frame,
+    Scene,
+    Tags,
+    chip_width,
+    measured,
+)
+from .boxes import Measured as Size
 from .counters import Corner
-from .dot import States
-from .layout import Layout, Point, Route, Wiring
+from .dot import Line, Rectangle
+from .layout import Point
 from .numbers import Area, around
 from .numbers import placed as area
 from .plain import html, line
 
-EDGE = 6.0
-"""The margin of the picture."""
-BESIDE = 3.5
-"""The distance of the two lines of an arrow that carries a value from its middle."""
-SCALE = 1.1
-"""The size at which the SVG is shown: its smallest text has 11 pixels."""
-_CORNER = 5.0
-"""The radius of the corners of a data edge."""
+EDGE = 10.0
+"""The margin of the picture; a state stands above the border of its box."""
 LONGEST_NUMBERS = "1, 2, 3, 4, … 5×"
 """About the longest numbers that a run gives an edge: the explorer has their places before it has
 the numbers."""
-DASHED = ' stroke-dasharray="5 3.5"'
+DASHED = ' stroke-dasharray="4 3"'
+BOLD = ' font-weight="bold"'
+
+States = Mapping[str, Corner]
+"""By the ids of the boxes, and by the keys of a graph's edges."""
 
 
-def paint(drawn: Scene, placed: Layout, states: States) -> str:
+def paint(drawn: Scene, arranged: Arranged, states: States) -> str:
     """``drawn`` as SVG. The places do not depend on the states."""
-    width, height = placed.width + 2 * EDGE, placed.height + 2 * EDGE
-    view = f"{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}"
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="{view}" '
-        f'width="{SCALE * width:.0f}" '
-        f'height="{SCALE * height:.0f}" font-family="{look.SANS}" font-size="{POINTS_WORD:g}">',
-        f"<title>{html(line(drawn.name, 80))}</title>",
-        f"<desc>{html(described(drawn))}</desc>",
-    ]
-    for place, frame in enumerate(drawn.frames):
-        out.append(_frame(frame, *placed.frames[f"cluster_{place}"]))
-    seen = list(_routed(drawn, placed))
-    # Data below control, both below the boxes: a line that crosses a box is hidden by it.
-    out += _wiring(placed.wiring)
-    for arrow, route in sorted(seen, key=lambda pair: pair[0].line not in ("data", "wire")):
-        out += _arrow(arrow, route, states.get(arrow.way))
-    for place, box in enumerate(drawn.boxes):
-        out += _box(box, placed.boxes[f"n{place}"], states.get(box.id))
-    for arrow, route in seen:
-        out += _label(arrow, route)
-    out += [
-        _text(place.x, place.y, text, f'text-anchor="{anchor}" fill="{look.DATA}"')
-        for place, anchor, text in placed.wiring.labels
-    ]
-    out += _path(drawn, placed, seen, states)
-    return "\n".join([*out, "</svg>", ""])
+    return "\n".join([*_Painter(drawn, arranged, states).picture(), ""])
 
 
 def described(drawn: Scene) -> str:
     """The picture in one sentence, for screen readers."""
     steps = [
-        f"{line(box.word, 24)} {box.name}".strip() for box in drawn.boxes if box.step is not None
+        f"{line(box.word, 24)} {box.name}".strip() for box in drawn.every if box.step is not None
     ]
-    return line(
-        f"{drawn.name}: "
-        f"{', then '.join(steps[:20])}{f' and {len(steps) - 20} more' if steps[20:] else ''}",
-        600,
-    )
+    more = f" and {len(steps) - 20} more" if steps[20:] else ""
+    return line(f"{drawn.name}: {', then '.join(steps[:20])}{more}", 600)
 
 
-def _frame(frame: Frame, corner: Point, far: Point) -> str:
-    hue = look.kind(frame.word).hue
-    return (
-        f'<rect x="{corner.x:.1f}" y="{corner.y:.1f}" width="{far.x - corner.x:.1f}" '
-        f'height="{far.y - corner.y:.1f}" '
-        f'rx="14" fill="{hue}" fill-opacity="0.11" stroke="{hue}" stroke-opacity="0.6"/>'
-    )
-
-
-def _arrow(arrow: Arrow, route: Route, taken: Corner | None) -> Iterator[str]:
-    if arrow.carries:
-        yield from _line(route, -BESIDE, look.LINE, "")
-        yield from _line(route, BESIDE, look.DATA, DASHED)
-    elif arrow.line in ("data", "wire"):
-        yield from _line(route, 0, look.DATA, DASHED)
-    elif taken:
-        yield from _line(route, 0, taken.look.color, "", taken.look.ring)
-    else:
-        yield from _line(route, 0, look.LINE, DASHED if arrow.line == "exit" else "")
-
-
-def _line(route: Route, aside: float, color: str, dashes: str, thick: float = 1.3) -> Iterator[str]:
-    first, *rest = (Point(p.x + aside, p.y) for p in route.points)
-    tip = Point(route.tip.x + aside, route.tip.y)
-    path = f"M{first.x:.1f} {first.y:.1f}C" + " ".join(f"{p.x:.1f} {p.y:.1f}" for p in rest)
-    yield f'<path d="{path}" fill="none" stroke="{color}" stroke-width="{thick:g}"{dashes}/>'
-    yield _head(min(first, rest[-1], key=lambda p: _far(p, tip)), tip, color)
-
-
-def _head(base: Point, tip: Point, color: str) -> str:
-    length = _far(base, tip) ** 0.5 or 1.0
-    dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
-    wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
-    return f'<polygon points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
-
-
-def _wiring(wiring: Wiring) -> Iterator[str]:
-    for points in wiring.lines:
-        yield (
-            f'<path d="{_corners(points)}" fill="none" stroke="{look.DATA}" '
-            f'stroke-width="1.3"{DASHED}/>'
-        )
-    for base, tip in wiring.heads:
-        yield _head(base, tip, look.DATA)
-    for dots, color in ((wiring.dots, look.DATA), (wiring.joints, look.LINE)):
-        for dot in dots:
-            yield (
-                f'<path d="M{dot.x:.1f} {dot.y:.1f}h0" stroke="{color}" stroke-width="5" '
-                f'stroke-linecap="round"/>'
-            )
-
-
-def _corners(points: tuple[Point, ...]) -> str:
-    """A path of straight lines with round corners."""
-    path = f"M{points[0].x:.1f} {points[0].y:.1f}"
-    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
-        for point, begin in ((before, True), (after, False)):
-            length = _far(point, corner) ** 0.5 or 1.0
-            part = min(_CORNER, length / 2) / length
-            x, y = corner.x + part * (point.x - corner.x), corner.y + part * (point.y - corner.y)
-            path += (
-                f"L{x:.1f} {y:.1f}Q{corner.x:.1f} {corner.y:.1f}" if begin else f" {x:.1f} {y:.1f}"
-            )
-    return f"{path}L{points[-1].x:.1f} {points[-1].y:.1f}"
-
-
-def _routed(drawn: Scene, placed: Layout) -> Iterator[tuple[Arrow, Route]]:
-    frames = {
-        frame.id: placed.frames[f"cluster_{place}"] for place, frame in enumerate(drawn.frames)
-    }
-    middles = {box.id: placed.boxes[f"n{place}"] for place, box in enumerate(drawn.boxes)}
-    for place, arrow in enumerate(drawn.arrows):
-        route = placed.routes.get(f"e{place}")  # the others are in the wiring
-        if arrow.line in HIDDEN or route is None:
-            continue
-        if arrow.line == "control" and arrow.leaves and route.text is None:
-            route = _straight(route, middles[arrow.head].x, *frames[arrow.leaves])
-        yield arrow, route
-
-
-def _straight(route: Route, x: float, corner: Point, far: Point) -> Route:
-    """Straight down from a frame to the next box: a slanted line would seem to come from one of the
-    boxes inside."""
-    y, tip = far.y, Point(x, route.tip.y)
-    base = Point(x, route.tip.y - 7)
-    if not corner.x + 14 < x < far.x - 14 or base.y <= y:
-        return route
-    label = route.label and Point(x, route.label.y)
-    return Route((Point(x, y), Point(x, y), base, base), tip, label)
-
-
-def _label(arrow: Arrow, route: Route) -> Iterator[str]:
-    text, x, y, anchor = _label_place(arrow, route)
-    if not text:
-        return
-    data = arrow.carries or arrow.line in ("data", "wire")
-    color = f'fill="{look.DATA}"' if data else f'fill="{look.LINE}" font-style="italic"'
-    yield f'<text x="{x:.1f}" y="{y + 3.4:.1f}" text-anchor="{anchor}" {color}>{html(text)}</text>'
-
-
-def _label_place(arrow: Arrow, route: Route) -> tuple[str, float, float, str]:
-    """The label of an edge, empty if it has none; its middle or its start, and which of the two
-    that is."""
-    text = (arrow.label or arrow.carries) if route.text is None else route.text
-    if not text or route.label is None:
-        return "", 0, 0, "middle"
-    if arrow.carries or arrow.line == "again":  # to the right of the line
-        return text, max(p.x for p in route.points) + BESIDE + 5, route.label.y, "start"
-    return (
-        text,
-        route.label.x + (6 if arrow.way and route.text is None else 2),
-        route.label.y,
-        "middle",
-    )
-
-
-def _covered(drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]]) -> Iterator[Area]:
-    """What the numbers of the edges must not cover: the boxes and the labels."""
-    for n, box in enumerate(drawn.boxes):
-        yield around(placed.boxes[f"n{n}"], box.width, box.height)
-    for arrow, route in seen:
-        text, x, y, anchor = _label_place(arrow, route)
-        width = look.width(text, POINTS_WORD)
-        if text:
-            yield around(Point(x + (width / 2 if anchor == "start" else 0), y), width, 12)
-
-
-def _path(
-    drawn: Scene, placed: Layout, seen: list[tuple[Arrow, Route]], states: States
-) -> Iterator[str]:
-    """The numbers on the edges that were taken."""
-    steps = [(arrow, route, states[arrow.way]) for arrow, route in seen if arrow.way in states]
-    full = list(_covered(drawn, placed, seen)) if steps else []
-    for _, route, taken in steps:
-        found = area(taken.words, route, full)
-        full.append(found)
-        middle = (found.left + found.right) / 2
-        yield (
-            f'<rect x="{found.left:.1f}" y="{found.top:.1f}" '
-            f'width="{found.right - found.left:.1f}" height="15" '
-            f'rx="7.5" fill="{taken.look.color}"/>'
-        )
-        yield _text(
-            middle,
-            found.bottom - 4,
-            taken.words,
-            'fill="#ffffff" font-weight="bold" text-anchor="middle"',
-        )
-
-
-def edge_places(drawn: Scene, placed: Layout) -> Iterator[tuple[str, Point]]:
+def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]:
     """The keys of a graph's edges, each with the middle of the number that a run gives it."""
-    seen = list(_routed(drawn, placed))
-    full = list(_covered(drawn, placed, seen))
-    for arrow, route in seen:
-        if arrow.way:
-            found = area(LONGEST_NUMBERS, route, full)
-            full.append(found)
-            yield arrow.way, Point((found.left + found.right) / 2, (found.top + found.bottom) / 2)
+    full = list(_covered(arranged))
+    for drawn_line in arranged.layout.lines:
+        if drawn_line.link.way:
+            place = area(LONGEST_NUMBERS, drawn_line.points[:-1], full)
+            full.append(place)
+            middle = Point((place.left + place.right) / 2, (place.top + place.bottom) / 2)
+            yield drawn_line.link.way, middle
 
 
-def _box(box: Box, middle: Point, corner: Corner | None) -> Iterator[str]:
-    if box.small:
-        yield from _small(box, middle)
-        return
-    kind = look.kind(box.word)
-    x, y = middle.x - (box.width + box.stack) / 2, middle.y - (box.height - box.stack) / 2
-    ring, thick = (corner.look.color, corner.look.ring) if corner else (kind.ink, 1.1)
-    shape = f'width="{box.width:.1f}" height="{box.height:.1f}" rx="8" fill="{kind.fill}"'
-    yield f"<g><title>{html(tooltip(box, corner))}</title>"
-    for back in (6, 3) if box.many else ():
+def dark_style(drawn: Scene) -> str:
+    """The style sheet that makes the picture a dark one."""
+    words = {box.word for box in drawn.every} | {"match"}
+    return look.dark_rules(map(look.number, words))
+
+
+class _Painter:
+    def __init__(self, drawn: Scene, arranged: Arranged, states: States) -> None:
+        self.drawn, self.layout, self.states = drawn, arranged.layout, states
+        self.tags = arranged.tags
+        self.names = {box.id: box.name for box in drawn.every}
+
+    def picture(self) -> Iterator[str]:
+        width, height = self.layout.width + 2 * EDGE, self.layout.height + 2 * EDGE
+        size = f'width="{width:.0f}" height="{height:.0f}"'
         yield (
-            f'<rect x="{x + back:.1f}" y="{y - back:.1f}" {shape} stroke="{kind.ink}" '
-            f'stroke-opacity="0.6"/>'
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'viewBox="{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}" {size} '
+            f'font-family="{look.SANS}" font-size="{SMALL:g}">'
         )
-    yield f'<rect x="{x:.1f}" y="{y:.1f}" {shape} stroke="{ring}" stroke-width="{thick:g}"/>'
-    yield _text(x + 12, y + 17, box.kicker, f'fill="{kind.ink}"')
-    for number, one in enumerate(box.lines):
-        bold = f'fill="{look.TEXT}" font-weight="bold" font-size="{POINTS_NAME:g}"'
-        yield _text(x + 12, y + 34 + LEADING * number, one, bold)
-    if box.note:
+        yield f"<title>{html(line(self.drawn.name, 80))}</title>"
+        yield f"<desc>{html(described(self.drawn))}</desc>"
+        yield f"<style>@media (prefers-color-scheme:dark){{{dark_style(self.drawn)}}}</style>"
+        yield f'<rect class="p" x="{-EDGE:g}" y="{-EDGE:g}" {size} fill="{look.LIGHT.page}"/>'
+        frames = [box for box in self.drawn.frames if box.id in self.layout.boxes]
+        for frame in frames:
+            yield from self.frame(frame)
+        for drawn_line in self.layout.lines:
+            yield from self.line(drawn_line)
+        for frame in frames:  # above the lines, with a border of the frame's colour
+            yield from self.title(frame)
+        for box in self.drawn.boxes:
+            if box.id in self.layout.boxes:
+                yield from self.box(box)
+        for drawn_line in self.layout.lines:
+            yield from self.label(drawn_line)
+        yield from self.numbers()
+        yield "</svg>"
+
+    def frame(self, frame: Frame) -> Iterator[str]:
+        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        colours = look.colours(look.kind(frame.word))
+        corner = self.states.get(frame.id)
+        border = _border(corner, colours.border, "")
+        role = f"f{number}" if corner else f"f{number} s{number}"
+        yield (
+            f'{self.opened("frame", frame)}<rect class="{role}" {_sized(place, 10)} '
+            f'fill="{colours.frame}"{border}/></g>'
+        )
+
+    def title(self, frame: Frame) -> Iterator[str]:
+        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        size, colours = self.size(frame), look.colours(look.kind(frame.word))
+        halo = f' paint-order="stroke" stroke="{colours.frame}" stroke-width="4"'
+        yield self.opened("title", frame)
+        x, y = place.left + 12, place.top + 18
+        classes = f"i{number} h{number}"
         yield _text(
-            x + 12,
-            y + (34 + LEADING * len(box.lines) if box.name else 33),
-            box.note,
-            'fill="#4a4a4a"',
+            x, y, size.names[0], colours.ink, classes, f'{BOLD} font-size="{TITLE:g}"{halo}'
         )
-    if corner:
-        weight = f'fill="{corner.look.ink}" font-weight="bold" text-anchor="end"'
-        yield _text(x + box.width - 11, y + 17, corner.words, weight)
-        yield from _bar(x + 12, y + box.height - 4.5, box.width - 24, corner)
-    yield "</g>"
+        x += look.width(size.names[0], TITLE, bold=True) + GAP
+        yield from self.chips(x, y, size.rows[0], frame, f" h{number}", halo)
+        for text in size.does:
+            yield _text(place.left + 12, y + 14, text, look.LIGHT.dim, f"d h{number}", halo)
+        yield from _state(place, self.states.get(frame.id))
+        yield "</g>"
 
+    def box(self, box: Box) -> Iterator[str]:
+        place, number, size = self.layout.boxes[box.id], look.number(box.word), self.size(box)
+        colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
+        round_ = place.height / 2 if box.word == "end" else 14 if box.word == INPUT else 6
+        yield self.opened("box", box)
+        fill = f'fill="{colours.box}"'
+        role = f"b{number} s{number}"
+        for behind in (6, 3) if box.many else ():
+            moved = place._replace(left=place.left + behind, top=place.top - behind)
+            border = f'stroke="{colours.border}" stroke-opacity="0.7"'
+            yield f'<rect class="{role}" {fill} {_sized(moved, round_)} {border}/>'
+        # A state has one colour in both themes, so its border has no class.
+        role = f"b{number}" if corner else role
+        border = _border(corner, colours.border, ' stroke-width="1.2"')
+        yield f'<rect class="{role}" {fill} {_sized(place, round_)}{border}/>'
+        yield from self.terminal(box, place) if box.word == "end" else self.texts(box, place, size)
+        yield from _bar(place, corner)
+        yield from _state(place, corner)
+        if box.case:
+            yield from _case(box.case, place)
+        yield "</g>"
 
-def _small(box: Box, middle: Point) -> Iterator[str]:
-    kind, x, y = look.kind(box.word), middle.x - box.width / 2, middle.y - box.height / 2
-    yield (
-        f'<g><title>{html(box.kicker)}</title><rect x="{x:.1f}" y="{y:.1f}" '
-        f'width="{box.width:.1f}" '
-        f'height="{box.height:.1f}" rx="13" fill="{kind.fill}" stroke="{kind.ink}" '
-        f'stroke-width="1.1"/>'
-    )
-    yield _text(
-        middle.x,
-        middle.y + 3.5,
-        box.kicker,
-        f'fill="{kind.ink}" font-weight="bold" text-anchor="middle"',
-    )
-    yield "</g>"
+    def terminal(self, box: Box, place: Rectangle) -> Iterator[str]:
+        kind, more = look.kind(box.word), f'{BOLD} text-anchor="middle"'
+        middle = place.left + place.width / 2
+        yield _text(middle, place.top + 16, box.name, kind.ink, f"i{look.number(box.word)}", more)
 
+    def texts(self, box: Box, place: Rectangle, size: Size) -> Iterator[str]:
+        kind, ink = look.kind(box.word), f"i{look.number(box.word)}"
+        x, y = place.left + PADDING, place.top + 20
+        yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
+        for row, name in enumerate(size.names):
+            more = f'{BOLD} font-size="{NAME:g}"'
+            yield _text(x + GLYPH, y + 16 * row, name, look.LIGHT.text, "t", more)
+        if box.opens:
+            right = place.left + place.width - PADDING
+            yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
+        y += 16 * (len(size.names) - 1)
+        is_input = box.word == INPUT
+        for text in size.does:
+            y += LEADING
+            fill = look.LIGHT.value if is_input else look.LIGHT.dim
+            yield _text(x, y, text, fill, "v" if is_input else "d")
+        for place_of_row, row_of_chips in enumerate(size.rows):
+            y += LEADING + (2 if place_of_row == 0 else 0)
+            yield from self.chips(x, y, row_of_chips, box)
 
-def _bar(x: float, y: float, room: float, corner: Corner) -> Iterator[str]:
-    if corner.shares is None:
-        return
-    done, lost = (room * share for share in corner.shares)
-    for start, length, color in (
-        (0.0, room, "#00000022"),
-        (0.0, done, "#27894f"),
-        (done, lost, "#d64545"),
-    ):
+    def chips(
+        self, x: float, y: float, chips: tuple[str, ...], box: Box, more: str = "", halo: str = ""
+    ) -> Iterator[str]:
+        tags: Tags = self.tags.get(box.id, {})
+        for chip in chips:
+            name = chip[2:]
+            if chip[0] == "◂":
+                source = tags.get(name, "")
+                where, wide = f"{name}, from {self.names.get(source, '')}", chip_width(chip) - GAP
+                yield (
+                    f'<g class="tag" data-from="{html(line(source, 500))}">'
+                    f"<title>{html(where)}</title>"
+                    f'<rect class="c" x="{x:.1f}" y="{y - 10.5:.1f}" width="{wide:.1f}" '
+                    f'height="14" rx="4" fill="{look.LIGHT.chip}"/>'
+                )
+                middle = ' text-anchor="middle"'
+                yield _text(x + wide / 2, y, chip, look.LIGHT.value, "v", middle) + "</g>"
+            elif chip[0] == "→":
+                yield _text(x, y, chip, look.LIGHT.value, "v" + more, halo)
+            else:
+                yield _text(x, y, chip, look.LIGHT.dim, "d" + more, halo)
+            x += chip_width(chip)
+
+    def line(self, drawn_line: Line) -> Iterator[str]:
+        link, (*curve, tip) = drawn_line.link, drawn_line.points
+        if link.kind == "hold":
+            return
+        taken = self.states.get(link.way)
+        is_value = link.kind in ("value", "flow")
+        color = look.LIGHT.value if is_value else look.LIGHT.line
+        classes = ("w", "v") if is_value else ("l", "a")
+        if taken:
+            color, classes = taken.look.color, ("", "")
+        width = taken.look.ring if taken else 1.3
+        path = f"M{curve[0].x:.1f} {curve[0].y:.1f}C"
+        path += " ".join(f"{point.x:.1f} {point.y:.1f}" for point in curve[1:])
+        dashes = DASHED if link.kind in ("limit", "back") else ""
         yield (
-            f'<rect x="{x + start:.1f}" y="{y:.1f}" width="{length:.1f}" height="2.5" '
-            f'fill="{color}"/>'
+            f'<path class="{classes[0]}" d="{path}" fill="none" stroke="{color}" '
+            f'stroke-width="{width:g}"{dashes}/>'
         )
+        yield _head(curve[-1], tip, color, classes[1])
 
+    def label(self, drawn_line: Line) -> Iterator[str]:
+        link, place = drawn_line.link, drawn_line.label
+        if place is None or not link.label:
+            return
+        is_value = link.kind in ("value", "flow")
+        fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
+        halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
+        y = place.y + (3.5 if self.layout.is_down else 0)
+        more = f' text-anchor="middle"{halo}'
+        yield _text(place.x, y, link.label, fill, f"{role} h", more)
 
-def _text(x: float, y: float, text: str, more: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {more}>{html(text)}</text>' if text else ""
+    def numbers(self) -> Iterator[str]:
+        """The numbers on the edges that were taken."""
+        full = list(_covered(Arranged(self.layout, self.tags)))
+        for drawn_line in self.layout.lines:
+            taken = self.states.get(drawn_line.link.way)
+            if not drawn_line.link.way or taken is None:
+                continue
+            place = area(taken.words, drawn_line.points[:-1], full)
+            full.append(place)
+            rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
+            yield f'<rect {_sized(rectangle, 7.5)} fill="{taken.look.ink}"/>'
+            more = f'{BOLD} text-anchor="middle"'
+            yield _text(
+                (place.left + place.right) / 2, place.bottom - 4, taken.words, "#ffffff", "", more
+            )
+
+    def opened(self, role: str, box: Box) -> str:
+        told = tooltip(box, self.states.get(box.id))
+        step = html(line(box.id, 500))
+        return f'<g class="{role}" data-step="{step}"><title>{html(told)}</title>'
+
+    def size(self, box: Box) -> Size:
+        return measured(box, self.tags.get(box.id, {}))
 
 
 def tooltip(box: Box, corner: Corner | None) -> str:
     """The full texts of a box and its state."""
-    return "\n".join(filter(None, (box.tooltip or box.kicker, corner.look.word if corner else "")))
+    return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
 
 
-def _far(a: Point, b: Point) -> float:
-    return (a.x - b.x) ** 2 + (a.y - b.y) ** 2
+def _covered(arranged: Arranged) -> Iterator[Area]:
+    """What the numbers of the edges must not cover: the boxes and the labels."""
+    for box in arranged.layout.boxes.values():
+        yield Area(box.left, box.top, box.left + box.width, box.top + box.height)
+    for drawn_line in arranged.layout.lines:
+        if drawn_line.label is not None and drawn_line.link.label:
+            yield around(drawn_line.label, look.width(drawn_line.link.label, SMALL), 12)
+
+
+def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
+    """The state of a step as a pill on the upper border, at the right: it moves nothing."""
+    if corner is None:
+        return
+    wide = look.width(corner.words, SMALL, bold=True) + 12
+    right = place.left + place.width - 6
+    pill = Rectangle(right - wide, place.top - 9, wide, 16)
+    yield f'<rect {_sized(pill, 8)} fill="{corner.look.ink}"/>'
+    more = f'{BOLD} text-anchor="middle"'
+    yield _text(right - wide / 2, place.top + 3, corner.words, "#ffffff", "", more)
+
+
+def _case(case: str, place: Rectangle) -> Iterator[str]:
+    kind, number = look.kind("match"), look.number("match")
+    colours = look.colours(kind)
+    pill = Rectangle(place.left + 8, place.top - 9, look.width(case, SMALL) + 12, 16)
+    shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'
+    yield f'<rect class="b{number} s{number}" {shape}/>'
+    yield _text(place.left + 14, place.top + 3, case, colours.ink, f"i{number}")
+
+
+def _bar(place: Rectangle, corner: Corner | None) -> Iterator[str]:
+    if corner is None or corner.shares is None:
+        return
+    room = place.width - 2 * PADDING
+    done, lost = (room * share for share in corner.shares)
+    parts = ((0.0, room, "#00000022"), (0.0, done, "#27894f"), (done, lost, "#d64545"))
+    for start, length, color in parts:
+        bar = Rectangle(place.left + PADDING + start, place.top + place.height - 4.5, length, 2.5)
+        yield f'<rect {_sized(bar, 0)} fill="{color}"/>'
+
+
+def _border(corner: Corner | None, color: str, width: str) -> str:
+    if corner is None:
+        return f' stroke="{color}"{width}'
+    return f' stroke="{corner.look.color}" stroke-width="{corner.look.ring:g}"'
+
+
+def _sized(place: Rectangle, rounded: float) -> str:
+    return (
+        f'x="{place.left:.1f}" y="{place.top:.1f}" width="{place.width:.1f}" '
+        f'height="{place.height:.1f}" rx="{rounded:g}"'
+    )
+
+
+def _head(base: Point, tip: Point, color: str, role: str) -> str:
+    length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
+    dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
+    wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
+    return f'<polygon class="{role}" points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
+
+
+def _text(x: float, y: float, text: str, fill: str, role: str, more: str = "") -> str:
+    """A text. ``role``: its class. ``more``: further attributes."""
+    if not text:
+        return ""
+    return f'<text class="{role}" x="{x:.1f}" y="{y:.1f}" fill="{fill}"{more}>{html(text)}</text>'

@@ -7,8 +7,8 @@ never a colour alone.
 
 from __future__ import annotations
 
-import re
 import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -95,10 +95,33 @@ STATES = {
     "left": State("◌", "left running", "#a56c00", "#7d5200", fill="#fdeec4"),
 }
 
-LINE = "#7d7d7d"
-DATA = "#b0672a"
-TEXT = "#1b1b1b"
-SANS = "Helvetica, Arial, 'DejaVu Sans', sans-serif"
+LINE = "#77818c"
+"""A line in a page that has no theme of its own."""
+SANS = "Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans Condensed', sans-serif"
+
+
+class Roles(NamedTuple):
+    """The colours of a picture that do not depend on the kind of a step."""
+
+    page: str
+    text: str
+    dim: str
+    line: str
+    value: str
+    chip: str
+
+
+LIGHT = Roles("#ffffff", "#1b1f24", "#59636e", "#77818c", "#9a4a0b", "#fbeedd")
+DARK = Roles("#111417", "#e8ebee", "#a3adb8", "#8b96a3", "#f0b071", "#3a2c1c")
+
+
+class Colours(NamedTuple):
+    """The colours of a kind in a picture, mixed from its hue: a new kind needs one hue."""
+
+    box: str
+    border: str
+    ink: str
+    frame: str
 
 
 def kind(word: str) -> Kind:
@@ -110,60 +133,63 @@ def state(name: str) -> State:
     return STATES.get(name) or State("·", name, "#7d7d7d", "#666666")
 
 
-def width(text: str, points: float, bold: bool = False) -> float:
-    """The greatest width of ``text`` in points, in any sans-serif font that a reader may have."""
-    return points * (1.11 if bold else 1.0) * sum(_advance(c) for c in text)
+def number(word: str) -> int:
+    """The number of the look of a word, as it stands in the classes of a picture."""
+    return _LOOKS.index(kind(word))
 
 
-def fitted(text: str, points: float, room: float, bold: bool = True) -> str:
-    """``text``, in bold by default, shortened by an ellipsis to fit ``room`` points."""
-    if width(text, points, bold) <= room:
-        return text
-    while text and width(text + "…", points, bold) > room:
-        text = text[:-1]
-    return text.rstrip() + "…"
-
-
-def fitted_names(names: str, points: float, room: float) -> str:
-    """Names with commas between them, to fit ``room`` points. First the paths lose their
-    beginnings, which are alike.
-
-    >>> fitted_names("†state.draft", 10, 50)
-    '…draft'
-    """
-    if width(names, points) > room:
-        names = ", ".join(
-            f"…{one.rpartition('.')[2]}" if "." in one else one for one in names.split(", ")
+def colours(look: Kind, is_dark: bool = False) -> Colours:
+    """The colours of a kind on a light or a dark page."""
+    if is_dark:
+        back, page, hue = "#1c2127", DARK.page, look.hue
+        ink = _mixed(hue, "#ffffff", 0.45)
+        return Colours(
+            _mixed(back, hue, 0.16), _mixed(back, hue, 0.62), ink, _mixed(page, hue, 0.1)
         )
-    return fitted(names, points, room, bold=False)
+    tints = (_mixed("#ffffff", look.hue, share) for share in (0.09, 0.75, 0.05))
+    box, border, frame = tints
+    return Colours(box, border, look.ink, frame)
 
 
-def wrapped(text: str, points: float, room: float, most: int) -> tuple[str, ...]:
-    """``text`` in bold in at most ``most`` lines, broken after a blank or a dot, and shortened if
-    it is longer."""
-    lines = [""]
-    for piece in re.split(r"(?<=[ .])", text):
-        longer = lines[-1] + piece
-        if len(lines) == most or not lines[-1] or width(longer.rstrip(), points, bold=True) <= room:
-            lines[-1] = longer
-        else:
-            lines.append(piece)
-    return tuple(fitted(one.rstrip(), points, room) for one in lines)
+def dark_rules(numbers: Iterable[int]) -> str:
+    """The style sheet that makes a picture with these looks a dark one."""
+    rules = [
+        f".p{{fill:{DARK.page}}}.h{{stroke:{DARK.page}}}.t{{fill:{DARK.text}}}.d{{fill:{DARK.dim}}}",
+        f".v{{fill:{DARK.value}}}.c{{fill:{DARK.chip}}}.w{{stroke:{DARK.value}}}",
+        f".l{{stroke:{DARK.line}}}.a{{fill:{DARK.line}}}",
+    ]
+    for place in sorted(set(numbers)):
+        dark = colours(_LOOKS[place], is_dark=True)
+        rules.append(
+            f".b{place}{{fill:{dark.box}}}.s{place}{{stroke:{dark.border}}}.i{place}{{fill:{dark.ink}}}"
+            f".f{place}{{fill:{dark.frame}}}.h{place}{{stroke:{dark.frame}}}"
+        )
+    return "".join(rules)
+
+
+def _mixed(one: str, other: str, share: float) -> str:
+    parts = [(int(one[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in parts)
+
+
+def width(text: str, points: float, bold: bool = False) -> float:
+    """About the width of ``text`` in points in Helvetica and Arial, and a little more."""
+    return points * (1.10 if bold else 1.03) * sum(map(_advance, text))
 
 
 def _advance(c: str) -> float:
-    if c in "iIjl.,:;'|!":
-        return 0.34
-    if c in ' ftr()[]{}"`-/\\':
-        return 0.42
-    if c in "mwMW@%":
-        return 0.98
+    for share, letters in _ADVANCES:
+        if c in letters:
+            return share
     if c.isascii():
-        return 0.70 if c.isupper() else 0.62
-    return (
-        0.0
-        if unicodedata.combining(c)
-        else 1.05
-        if unicodedata.east_asian_width(c) in "WF"
-        else 0.82
-    )
+        return 0.68 if c.isupper() else 0.556
+    return 0.0 if unicodedata.combining(c) else 1.0
+
+
+_ADVANCES = (
+    (0.26, "iIjl.,:;'|!"),
+    (0.5, "◂▸"),
+    (0.33, ' ftr()[]{}"`-/\\'),
+    (0.84, "mMWw@%"),
+)
+_LOOKS = tuple(dict.fromkeys((*KINDS.values(), OTHER)))

@@ -115,7 +115,7 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     both_themes(page, f"timeline-{app}", 2)
 
     page.open_view(2, "Picture")
-    box = explorer.locator(".picture g[data-row]").first
+    box = explorer.locator(".picture g.box").first
     box.click()
     panel.locator("h3:has-text('tool fetch')").wait_for()
     explorer.locator("g[aria-label='Fold steps[1]']").click()
@@ -168,7 +168,7 @@ def test_the_keys_of_the_tree_move_in_the_explorer_and_leave_the_notebook_as_it_
     assert page.page.locator(".jp-Notebook .jp-Cell").count() == 3
     explorer.locator("[role=tab]").first.focus()
     page.press("ArrowRight")
-    explorer.locator(".picture g[data-row]").first.focus()
+    explorer.locator(".picture g.box").first.focus()
     page.press("ArrowDown")
     explorer.locator("g[aria-pressed=true]").wait_for()
     assert explorer.locator("[role=treeitem]").count() == 0
@@ -241,7 +241,7 @@ def test_markup_in_every_text_is_shown_and_does_nothing(opened: Open) -> None:
     panel.locator("iframe[sandbox='']").wait_for()
     for view in ("Timeline", "Picture"):
         page.open_view(2, view)
-    explorer.locator(".picture g[data-row]").first.wait_for()
+    explorer.locator(".picture g.box").first.wait_for()
     page.picture("explorer-hostile", 2)
     assert page.page.evaluate("window.hacked") is None
     active = "it => [...document.querySelectorAll('.agf-run')].map(host => host.shadowRoot.querySelectorAll("
@@ -265,7 +265,7 @@ def test_a_picture_that_did_not_arrive_is_asked_for_again(opened: Open) -> None:
     explorer.locator(".picture >> text=too late").wait_for()
     page.open_view(3, "Steps")
     page.open_view(3, "Picture")
-    explorer.locator(".picture g[data-row]").first.wait_for()
+    explorer.locator(".picture g.box").first.wait_for()
 
 
 def test_a_lost_message_is_asked_for_and_a_repeated_one_ignored(opened: Open) -> None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 
 import pytest
 
-import agf_magics
 from agf_magics.notebook.problems import TARGET
-from agf_magics.pictures.dot import scene_dot
-from agf_magics.pictures.graphviz_module import positions
-from agf_magics.pictures.nets import routed
-from agf_magics.pictures.scene import scene
 from tests.notebook.conftest import Cell, Kernel, started, steps
 
 pytestmark = pytest.mark.kernel
@@ -113,23 +109,28 @@ def begin(name: str) -> str:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a script as a program, and a named pipe")
-@pytest.mark.parametrize("progress", ["html", "widget", "text", "off"])
-def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str) -> None:
+@pytest.mark.parametrize(("progress", "width"), [("html", 20), ("widget", 24), ("text", 28), ("off", 32)])
+def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str, width: int) -> None:
+    """``width``: of the name of its output, so that no layout is known from another run."""
     fifo, program = kernel.folder / f"begun-{progress}", kernel.folder / "bin" / "dot"
-    flow = f"pipeline: begins_{progress}\nsteps: [{{tool: {{name: begin, args: {{name: {fifo.name}}}}}}}]"
-    drawn = scene(agf_magics.load(flow))
+    step = f"tool: {{name: begin, args: {{name: {fifo.name}}}, output: {'o' * width}}}"
+    flow = f"pipeline: begins_{progress}\nsteps: [{{{step}}}]"
     os.mkfifo(fifo)
     program.parent.mkdir(exist_ok=True)
-    (kernel.folder / "layout.json").write_bytes(positions(scene_dot(drawn, {}, routed(drawn))))
-    # It waits until the first step opens the other end.
-    program.write_text(f'#!/bin/sh\ncd "{kernel.folder}"\ncat {fifo.name}\ncat layout.json\n')
+    # It waits until the first step opens the other end, once: a picture is laid out more than once.
+    work = "import sys; from agf_magics.pictures.graphviz_module import positions; "
+    work += "sys.stdout.buffer.write(positions(sys.stdin.read()))"
+    waits = f"if [ -p {fifo.name} ]; then cat {fifo.name}; rm {fifo.name}; fi"
+    program.write_text(f"#!/bin/sh\ncd '{kernel.folder}'\n{waits}\nexec '{sys.executable}' -c '{work}'\n")
     program.chmod(0o755)
     path = f"import os\nos.environ['PATH'] = {str(program.parent)!r} + os.pathsep + os.environ['PATH']"
-    kernel.good(f"{path}\n%config AgfMagics.progress = {progress!r}\n{BEGUN}")
+    hidden = "import sys; sys.modules['wasmtime'] = None  # the program is used where the package is not installed"
+    kernel.good(f"{path}\n{hidden}\n%config AgfMagics.progress = {progress!r}\n{BEGUN}")
     cell = kernel.good(f"%%pipeline --run --draw\n{flow}")
     assert any("<img" in output.get("text/html", "") for output in cell.outputs)
     assert "Traceback" not in cell.printed
-    kernel.good("os.environ['PATH'] = os.environ['PATH'].partition(os.pathsep)[2]\n%config AgfMagics.progress = 'auto'")
+    restored = "os.environ['PATH'] = os.environ['PATH'].partition(os.pathsep)[2]; del sys.modules['wasmtime']"
+    kernel.good(f"{restored}\n%config AgfMagics.progress = 'auto'")
 
 
 def test_a_picture_that_cannot_be_drawn_is_one_line_in_the_page(kernel: Kernel) -> None:

@@ -291,7 +291,13 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     for state in look.STATES.values():
         assert contrast(state.ink, state.fill) >= 4.5, state
     for kind in look.KINDS.values():
-        assert min(contrast(kind.ink, kind.fill), contrast(look.TEXT, kind.fill)) >= 4.5, kind
+        for roles, is_dark in ((look.LIGHT, False), (look.DARK, True)):
+            shades = look.colours(kind, is_dark)
+            for fill in (shades.box, shades.frame):
+                for ink in (shades.ink, roles.text, roles.dim, roles.value):
+                    assert contrast(ink, fill) >= 4.5, (kind, is_dark, ink, fill)
+            assert contrast(roles.value, roles.chip) >= 4.5
+            assert min(contrast(roles.text, roles.page), contrast(roles.dim, roles.page)) >= 4.5
 
 
 VALUES = st.recursive(

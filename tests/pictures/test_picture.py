@@ -6,6 +6,7 @@ import base64
 import os
 import re
 import shutil
+import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,69 +16,91 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.steps import Invoke, Name, every
+from agf_magics.flow.steps import every
 from agf_magics.pictures import graphviz_module
 from agf_magics.pictures import layout as layouts
 from agf_magics.pictures import theme as look
-from agf_magics.pictures.boxes import (
-    INPUT,
-    LEADING,
-    LINES,
-    LONGEST,
-    POINTS_NAME,
-    POINTS_WORD,
-    Box,
-    Frame,
-    Scene,
-    make_box,
-)
-from agf_magics.pictures.dataflow import DataFlow
-from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, MOST_BOXES, Diagram
-from agf_magics.pictures.dot import dot, scene_dot
-from agf_magics.pictures.layout import HOW_TO, TOO_LARGE, NoPicture, layout
-from agf_magics.pictures.nets import routed
+from agf_magics.pictures.arrange import MOST_BOXES, arrange, fit
+from agf_magics.pictures.boxes import INPUT, LONGEST, Box, Frame, Scene, measured
+from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
+from agf_magics.pictures.layout import HOW_TO, TOO_LARGE, NoPicture, read_places, run_graphviz
+from agf_magics.pictures.near import wired
 from agf_magics.pictures.outline import outline_html
 from agf_magics.pictures.scene import scene
-from agf_magics.pictures.svg import SCALE
 from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
-SHAPES = ("svg", "title", "desc", "g", "rect", "path", "polygon", "text")
+SHAPES = ("svg", "title", "desc", "style", "g", "rect", "path", "polygon", "text")
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def arrows(drawn: Scene, line: str) -> set[tuple[str, str, str]]:
-    return {(a.tail, a.head, a.label or a.carries) for a in drawn.arrows if a.line == line}
+def links(drawn: Scene, kind: str) -> set[tuple[str, str, str]]:
+    return {(link.tail, link.head, link.label) for link in drawn.links if link.kind == kind}
 
 
-def tree(part: Box | Frame) -> object:
-    return part.id if isinstance(part, Box) else [tree(inner) for inner in part.parts]
+def lines(drawn: Scene, *kinds: str) -> set[tuple[str, str, str]]:
+    """The values that are drawn as lines, in a picture of one line."""
+    found, _ = wired(drawn, [drawn.parts])
+    return {(link.tail, link.head, link.label) for link in found if link.kind in (kinds or ("value", "flow"))}
 
 
-def test_every_step_is_one_box() -> None:
+def tags(drawn: Scene) -> dict[str, dict[str, str]]:
+    _, found = wired(drawn, [drawn.parts])
+    return {id: dict(names) for id, names in found.items() if names}
+
+
+def tree(part: Box) -> object:
+    return [part.id, *(tree(inner) for inner in part.parts)] if isinstance(part, Frame) else part.id
+
+
+def boxes_of(text: str) -> dict[str, Box]:
+    return {box.id: box for box in scene(load(text)).every}
+
+
+def test_every_step_is_one_box_or_frame() -> None:
     flow = load(DIGEST)
-    ids = [step.id for step in every(flow.body) if step is not flow.body]
-    assert sorted(box.id for box in scene(flow).boxes) == sorted([INPUT, *ids])
+    ids = {step.id for step in every(flow.body) if step is not flow.body}
+    # The collect of the branches only repeats their names.
+    assert {box.id for box in scene(flow).every} == {INPUT, *ids} - {"steps[1].do.collect"}
 
 
-def test_frames_nest_as_the_steps_do_and_begin_with_their_head() -> None:
+def test_frames_nest_as_the_steps_do() -> None:
     do = "steps[1].do"
     branches = [f"{do}.branches.topic", f'{do}.branches["two words"]']
     assert [tree(part) for part in scene(load(DIGEST)).parts] == [
         INPUT,
         "steps[0]",
-        ["steps[1]", [do, *branches, f"{do}.collect"], "steps[1].collect"],
+        ["steps[1]", [do, *branches], "steps[1].collect"],
         ["steps[2]", "steps[2].do"],
         ["steps[3]", "steps[3].cases.True", "steps[3].cases.False", "steps[3].default"],
         "steps[4]",
     ]
 
 
-def test_the_head_of_a_frame_says_how_it_runs() -> None:
-    boxes = {box.id: box for box in scene(load(DIGEST)).boxes}
-    assert boxes["steps[1]"].note == "4 at once · on error: retry(2) · → rows"
-    assert boxes["steps[1].do"].note == "on error: continue"
-    assert (boxes["steps[1]"].kicker, boxes["steps[1].collect"].kicker) == ("⟳ for_each", "ƒ transform · collect")
+def test_the_title_of_a_frame_says_what_it_repeats_and_how() -> None:
+    boxes = boxes_of(DIGEST)
+    head = boxes["steps[1]"]
+    assert (head.name, head.does, head.output) == ("each of feed", "4 at once · on error: retry(2)", "rows")
+    assert boxes["steps[1].do"].does == "on error: continue"
+    assert boxes["steps[1].collect"].name == "collect"
+    assert boxes["steps[2]"].name == "fold rows"
+
+
+COLLECTS = """\
+pipeline: collects
+steps:
+- for_each: {{over: ctx.rows, on_error: abort, do: {{tool: {{name: price, args: {{row: !expr item}}}}}},
+    collect: {{transform: {{value: {each}}}}}, output: prices}}
+- parallel:
+    branches: {{a: {{tool: {{name: load, args: {{path: x}}}}}}, b: {{tool: {{name: load, args: {{path: y}}}}}}}}
+    collect: {{transform: {{value: "{both}"}}}}
+"""
+
+
+@pytest.mark.parametrize(("each", "both", "boxes"), [("pipe", "{a: a, b: b}", 0), ("sum(pipe)", "{a: b, b: a}", 2)])
+def test_a_collect_that_only_hands_on_has_no_box(each: str, both: str, boxes: int) -> None:
+    found = boxes_of(COLLECTS.format(each=each, both=both))
+    assert len([id for id in found if id.endswith("collect")]) == boxes
 
 
 def test_the_input_is_named_by_its_fields_and_not_by_who_reads_all_of_it() -> None:
@@ -86,16 +109,14 @@ config:
   routes: [{when: {args_match: {parent.input.kind: x}}, agent: a, input_mapping: {topic: parent.input.topic}}]
   default_agent: b
 """
-    boxes = {box.id: box for box in scene(load(policy)).boxes}
-    assert boxes[INPUT].name == "kind, topic"
-    boxes = {box.id: box for box in scene(load("id: agf.sequential\nconfig: {steps: [{agent: a}]}")).boxes}
-    assert boxes[INPUT].name == "input"
+    assert boxes_of(policy)[INPUT].does == "kind, topic"
+    assert boxes_of("id: agf.sequential\nconfig: {steps: [{agent: a}]}")[INPUT].does == "input"
 
 
 def test_who_asks_a_person_first_says_so() -> None:
     plan = "confirm: [send]\ncalls:\n- {_tool: load, _outputPath: †state.x}\n- {_tool: send, text: †state.x}\n"
-    notes = {box.id: box.note for box in scene(load(plan)).boxes if box.step is not None}
-    assert notes == {"calls[0]": "", "calls[1]": "asks before"}
+    does = {box.id: box.does for box in scene(load(plan)).boxes if box.step is not None}
+    assert does == {"calls[0]": "", "calls[1]": "asks before"}
 
 
 def test_a_map_says_how_many_it_takes_and_whether_it_takes_the_first_ones() -> None:
@@ -104,52 +125,41 @@ state: {{xs: list}}
 nodes: {{a: {{type: map, over: [1], as: x, node: {{type: llm, prompt: "say {{x}}"}}, collect: ys, max_items: 9{}}}}}
 edges: [{{from: START, to: a}}]
 """
-    for written, note in (
-        ("", "8 at once · at most 9 · → ys, ys_failures"),
-        (", on_overflow: truncate", "8 at once · the first 9 · → ys, ys_failures"),
-    ):
-        boxes = {box.id: box for box in scene(load(graph.format(written))).boxes}
-        assert boxes["nodes.a"].note == note
+    for written, does in (("", "at most 9"), (", on_overflow: truncate", "the first 9")):
+        box = boxes_of(graph.format(written))["nodes.a"]
+        assert (box.name, box.does) == ("a", f"each of [1] · {does}")
+        assert box.output == "ys, ys_failures"
 
 
-def test_control_goes_from_step_to_step_and_fans_out_under_its_labels() -> None:
-    drawn = arrows(scene(load(DIGEST)), "control")
-    assert ("steps[1]", "steps[1].do", "each") in drawn
-    assert ("steps[1].do", "steps[1].do.branches.topic", "topic") in drawn
-    assert ("steps[3]", "steps[3].cases.True", "= True") in drawn
-    assert ("steps[3]", "steps[3].default", "otherwise") in drawn
-    assert ("steps[2]", "steps[2].do", "item") in drawn  # the value that flows along it
-
-
-def test_a_fold_goes_back_to_its_head_with_what_it_accumulates() -> None:
-    assert arrows(scene(load(DIGEST)), "again") == {("steps[2].do", "steps[2]", "acc")}
-
-
-def test_what_the_next_step_reads_flows_along_the_control_arrow() -> None:
+def test_a_value_of_the_step_before_is_the_only_line_to_it() -> None:
     drawn = scene(load(REVIEW))
-    assert arrows(drawn, "control") == {("steps[0]", "steps[1]", "review"), ("steps[1]", "steps[2]", "verdict")}
-    assert arrows(drawn, "data") == {(INPUT, "steps[0]", "doc")}
-
-
-def test_a_value_flows_to_the_very_step_that_reads_it_also_inside_a_frame() -> None:
-    # rows: read by two cases of the match; feed: by the for_each and by an agent in it; path: by the last step.
-    assert arrows(scene(load(DIGEST)), "data") == {
-        (INPUT, "steps[0]", "url"),
-        (INPUT, "steps[4]", "path"),
-        ("steps[0]", "steps[1].do.branches.topic", "feed"),
-        ("steps[1].collect", "steps[3].cases.True", "rows"),
-        ("steps[1].collect", "steps[3].cases.False", "rows"),
-        ("steps[2].do", "steps[3].cases.True", "total"),
+    assert lines(drawn, "flow") == {
+        (INPUT, "steps[0]", ""),
+        ("steps[0]", "steps[1]", ""),
+        ("steps[1]", "steps[2]", ""),
     }
-    assert ("steps[0]", "steps[1]", "feed") in arrows(scene(load(DIGEST)), "control")
+    assert lines(drawn, "then") == set()
 
 
-def test_the_values_of_branches_flow_into_the_step_that_collects_them() -> None:
-    do = "steps[1].do"
-    drawn = arrows(scene(load(DIGEST)), "control")
-    assert (f"{do}.branches.topic", f"{do}.collect", "topic") in drawn
-    assert (f'{do}.branches["two words"]', f"{do}.collect", "two words") in drawn
-    assert (do + ".collect", "steps[1].collect", "pipe") in drawn
+def test_a_value_that_comes_from_far_away_is_a_tag_of_the_step_that_reads_it() -> None:
+    found = tags(scene(load(DIGEST)))
+    assert found["steps[4]"] == {"path": INPUT}
+    assert found["steps[3].cases.True"] == {"rows": "steps[1]", "total": "steps[2]"}
+    assert found["steps[3].cases.False"] == {"rows": "steps[1]"}
+    assert "steps[0]" not in found
+
+
+def test_a_fold_goes_back_to_its_beginning() -> None:
+    assert links(scene(load(DIGEST)), "back") == {("steps[2].do", "steps[2].do", "")}
+
+
+def test_the_case_of_a_choice_is_on_its_box() -> None:
+    boxes = boxes_of(DIGEST)
+    assert [boxes[f"steps[3].{way}"].case for way in ("cases.True", "cases.False", "default")] == [
+        "= True",
+        "= False",
+        "otherwise",
+    ]
 
 
 EQUAL = """\
@@ -158,58 +168,25 @@ steps:
 - tool: {name: load, args: {path: a}, output: first}
 - tool: {name: load, args: {path: b}, output: second}
 - agent: {prompt: "Compare {ctx.first}", identity: critic, capabilities: {tools: [search, load, save, send]}}
-- agent: {prompt: "Improve it", capabilities: {tools: []}}
+- agent: {prompt: "Improve it", capabilities: {tools: []}, output: better}
 - parallel: {branches: {a: {tool: {name: load, args: {path: c}}}}, collect: {transform: {value: pipe.a}}}
 """
 
 
-def test_boxes_show_what_tells_them_apart() -> None:
-    boxes = {box.id: (box.kicker, box.name, box.note) for box in scene(load(EQUAL)).boxes}
-    assert boxes["steps[0]"] == ("⚙ tool · steps[0]", "load", "→ first")
-    assert boxes["steps[1]"] == ("⚙ tool · steps[1]", "load", "→ second")
-    assert boxes["steps[4].branches.a"] == ("⚙ tool · steps[4].branches.a", "load", "")
-    tools = "tools: search, load, save and 1 more"
-    assert boxes["steps[2]"] == ("✦ agent · critic", "Compare {ctx.first}", tools)
-    assert boxes["steps[3]"] == ("✦ agent", "Improve it", "no tools")
-
-
-def test_a_node_of_a_graph_says_what_it_reads_and_writes() -> None:
-    graph = """
-name: g
-state: {topic: str, draft: str, score: float}
-nodes:
-  draft: {type: llm, prompt: "write about {topic}", state_key: draft}
-  judge: {type: agent, prompt: "judge {draft} on {topic}", tools: [search], state_key: score}
-  stop: {type: passthrough, output: {draft: done}}
-edges: [{from: START, to: draft}, {from: draft, to: judge}, {from: judge, to: stop}, {from: stop, to: END}]
-"""
-    notes = {box.id: box.note for box in scene(load(graph)).boxes if box.step}
-    assert notes == {
-        "nodes.draft": "topic → draft",
-        "nodes.judge": "tools: search · topic, draft → score",
-        "nodes.stop": "→ draft",
-    }
-    outlined = Diagram(load(graph)).outline()
-    assert "topic, draft → score" in outlined
-
-
-def test_no_box_of_a_session_is_empty_and_the_model_says_its_tools() -> None:
-    policy = """
-name: p
-execution_policy: {id: agf.react, config: {model: gpt-x, provider: openai, instructions: help}}
-action_space: {local_tools: [{alias: search, name: search}]}
-"""
-    boxes = {box.id: box for box in scene(load(policy)).boxes}
-    assert [box.id for box in boxes.values() if not box.name] == []
-    assert boxes["react.ask"].note == "tools: search"
+def test_a_box_has_the_name_of_what_it_calls_and_never_a_prompt() -> None:
+    boxes = {box.id: (box.name, box.does, box.output) for box in scene(load(EQUAL)).boxes}
+    assert boxes["steps[0]"] == ("load", "", "first")
+    assert boxes["steps[2]"] == ("critic", "", "")
+    assert boxes["steps[3]"] == ("better", "Improve it", "")
+    assert boxes["steps[4].branches.a"] == ("a", "load", "")
 
 
 def test_the_tooltip_has_the_full_texts_and_lies_over_its_box() -> None:
     page = Diagram(load(EQUAL)).html()
     tooltips = re.findall(r'<span title="([^"]*)" style="position:absolute;left:([\d.]+)%;top:([\d.]+)%;', page)
-    assert len(tooltips) == len(list(scene(load(EQUAL)).boxes))
+    assert len(tooltips) == len(list(scene(load(EQUAL)).every))
     assert tooltips[2][0].split("\n") == [
-        "steps[2]: agent",
+        "steps[2]: agent critic",
         "Compare {ctx.first}",
         "tools: search, load, save, send",
         "reads first",
@@ -217,22 +194,20 @@ def test_the_tooltip_has_the_full_texts_and_lies_over_its_box() -> None:
     assert all(0 <= float(part) <= 100 for _, *place in tooltips for part in place)
 
 
-def test_an_arrow_leaves_a_frame_at_its_border() -> None:
-    leaving = {(a.head, a.leaves) for a in scene(load(DIGEST)).arrows if a.leaves}
-    assert {("steps[2]", "steps[1]"), ("steps[3]", "steps[2]"), ("steps[4]", "steps[3]")} <= leaving
-
-
 def test_a_flow_that_reads_nothing_has_no_input_box() -> None:
     assert [box.id for box in scene(load("pipeline: p\nsteps: [{transform: {value: '1'}}]")).boxes] == ["steps[0]"]
 
 
-@pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
-def test_graphviz_places_everything(text: str) -> None:
-    drawn = scene(load(text))
-    placed = layout(scene_dot(drawn, {}, routed(drawn)))
-    assert len(placed.boxes) == len(list(drawn.boxes))
-    assert len(placed.frames) == len(list(drawn.frames))
-    assert len(placed.routes) == len(drawn.arrows) - len(routed(drawn))
+def test_a_long_chain_fills_the_room_in_lines() -> None:
+    arranged = arrange(scene(load(long(60))))
+    assert fit(arranged.layout) > 0.85
+    assert len({round(place.left) for place in arranged.layout.boxes.values()}) > 3
+
+
+def test_a_direction_can_be_chosen() -> None:
+    down, right = (arrange(scene(load(REVIEW)), direction).layout for direction in ("TB", "LR"))
+    assert (down.is_down, right.is_down) == (True, False)
+    assert down.height > right.height
 
 
 def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
@@ -246,26 +221,18 @@ def covers(item: ElementTree.Element) -> tuple[float, float, float, float]:
 
 
 @pytest.mark.parametrize("text", [REVIEW, DIGEST, long(60)], ids=["three", "nested", "sixty"])
-def test_no_label_stands_on_a_box_and_no_box_on_another(text: str) -> None:
+def test_no_label_stands_on_a_box(text: str) -> None:
     root = ElementTree.fromstring(Diagram(load(text)).svg())
-    boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
+    groups = [group for group in root.iter(SVG + "g") if group.get("class") == "box"]
+    boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in groups]
     labels = [covers(item) for item in root if item.tag == SVG + "text"]
-    overlap = [
-        (a, b)
-        for a in [*labels, *boxes]
-        for b in boxes
-        if a is not b and b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3]
-    ]
-    assert labels
-    assert overlap == []
+    for a in labels:
+        assert not [b for b in boxes if b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3]]
 
 
 def test_branches_stand_in_the_order_they_are_written() -> None:
-    drawn = scene(load(DIGEST))
-    placed = layout(scene_dot(drawn, {}))
-    number = {box.id: f"n{place}" for place, box in enumerate(drawn.boxes)}
-    cases = ["steps[3].cases.True", "steps[3].cases.False", "steps[3].default"]
-    across = [placed.boxes[number[id]].x for id in cases]
+    layout = arrange(scene(load(DIGEST)), "TB").layout
+    across = [layout.boxes[f"steps[3].{way}"].left for way in ("cases.True", "cases.False", "default")]
     assert across == sorted(across)
 
 
@@ -275,7 +242,7 @@ def places(svg: str) -> list[tuple[str, ...]]:
     found = [
         tuple(item.get(name, "") for name in ("x", "y", "width", "height", "d", "points"))
         for item in root.iter()
-        if item.tag in (SVG + "rect", SVG + "path", SVG + "polygon") and item.get("height") != "2.5"
+        if item.tag in (SVG + "rect", SVG + "path", SVG + "polygon") and item.get("height") not in ("2.5", "16.0")
     ]
     return [*found, (root.get("viewBox", ""),)]
 
@@ -285,7 +252,8 @@ def test_a_state_moves_nothing() -> None:
     pending, running, over = (Diagram(flow, told(flow, events)) for events in ([], halfway(), failed()))
     assert places(Diagram(flow).svg()) == places(pending.svg()) == places(running.svg()) == places(over.svg())
     # Nor in the text for other graphviz tools, where the state is part of the label.
-    assert layout(pending.to_dot()).boxes == layout(over.to_dot()).boxes == layout(dot(flow)).boxes
+    middles = [read_places(run_graphviz(one.to_dot()))[2] for one in (Diagram(flow), pending, over)]
+    assert middles[0] == middles[1] == middles[2]
 
 
 def test_states_are_words_and_counters_not_only_colours() -> None:
@@ -293,7 +261,8 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     texts = [
         item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
     ]
-    assert {"✓ ok", "▶ 12/1,000", "· pending"} <= set(texts)
+    assert {"✓ ok", "▶ 12/1,000"} <= set(texts)
+    assert "· pending" not in texts, "what has not begun is shown by no state"
     assert texts.count("▶ 12/1,000") == 3  # a step of the elements compares with their number, not with what started
 
 
@@ -310,7 +279,7 @@ def test_the_svg_stands_alone() -> None:
     assert "for_each" in (described.text or "")
     for item in root.iter():
         assert item.tag.removeprefix(SVG) in SHAPES
-        assert not {"style", "class", "id", "href"} & set(item.attrib)
+        assert not {"style", "id", "href"} & set(item.attrib)
         for name, value in item.attrib.items():
             assert not name.startswith("on")
             assert "url(" not in value
@@ -341,7 +310,7 @@ def test_no_name_is_markup(name: str, label: str) -> None:
     assert tags <= {SVG + tag for tag in SHAPES}
     assert "<" not in re.sub(rf"</?({'|'.join(SHAPES)})\b[^<>]*>", "", diagram.svg())
     assert "<" not in diagram.to_dot()
-    assert len(re.findall(r"^  n\d+ \[", diagram.to_dot(), re.MULTILINE)) == 1 + len(steps)
+    assert len(re.findall(r"^n\d+ \[", diagram.to_dot(), re.MULTILINE)) == 1 + len(steps)
     for shown in (diagram.svg(), diagram.to_dot(), diagram.outline()):
         assert not UNSAFE.search(shown)
         shown.encode()
@@ -360,12 +329,12 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
     assert data is not None
     assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
-    assert 'alt="review_and_report: agent Review {ctx.doc}., then transform' in bundle["text/html"]
+    assert 'alt="review_and_report: agent review, then transform' in bundle["text/html"]
     width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
     style = re.search(r"max-width:(\d+)px;min-width:(\d+)px", bundle["text/html"])
     assert style is not None
     assert float(style[1]) == width
-    assert POINTS_WORD * SCALE * float(style[2]) / width > 9.95, "a wide picture is scrolled, not made unreadable"
+    assert float(style[2]) >= SMALLEST * width, "a wide picture is scrolled, not made unreadable"
     assert f"overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px" in bundle["text/html"]
 
 
@@ -412,8 +381,8 @@ def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, m
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    monkeypatch.setattr(layouts, "find_spec", lambda name: None)
-    assert len(layout(text).boxes) == 2
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    assert len(read_places(run_graphviz(text))[2]) == 2
     monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 0.01)
     with pytest.raises(NoPicture, match=r"took more than 0 s; save an \.svg"):
         layouts.export(text, "png")
@@ -435,8 +404,8 @@ def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> Non
 
 def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    monkeypatch.setattr(layouts, "find_spec", lambda name: None)
-    diagram = Diagram(load(REVIEW.replace("review_and_report", "without_graphviz").replace("Review {", "Read {")))
+    monkeypatch.setitem(sys.modules, "wasmtime", None)
+    diagram = Diagram(load(long(23)))  # no other test draws it: a layout is kept
     bundle = diagram._repr_mimebundle_()
     assert bundle["text/plain"] == f"{diagram.outline()}\n({HOW_TO})"
     assert HOW_TO.replace("'", "&#x27;") in bundle["text/html"]
@@ -446,7 +415,7 @@ def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkey
 
 def test_a_graphviz_that_fails_is_told_in_a_line() -> None:
     with pytest.raises(NoPicture, match=r"no picture: .* failed"):
-        layout("digraph {")
+        run_graphviz("digraph {")
 
 
 def test_a_png_without_graphviz_itself_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -472,17 +441,14 @@ def test_the_outline_of_a_run_says_how_it_stands() -> None:
     assert lines[-1].endswith("· pending")
 
 
-def test_a_long_name_stands_in_lines_and_the_tooltip_has_all_of_it() -> None:
-    words = " ".join(f"†state.customers.by_region.number{number}" for number in range(4))
-    label = f"fetch → {words}"
-    step = Invoke(id="calls[0]", word="tool", label=label, kind="tool", name=Name("fetch"), args=None)  # type: ignore[arg-type]
-    drawn = make_box(step, DataFlow(load(REVIEW)), many=False)
-    assert (drawn.name, len(drawn.lines)) == (label, LINES)
-    assert label.replace(" ", "").startswith("".join(drawn.lines)[:-1].replace(" ", ""))
-    assert drawn.lines[-1].endswith("…")
-    assert all(look.width(one, POINTS_NAME, bold=True) <= LONGEST for one in drawn.lines)
-    assert label in drawn.tooltip
-    assert drawn.height == 44 + (LINES - 1) * LEADING
+def test_a_long_name_stands_in_two_lines_and_the_tooltip_has_all_of_it() -> None:
+    name = "the_customers_by_region_and_by_the_number_of_their_orders_in_the_year_before"
+    box = boxes_of(f"pipeline: p\nsteps: [{{tool: {{name: {name}}}}}]")["steps[0]"]
+    names = measured(box, {}).names
+    assert len(names) == 2
+    assert all(len(one) <= LONGEST for one in names)
+    assert "".join(names).startswith("the_customers_by_region_and_by_the_number")
+    assert name in box.tooltip
 
 
 WIDE = """\
@@ -502,4 +468,4 @@ steps:
 
 def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
     """Graphviz marks the tip of an arrow "e,X,Y"; a point "5,30.5" is not a tip."""
-    assert len(layout(dot(load(WIDE))).boxes) == 10
+    assert len(read_places(run_graphviz(Diagram(load(WIDE)).to_dot()))[2]) == 10

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -12,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 
 from agf_magics.flow.steps import END, START, Edge, Flow, Walk
-from agf_magics.pictures.boxes import INPUT, Box, Frame
+from agf_magics.pictures.arrange import arrange
+from agf_magics.pictures.boxes import INPUT
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.dot import scene_dot
-from agf_magics.pictures.layout import layout
-from agf_magics.pictures.nets import routed
+from agf_magics.pictures.edges import edges_back
 from agf_magics.pictures.page import progress_html, progress_text
 from agf_magics.pictures.scene import scene
 from agf_magics.progress import events as ev
@@ -24,96 +22,83 @@ from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import told
-from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, arrows, covers, places
+from tests.pictures.test_law import check_places
+from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 
 FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
 every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
 
 
-def tree(parts: Iterable[Box | Frame]) -> list[object]:
-    return [part.id if isinstance(part, Box) else tree(part.parts) for part in parts]
-
-
 @every_flow
-def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: Flow) -> None:
+@pytest.mark.parametrize("direction", ["auto", "TB", "LR"])
+def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: Flow, direction: str) -> None:
     drawn = scene(flow)
-    placed = layout(scene_dot(drawn, {}, routed(drawn)))
-    arrows = len(drawn.arrows) - len(routed(drawn))
-    assert (len(placed.boxes), len(placed.routes)) == (len(list(drawn.boxes)), arrows)
-    root = ElementTree.fromstring(Diagram(flow).svg())
-    boxes = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
-    for a in boxes:
-        assert not [b for b in boxes if a is not b and b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3]]
+    check_places(drawn, arrange(drawn, direction))  # type: ignore[arg-type]
 
 
-def test_a_loop_says_when_it_ends_and_goes_back_to_its_head() -> None:
+def test_a_loop_says_when_it_ends_and_goes_back_to_its_first_step() -> None:
     drawn = scene(shapes.LOOP)
     steps = ["loop.steps.writer", "loop.steps.checker"]
-    assert tree(drawn.parts) == [INPUT, ["loop", *steps], "output_from"]
-    head = next(box for box in drawn.boxes if box.head)
-    assert head.note == "until checker.output.score >= 0.8 · at most 5 times"
-    assert arrows(drawn, "again") == {("loop.steps.checker", "loop", "")}
+    assert [tree(part) for part in drawn.parts][:2] == [INPUT, ["loop", *steps]]
+    (head,) = drawn.frames
+    assert (head.name, head.does) == ("repeat", "until checker.output.score >= 0.8 · at most 5 times")
+    assert links(drawn, "back") == {("loop.steps.checker", "loop.steps.writer", "")}
 
 
-def test_a_mapping_is_a_data_edge_with_the_names_of_both_fields() -> None:
+def test_a_mapping_is_a_line_with_the_names_of_both_fields() -> None:
     drawn = scene(shapes.LOOP)
-    assert ("loop.steps.writer", "loop.steps.checker", "text → draft") in arrows(drawn, "control")
-    assert arrows(drawn, "data") == {
-        (INPUT, "loop.steps.writer", "topic"),
-        ("loop.steps.writer", "output_from", "writer"),
-    }
+    assert ("loop.steps.writer", "loop.steps.checker", "text → draft") in lines(drawn)
 
 
 def test_branches_and_elements_need_no_step_that_collects() -> None:
-    assert tree(scene(shapes.TASTES).parts) == [INPUT, ["parallel", "parallel.food", "parallel.film"]]
+    assert [tree(part) for part in scene(shapes.TASTES).parts] == [
+        INPUT,
+        ["parallel", "parallel.food", "parallel.film"],
+    ]
     batch = scene(shapes.BATCH)
-    assert tree(batch.parts)[1] == ["batch", "batch.agent"]
-    assert next(box.note for box in batch.boxes if box.head) == "8 at once · the first 100"
+    assert tree(batch.parts[1]) == ["batch", "batch.agent"]
+    assert next(frame.does for frame in batch.frames) == "8 at once · the first 100"
 
 
-def test_the_way_to_a_route_is_its_condition_and_equal_conditions_are_two_ways() -> None:
+def test_the_case_of_a_route_is_its_condition_and_equal_conditions_are_two_cases() -> None:
     (choose,) = shapes.ROUTES.body.steps
-    drawn = arrows(scene(shapes.ROUTES), "control")
-    assert ("conditional", "conditional.cjk", 'language in ["zh", "ja", "ko"]') in drawn
-    assert ("conditional", "conditional.generic", "otherwise") in drawn
+    cases = {box.id: box.case for box in scene(shapes.ROUTES).boxes if box.case}
+    assert cases["conditional.cjk"] == 'language in ["zh", "ja", "ko"]'
+    assert cases["conditional.generic"] == "otherwise"
     same = replace(choose, conditions={"0": "x", "1": "x"})  # type: ignore[call-arg]
     twice = replace(shapes.ROUTES, body=replace(shapes.ROUTES.body, steps=(same,)))
-    assert {(head, label) for _, head, label in arrows(scene(twice), "control") if label == "x"} == {
-        ("conditional.cjk", "x"),
-        ("conditional.english", "x"),
-    }
+    assert [box.id for box in scene(twice).boxes if box.case == "x"] == ["conditional.cjk", "conditional.english"]
 
 
-def test_a_plan_is_its_calls_and_wires_without_a_frame_and_without_an_order() -> None:
+def test_a_plan_is_its_calls_and_values_without_a_frame_and_without_an_order() -> None:
     drawn = scene(shapes.PLAN)
     assert not list(drawn.frames)
-    assert {arrow.line for arrow in drawn.arrows} == {"wire"}
-    assert arrows(drawn, "wire") == {
-        (INPUT, "calls.load", "†input.path"),
-        ("calls.load", "calls.clean", "†state.rows"),
-        (INPUT, "calls.clean", "†input.drop"),
-        ("calls.clean", "calls.mean", "†state.clean"),
-        ("calls.clean", "calls.count", "†state.clean"),
+    assert not drawn.links
+    assert drawn.values == {
+        (INPUT, "calls.load"): ("path",),
+        ("calls.load", "calls.clean"): ("rows",),
+        (INPUT, "calls.clean"): ("drop",),
+        ("calls.clean", "calls.mean"): ("clean",),
+        ("calls.clean", "calls.count"): ("clean",),
     }
 
 
 def test_in_a_plan_what_is_read_stands_above_who_reads_it_whatever_the_order_of_the_text() -> None:
-    drawn = scene(shapes.BACKWARDS)
-    placed = layout(scene_dot(drawn, {}))
-    height = {box.id: placed.boxes[f"n{place}"].y for place, box in enumerate(drawn.boxes)}
-    assert height["calls.first"] < height["calls.last"]
+    layout = arrange(scene(shapes.BACKWARDS), "TB").layout
+    assert layout.boxes["calls.first"].top < layout.boxes["calls.last"].top
 
 
 def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -> None:
     drawn = scene(shapes.GRAPH)
-    assert tree(drawn.parts)[0] == f"graph {START}"
-    assert tree(drawn.parts)[-1] == f"graph {END}"
-    assert ("nodes.critique", "nodes.refine", "critique.score < 0.8") in arrows(drawn, "control")
-    assert ("nodes.critique", "nodes.publish", "else") in arrows(drawn, "control")
-    assert arrows(drawn, "back") == {("nodes.refine", "nodes.critique", "")}
-    assert arrows(drawn, "exit") == {("nodes.refine", "nodes.publish", "limit reached")}
-    assert next(box.note for box in drawn.boxes if box.id == "nodes.refine") == "at most 3 times"
-    assert not arrows(drawn, "data"), "the state belongs to all nodes"
+    assert drawn.parts[0].id == f"graph {START}"
+    assert drawn.parts[-1].id == f"graph {END}"
+    assert ("nodes.critique", "nodes.refine", "critique.score < 0.8") in links(drawn, "then")
+    assert ("nodes.critique", "nodes.publish", "else") in links(drawn, "then")
+    assert ("nodes.refine", "nodes.critique", "") in links(drawn, "then")
+    assert links(drawn, "limit") == {("nodes.refine", "nodes.publish", "limit reached")}
+    assert next(box.leaves for box in drawn.boxes if box.id == "nodes.refine") == ("at most 3 times",)
+    assert not lines(drawn), "the state belongs to all nodes"
+    assert not tags(drawn)
 
 
 @settings(max_examples=40, deadline=None)
@@ -141,7 +126,8 @@ def test_a_long_graph_is_drawn_without_recursion() -> None:
     nodes = {name: shapes.node(name, "tool") for name in names}
     far = replace(walk, nodes=nodes, edges=tuple(edges), limits={}, exits={})
     drawn = scene(replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(far,))))
-    assert arrows(drawn, "back") == {("nodes.n2999", "nodes.n0", "")}
+    assert edges_back(edges) == {len(edges) - 1}
+    assert next(box.leaves for box in drawn.boxes if box.id == "nodes.n2999") == ("▸ n0",)
 
 
 class Clock:
@@ -183,17 +169,19 @@ def test_the_path_that_was_taken_is_numbered_and_moves_nothing() -> None:
     assert {"1", "2", "3, 5", "4, 6", "7"} <= set(texts)
     assert "8" not in texts
     still = places(Diagram(shapes.GRAPH).svg())
-    marks = [place for place in places(run.svg()) if place[3:4] == ("15",)]
+    marks = [place for place in places(run.svg()) if place[3:4] == ("15.0",)]
     assert len(marks) == 5
-    assert [place for place in places(run.svg()) if place[3:4] != ("15",)] == still
+    assert [place for place in places(run.svg()) if place[3:4] != ("15.0",)] == still
     assert "critique → refine  critique.score < 0.8  (3, 5)" in run.outline()
 
 
 def test_a_number_stands_on_no_box_no_label_and_no_other_number() -> None:
     root = ElementTree.fromstring(Diagram(shapes.GRAPH, walked()).svg())
-    marks = [covers(item) for item in root if item.tag == SVG + "rect"]
-    others = [covers([item for item in group if item.tag == SVG + "rect"][-1]) for group in root.iter(SVG + "g")]
-    others += [covers(item) for item in root if item.tag == SVG + "text" and item.get("font-style")]
+    marks = [covers(item) for item in root if item.tag == SVG + "rect" and item.get("rx") == "7.5"]
+    groups = [group for group in root.iter(SVG + "g") if group.get("class") == "box"]
+    others = [covers(next(item for item in group if item.tag == SVG + "rect")) for group in groups]
+    others += [covers(item) for item in root if item.tag == SVG + "text" and item.get("paint-order")]
+    assert marks
     for a in marks:
         for b in [*others, *(mark for mark in marks if mark is not a)]:
             assert not (b[0] < a[2] and a[0] < b[2] and b[1] < a[3] and a[1] < b[3])

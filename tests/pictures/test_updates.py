@@ -11,18 +11,10 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.flow.steps import Flow
-from agf_magics.pictures.boxes import Scene, within
-from agf_magics.pictures.diagram import place
-from agf_magics.pictures.fold import fold
-from agf_magics.pictures.groups import group
-from agf_magics.pictures.scene import scene
-from agf_magics.pictures.svg import paint
 from agf_magics.pictures.updates import Updates, describe_tree
 from agf_magics.pictures.value_json import value_json
 from agf_magics.pictures.values import PNG
 from agf_magics.progress.progress import Progress
-from tests.pictures.flows import DIGEST
-from tests.pictures.random_flows import definition
 
 EACH = """\
 pipeline: p
@@ -137,64 +129,9 @@ edges:
     assert updates.changes(0.0) is None
 
 
-def is_valid(drawn: Scene) -> bool:
-    ids = {box.id for box in drawn.boxes}
-    frames = {frame.id for frame in drawn.frames}
-    return all(
-        arrow.tail in ids and arrow.head in ids and (arrow.leaves is None or arrow.leaves in frames)
-        for arrow in drawn.arrows
-    )
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_a_folded_picture_keeps_every_box_outside_of_its_frames(seed: int) -> None:
-    language, text = definition(seed)
-    flow = defined(text, language, name="p", registry=Registry())
-    drawn = scene(flow)
-    for frame in drawn.frames:
-        small = fold(drawn, [frame.id])
-        head, *inside = (box.id for box in within(frame.parts))
-        assert {box.id for box in small.boxes} == {box.id for box in drawn.boxes} - set(inside) | {head}
-        assert is_valid(small)
-    assert is_valid(fold(drawn, [frame.id for frame in drawn.frames]))
-
-
-def test_a_folded_picture_is_drawn() -> None:
-    drawn = fold(scene(defined(DIGEST, registry=Registry())), ["steps[1]"])
-    picture = paint(drawn, place(drawn), {})
-    assert "steps[1]:" in picture
-    assert "steps[1].do" not in picture
-
-
 def test_values_are_json_of_bounded_size() -> None:
     large = {str(k): [k] * 100 for k in range(10_000)}
     for value in ("x" * 10_000_000, list(range(1_000_000)), large, b"x" * 10_000_000):
         assert len(json.dumps(value_json(value))) < 60_000
     assert value_json(PNG + b"x")["kind"] == "png"
     assert value_json(PNG + b"x" * 3_000_000)["kind"] == "text"
-
-
-def chain(count: int) -> str:
-    return "pipeline: chain\nsteps:\n" + "".join(f"- transform: {{value: '{n}', output: o{n}}}\n" for n in range(count))
-
-
-@pytest.mark.parametrize("count", [31, 100, 500, 1000])
-def test_a_long_chain_is_in_groups_and_each_group_in_its_place(count: int) -> None:
-    drawn = scene(defined(chain(count), registry=Registry()))
-    grouped, members = group(drawn)
-    assert [box.id for box in grouped.boxes if box.id not in members] == [box.id for box in drawn.boxes]
-    closed = fold(grouped, list(members))
-    heads = [box.id for box in closed.boxes]
-    assert len(heads) <= 21
-    assert [arrow[:2] for arrow in closed.arrows if arrow.line == "control"] == list(pairwise(heads))
-    assert place(closed).boxes
-    opened = fold(grouped, [id for id in members if id != heads[1]])
-    assert len(list(opened.boxes)) > len(heads)
-    assert {arrow.head for arrow in opened.arrows} <= {box.id for box in opened.boxes}
-
-
-def test_what_is_not_a_chain_is_not_grouped() -> None:
-    branches = "".join(f"      b{n}: {{transform: {{value: '{n}'}}}}\n" for n in range(60))
-    text = f"pipeline: p\nsteps:\n- parallel:\n    branches:\n{branches}    collect: {{transform: {{value: pipe}}}}\n"
-    drawn = scene(defined(text, registry=Registry()))
-    assert group(drawn) == (drawn, {})

@@ -3,7 +3,9 @@
 
 const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
 const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
-  "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap", "font-family", "font-size", "font-weight", "font-style", "text-anchor"]);
+  "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from"]);
+const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
+const LETTER = 6.3; // about the width of a letter of a state
 const READABLE = 0.65; // the scale below which words cannot be read
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
@@ -24,21 +26,24 @@ class PictureView {
     this.folded = null; // the kernel decides
     this.boxes = new Map();
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
-    this.canvas = element("div", { class: "picture", on: {
+    this.direction = "auto";
+    this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
       wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
     this.up = tool("↰", "Back to the calling flow", () => this.enter(this.flow.slice(0, -1)));
     this.node = element("div", {}, this.canvas, element("div", { class: "tools" },
-      tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⤢", "Fit", () => this.fit()), this.up));
+      tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
+      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.()), this.up));
+    this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
     this.up.hidden = true;
     this.fetch();
   }
 
   async fetch() {
-    const { flow, folded } = this;
+    const { flow, folded, direction } = this, room = { width: Math.round(this.canvas.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
     this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
     try {
-      const found = await this.state.request("picture", { flow, ...(folded ? { folded } : {}) });
-      if (flow === this.flow && folded === this.folded) this.put(found);
+      const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}) });
+      if (flow === this.flow && folded === this.folded && direction === this.direction) this.put(found);
     } catch (error) {
       if (flow === this.found?.flow && this.svg && folded) { // too much was unfolded
         this.folded = this.found.folded;
@@ -67,54 +72,62 @@ class PictureView {
     for (const name of ["width", "height"]) this.svg.removeAttribute(name);
     this.svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
     this.svg.setAttribute("role", "group");
-    const groups = [...this.svg.children].filter(child => child.localName === "g");
-    const frames = [...this.svg.children].filter(child => child.localName === "rect");
-    this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, fill: "transparent" }));
+    this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, class: "p", fill: "#ffffff" }));
+    const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
+    const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
-    const prefix = found.flow.map(id => `${id}/`).join("");
-    const rowOf = id => this.state.byId.get(prefix + id), rings = new Map();
-    found.boxes.forEach((id, place) => {
-      const rows = found.groups[id]?.map(rowOf).filter(i => i != null);
-      rings.set(id, this.addBox(groups[place], rows ? -1 - place : rowOf(id), id, rows));
-    });
-    found.frames.forEach((id, place) => this.addFold(frames[place], id, "−"));
-    for (const id of found.folded) this.addFold(rings.get(id), id, "+");
+    const prefix = found.flow.map(id => `${id}/`).join(""), rowOf = id => this.state.byId.get(prefix + id);
+    for (const id of found.frames) this.addBox(titles.get(id), rowOf(id), id, frames.get(id));
+    for (const id of found.boxes) this.addBox(boxes.get(id), rowOf(id), id, boxes.get(id));
+    for (const id of found.frames) this.addFold(frames.get(id), id, "−");
+    for (const id of found.folded) this.addFold(boxes.get(id), id, "+");
     this.addEdges(found.edges ?? []);
-    this.canvas.replaceChildren(this.svg);
+    this.dark = element("style", {}, `.picture.dark { ${found.dark} }`);
+    this.canvas.style.height = `${Math.max(140, Math.min(innerHeight * 0.8, 16 + height * Math.min(1, (this.canvas.clientWidth || 900) / width)))}px`;
+    this.canvas.replaceChildren(this.dark, this.svg);
     if (this.box) this.show(this.box); else this.begin();
     this.draw();
   }
 
-  // The box of a row; that of a group has a number below zero and the `rows` of its steps. Returns its ring.
-  addBox(group, i, id, rows) {
-    if (!group || i == null) return null;
-    const ring = [...group.children].find(child => child.localName === "rect" && child.getAttribute("stroke-opacity") == null);
+  // The box or the title of a row, and the border that shows its state.
+  addBox(group, i, id, bordered) {
+    const ring = [...(bordered?.children ?? [])].filter(child => child.localName === "rect" && child.getAttribute("stroke-opacity") == null)[0];
+    if (!group || !ring || i == null) return;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
-    const bar = color => svgElement("rect", { x: x + 12, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, rows, group, ring, x: x + width / 2, y: y + height / 2, left: x + 12, room: width - 24, done: bar("#27894f"), lost: bar("#d64545") };
-    box.corner = svgElement("text", { x: x + width - 11, y: y + 17, "text-anchor": "end", "font-weight": "bold" });
+    const bar = color => svgElement("rect", { x: x + 10, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
+    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 10, right: x + width - 6, room: width - 20, done: bar("#27894f"), lost: bar("#d64545") };
+    box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
+    box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
+    box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
     const name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
-    group.append(box.corner, box.done, box.lost);
-    group.addEventListener("click", () => this.moved || (rows ? this.toggle(id) : this.view.choose(i)));
-    group.addEventListener("dblclick", () => this.open(i, id));
+    group.append(box.pill, box.corner, box.done, box.lost);
+    for (const part of new Set([group, bordered])) {
+      part.addEventListener("click", () => this.moved || this.view.choose(i));
+      part.addEventListener("dblclick", () => this.open(i, id));
+    }
     this.boxes.set(i, box);
-    return ring;
   }
 
-  // What a box shows, as a row: of a group, what its steps have together.
-  rowOf(i, { rows }) {
-    if (!rows) return [this.state.look(i), ...this.state.rows[i].slice(1)];
-    const names = rows.map(k => this.state.look(k).name), share = test => names.filter(test).length / names.length;
-    const ok = share(name => name === "ok"), failed = share(name => FAILED.has(name)), pending = share(name => name === "pending");
-    const name = failed ? "failed" : pending === 1 ? "pending" : rows.every(k => this.state.rows[k][END] != null) ? "ok" : "running";
-    return [this.state.byName.get(name), `${Math.round(ok * names.length)}/${names.length}`, "", "", null, null, "", ok, failed];
+  // A tag of a value that comes from far away shows its source.
+  lightUp(target) {
+    for (const box of this.boxes.values()) box.group.classList.remove("source");
+    const from = target.closest?.("g.tag")?.dataset.from;
+    if (from) for (const box of this.boxes.values()) box.group.classList.toggle("source", box.id === from);
+  }
+
+  turnTo(direction) {
+    this.direction = direction;
+    this.turn.title = `Direction: ${DIRECTION_NAMES[direction]}`;
+    this.box = null;
+    this.fetch();
   }
 
   // The button at the corner of a frame that folds and unfolds it.
-  addFold(rect, id, sign) {
+  addFold(bordered, id, sign) {
+    const rect = bordered?.querySelector("rect");
     if (!rect) return;
-    const cx = Number(rect.getAttribute("x")) + Number(rect.getAttribute("width")), cy = Number(rect.getAttribute("y"));
+    const cx = Number(rect.getAttribute("x")), cy = Number(rect.getAttribute("y"));
     const label = `${sign === "−" ? "Fold" : "Unfold"} ${id}`;
     const group = svgElement("g", { role: "button", tabindex: "-1", "aria-label": label, style: "cursor:pointer" });
     group.append(svgElement("title", {}, label), svgElement("circle", { cx, cy, r: 7, fill: "#f5f5f5", stroke: "#7d7d7d" }),
@@ -148,17 +161,21 @@ class PictureView {
   }
 
   draw() {
+    this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     for (const [i, box] of this.boxes) {
-      const { extras } = this.view;
-      extras.paintBox(box, box.rows ? box.rows.find(k => extras.mark(k)) ?? i : i);
-      const row = this.rowOf(i, box), look = row[STATE], isChosen = i === this.view.chosen || (box.rows?.includes(this.view.chosen) ?? false);
-      const now = `${look.name} ${row[CORNER]} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      this.view.extras.paintBox(box, i);
+      const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
+      const words = look.name === "pending" ? "" : row[CORNER], now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
-      box.corner.textContent = row[CORNER];
-      box.corner.setAttribute("fill", look.ink);
-      box.ring.setAttribute("stroke", look.color);
-      box.ring.setAttribute("stroke-width", look.ring);
+      const wide = words.length * LETTER + 12;
+      for (const [key, value] of Object.entries({ x: box.right - wide, width: wide, fill: look.ink, visibility: words ? "visible" : "hidden" })) box.pill.setAttribute(key, value);
+      box.corner.textContent = words;
+      box.corner.setAttribute("x", box.right - wide / 2);
+      const plain = !words; // a state has one colour in both themes, so its border has no class
+      box.ring.setAttribute("class", plain ? box.border.role : box.border.role.replace(/ s\d+/, ""));
+      box.ring.setAttribute("stroke", plain ? box.border.stroke : look.color);
+      box.ring.setAttribute("stroke-width", plain ? box.border["stroke-width"] : look.ring);
       box.ring.classList.toggle("chosen", isChosen);
       box.group.setAttribute("tabindex", isChosen ? 0 : -1);
       box.group.setAttribute("aria-pressed", isChosen);
