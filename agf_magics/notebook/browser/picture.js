@@ -35,6 +35,9 @@ class PictureView {
       this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.()), this.up));
     this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
     this.up.hidden = true;
+    this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
+    new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+    this.follow();
     this.fetch();
   }
 
@@ -151,6 +154,7 @@ class PictureView {
   toggle(id) {
     const folded = this.found.folded;
     this.folded = folded.includes(id) ? folded.filter(other => other !== id) : [...folded, id];
+    this.box = null; // everything moves
     this.fetch();
   }
 
@@ -161,7 +165,6 @@ class PictureView {
   }
 
   draw() {
-    this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
