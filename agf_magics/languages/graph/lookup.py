@@ -201,7 +201,7 @@ def format_value(value: Value) -> str:
     if type(value) is str:
         return value
     if type(value) in (list, dict):
-        _check_length(value)
+        check_length(value)
     try:
         return str(value)
     except RecursionError as error:
@@ -210,7 +210,7 @@ def format_value(value: Value) -> str:
         raise ValueError(f"cannot write {type_name(value)} into a text: {error}") from error
 
 
-def _check_length(value: Value) -> None:
+def check_length(value: Value) -> None:
     """A small value with shared parts can have a long text."""
     queue, room = [value], LONGEST_WRITTEN
     while queue and room >= 0:
