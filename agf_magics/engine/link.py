@@ -116,7 +116,7 @@ class _Linker:
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.among is None:
-            return Choice(dict(self.registry.tools))
+            return Choice(self.registry.offered)
         callees = dict[str, Callee]()
         for name in step.among:
             named = registered_name(step, name, self.registry)
@@ -131,6 +131,10 @@ class _Linker:
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
         outer, tools = self.linking[-1], agent.tools
+        if tools is None and step.tools is not None:
+            tools = tuple(name.text for name in step.tools)
+        if step.asking.no_tools:
+            tools = ()
         allowed = (
             None if tools is None else tuple(name for name in tools if not self.launches(name))
         )

@@ -107,7 +107,7 @@ edges: [{from: START, to: a}, {from: a, to: b}]
 """
     run = graph(text, registry, {"topic": "tea", "_own": "x", "said": None})
     assert run.output["said"] == "fine"
-    assert heard[0] == ["On tea and x; {json: 1}", {"topic": "tea"}, ["search"]]
+    assert heard[0] == ["On tea and x; {json: 1}", {"topic": "tea"}, []]  # an llm node offers no tools
     assert heard[1] == ["Be brief\n\nMore on tea", {"t": "tea"}, ["search"]]
 
 

@@ -134,7 +134,9 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
         name=identity or Name(""),
         args=Prompted(prompts, values, given.get("requires") or ()),
         gives=None if given.get("parse_json") else given.get("schema"),
-        asking=asking._replace(schema=prompts.schema if wants_schema else None),
+        asking=asking._replace(
+            schema=prompts.schema if wants_schema else None, no_tools=here.kind != "agent"
+        ),
         tools=tools,
         files={name: here.tools.files[name] for name in own if name in here.tools.files},
         derived=tuple(
