@@ -17,7 +17,14 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
-from .field_checks import check_arguments, check_passed, check_schema, unknown_gifts, unknown_reads
+from .field_checks import (
+    check_arguments,
+    check_passed,
+    check_schema,
+    foreign_names,
+    unknown_gifts,
+    unknown_reads,
+)
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
@@ -100,6 +107,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
+        self.found.extend(foreign_names(flow, callees))
         return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:

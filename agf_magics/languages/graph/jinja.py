@@ -20,7 +20,7 @@ from ...text.source import Span, Text
 from .jinja_process import RENDERER, Killed, NoProcess
 from .lookup import check_length, describe
 from .prompt import Slot
-from .reading import Reader
+from .reading import PEER_KEY, Reader
 
 if TYPE_CHECKING:
     from jinja2 import nodes
@@ -193,6 +193,8 @@ class _Template:
                 self.refuse(node, f"unknown test {node.name!r}", node.name, hint)
             case nodes.Getattr() if node.attr.startswith("_"):
                 hint = "keys of mappings that begin with _ are read as name['_key']"
+                if PEER_KEY.fullmatch(node.attr):
+                    hint = "leave it out: a map collects the results themselves"
                 self.refuse(node, f"a template cannot read {node.attr!r}", node.attr, hint)
             case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
                 self.refuse(node, "a prompt has no other files to read", "", "write the text here")

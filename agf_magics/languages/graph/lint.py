@@ -13,7 +13,7 @@ from ...text.source import Span
 from .dataflow import reads_of_node
 from .edges import ELSE, is_plain, outgoing
 from .nodes import Built, Outputs
-from .reading import Reader
+from .reading import PEER_KEY, Reader
 from .state import Keys
 from .tokens import KEY_NAME
 from .tools import Tools
@@ -86,6 +86,12 @@ def read_keys(reader: Reader, graph: Graph) -> None:
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
+        return
+    if peer := next(filter(PEER_KEY.fullmatch, names), None):
+        path = ".".join(name for name in names if name != peer) or "the key in collect"
+        hint = f"read {path}: a map collects the results themselves"
+        message = f"no map writes {peer!r}, the key of YAMLGraph around a result"
+        reader.warn("graph.peer-key", message, ref.span, hint)
         return
     if any(name.startswith("_") for name in names[1:]):
         hidden = next(name for name in names[1:] if name.startswith("_"))

@@ -7,7 +7,7 @@ registry or the input decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -25,7 +25,7 @@ from .kinds import build
 from .lint import Graph, lint
 from .nodes import Built, Here, node_id
 from .prompts import Folders
-from .reading import ROOT, Reader
+from .reading import PEER_KEY, ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .tools import Tools, read_tools
@@ -113,6 +113,7 @@ class _Loader:
             caps=_caps(config),
             refuses=tuple(self.reader.refuses),
             exports=exports,
+            foreign=_peer_key,
         )
 
     def walk(
@@ -303,6 +304,15 @@ class _Loader:
                 self.reader.warn(
                     "graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}"
                 )
+
+
+def _peer_key(words: Collection[str]) -> Diagnostic | None:
+    peer = next(filter(PEER_KEY.fullmatch, sorted(words)), None)
+    if peer is None:
+        return None
+    message = f"the function looks for {peer!r}, the key of YAMLGraph around a result of a map"
+    hint = "a map collects the results themselves: read item['title'], not item['_map_…']['title']"
+    return Diagnostic("graph.peer-key", message, None, hint, "warning")
 
 
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:

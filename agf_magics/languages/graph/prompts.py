@@ -22,12 +22,11 @@ from .prompt import Prompt, Slot, read_text, split_slots
 from .prompt_schema import read_output_schema, read_schema
 from .reading import Reader
 from .takes import PROMPT
-from .words import PROMPT_FILE
+from .words import PROMPT_FILE, PROMPT_MODEL
 
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
 _FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 _LARGEST = 1_000_000
-_NOT_READ = ("name", "description", "version", "metadata")
 
 Filled = Prompt | JinjaPrompt
 
@@ -123,11 +122,10 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
                 "graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint
             )
     schema = _schema(reader, node)
-    keys = {name: key for name, key in PROMPT_FILE.keys.items() if name not in (*_NOT_READ, *_OWN)}
     model = {
-        name: key.takes.read(reader, node.fields[name], key)
-        for name, key in keys.items()
-        if name in node.fields
+        key.name: key.takes.read(reader, node.fields[key.name], key)
+        for key in PROMPT_MODEL
+        if key.name in node.fields and not _is_block(reader, node.fields[key.name], key)
     }
     user = texts.get("user")
     if reader.error_count > before or user is None:
@@ -135,7 +133,16 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
     return Prompts(user, texts.get("system"), node.span, schema, model)
 
 
-_OWN = ("user", "system", "schema", "output_schema")
+def _is_block(reader: Reader, node: Node, key: Key) -> bool:
+    """``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not read
+    (decision Y18)."""
+    if key.name != "model" or not isinstance(node, Fields):
+        return False
+    wanted = {"provider": node.fields.get("provider"), "model": node.fields.get("name")}
+    lines = [f"{key}: {value.text}" for key, value in wanted.items() if isinstance(value, Scalar)]
+    hint = f"write {', '.join(lines) or 'model: NAME'} as keys of the prompt to select one"
+    reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
+    return True
 
 
 def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:

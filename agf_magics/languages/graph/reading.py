@@ -28,6 +28,10 @@ _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
 _NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
 _JINJA = re.compile(r"\{\{-?\s*+(?>([A-Za-z_][\w.]*+)?)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
 
+PEER_KEY = re.compile(r"_map_\w+_sub")
+"""The key of YAMLGraph around each result of a map, which a moved graph may read (decision
+Y16)."""
+
 ROOT = ("state",)
 """The place of the state in a frame."""
 
@@ -61,7 +65,6 @@ class Reader(documents.Reader):
         "source": ("from",),
         "target": ("to",),
         "agent": ("identity",),
-        "output_schema": ("schema",),
     }
 
     def __init__(self, problems: Diagnostics) -> None:
