@@ -93,8 +93,9 @@ class _Loader:
         exports = tuple(self.exports(given.get("exports")))
         if self.reader.error_count:
             return None
-        lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None))
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
+        named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
+        lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         described: Name | None = given.get("description")
         return Flow(
             name=given["name"].text if "name" in given else "",
@@ -131,6 +132,7 @@ class _Loader:
         )
         span = name.span if name is not None else None
         limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
+        endless = limit.span if limit is not None else span or given["edges"].span
         return Walk(
             id="nodes",
             word="graph",
@@ -147,7 +149,7 @@ class _Loader:
             exits=exits,
             over=lambda node: _over_limit(node, *self.limits[node], node in exits),
             rounds=config["recursion_limit"],
-            endless=lambda rounds: _endless(rounds, limit.span if limit is not None else span),
+            endless=lambda rounds: _endless(rounds, endless),
             width=config.get("max_concurrency", CONCURRENT),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(

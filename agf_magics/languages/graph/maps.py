@@ -216,7 +216,9 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        reader.wrong_type(node, Key("over", OVER))
+        path = node.text.removeprefix("state.") if isinstance(node, Scalar) else ""
+        named = all(map(KEY_NAME.fullmatch, path.split(".")))
+        reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
         return None
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1

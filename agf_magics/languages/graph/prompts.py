@@ -8,7 +8,8 @@ folders are searched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ from .words import PROMPT_FILE, PROMPT_MODEL
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
 _FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 _LARGEST = 1_000_000
+MOST_FILES = 1_000
+"""Files of a folder that are compared with a name that leads to none."""
 
 Filled = Prompt | JinjaPrompt
 
@@ -211,8 +214,10 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         except UNUSABLE as error:
             tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
     if "/" not in node.text and not _FILE.fullmatch(node.text):
+        near = _near(node.text, root, tried)
         hint = (
-            f"a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words is text"
+            f"{near}a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words "
+            f"is text"
         )
         reader.warn(
             "graph.prompt-word",
@@ -224,7 +229,7 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
     if tried or not outside:
         message = f"cannot find the prompt file {shorten(node.text)!r}"
         hint = (
-            f"searched: "
+            f"{_near(node.text, root, tried)}searched: "
             f"{', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
         )
         hint += "" if node.text.endswith(_ENDINGS) else ", and the same with .yml"
@@ -235,6 +240,21 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         )
     reader.error("graph.prompt-file", message, node.span, hint)
     return False
+
+
+def _near(name: str, root: Path, tried: Iterable[str]) -> str:
+    """The prompt file that the name may mean, among those in the folders that were searched."""
+    folders = dict.fromkeys((root / file).parent for file in tried)
+    head, slash, _ = name.rpartition("/")
+    names = {
+        head + slash + (file.name if name.endswith(_ENDINGS) else file.stem)
+        for folder in folders
+        if folder.is_dir()
+        for file in islice(folder.iterdir(), MOST_FILES)
+        if file.suffix in _ENDINGS
+    }
+    near = suggest(name, sorted(names))
+    return f"{near} " if near else ""
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -76,7 +76,10 @@ class Prompted:
 
     def reads(self) -> tuple[Ref, ...]:
         slots = self.prompts.slots
-        in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
+        in_state = (
+            *(state_ref((name.text,), name.span) for name in self.requires),
+            *(state_ref(slot.names, slot.span) for slot in slots if slot.in_state),
+        )
         if self.values is not None:
             return (*in_state, *reads_of(self.values))
         return (
