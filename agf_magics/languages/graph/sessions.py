@@ -92,7 +92,8 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
     """An ``llm``, ``agent`` or ``router`` node."""
     skips = bool(given.get("skip_if_exists"))
     inner = here._replace(id=f"{here.id}.ask") if skips else here
-    step = build_request(reader, given, inner)
+    asked = inner._replace(id=f"{inner.id}.answer") if given.get("parse_json") else inner
+    step = build_request(reader, given, asked)
     if step is None:
         return None
     given = {**{name: here.defaults[name] for name in _DEFAULTS if name in here.defaults}, **given}
@@ -245,24 +246,10 @@ def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
 
 def _parsed(here: Here, step: Step) -> Step:
     """``parse_json``: a step that reads the JSON in the answer."""
-    first = _renamed(step, f"{step.id}.answer")
     value = Computed(here.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
-    read = Compute(id=f"{step.id}.parse_json", word="parse_json", span=here.span, value=value)
-    steps = (replace(first, target=keep), read)
-    return Sequence(id=step.id, word=step.word, label=step.label, span=step.span, steps=steps)
-
-
-def _renamed(step: Step, id: str) -> Step:
-    """``step`` with another id, also in the ids of its parts."""
-    if isinstance(step, Sequence):
-        steps = tuple(_renamed(one, one.id.replace(step.id, id, 1)) for one in step.steps)
-        return replace(step, id=id, steps=steps)
-    if isinstance(step, Choose):
-        cases = {
-            name: _renamed(one, one.id.replace(step.id, id, 1)) for name, one in step.cases.items()
-        }
-        return replace(step, id=id, cases=cases)
-    return replace(step, id=id)
+    read = Compute(id=f"{here.id}.parse_json", word="parse_json", span=here.span, value=value)
+    steps = (replace(step, target=keep), read)
+    return Sequence(id=here.id, word=step.word, label=step.label, span=step.span, steps=steps)
 
 
 def parse_answer(answer: Value) -> Value:
