@@ -12,7 +12,7 @@ import argparse
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, get_args
 
@@ -20,7 +20,6 @@ import agf_magics as agf
 from agf_magics import __main__, settings
 from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
-from agf_magics.languages.graph.jinja_environment import ENVIRONMENT, LOOP, METHODS
 from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.plan import words as plan_words
@@ -267,25 +266,8 @@ def graph(name: str) -> str:
     return _table(("key", "required", "type", "meaning"), rows)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in sorted(names) if name.isidentifier())
-
-
-JINJA = {
-    "tags": "`if`, `elif`, `else`, `for`, `set`, `raw`, comments",
-    "operators": "`+ - * / // % ~`, `== != < <= > >= in`, `and or not`, `a if b else c`, `[i]`, `[a:b]`, `.name`",
-    "filters": _listed(ENVIRONMENT.filters),
-    "tests": _listed(ENVIRONMENT.tests),
-    "methods": _listed(METHODS - {"cycle"}),
-    "functions": "`range()`, `loop.cycle()`",
-    "in a loop": _listed(f"loop_{name}" for name in LOOP).replace("loop_", "loop."),
-}
-
-
 def graph_names(what: str) -> str:
-    """The reducers, the built-in keys of the state, or what a Jinja2 prompt may use."""
-    if what == "jinja":
-        return _table(("", "supported"), JINJA.items())
+    """The reducers, or the built-in keys of the state."""
     names: Mapping[str, str] = {"reducers": graph_words.REDUCERS, "built-in": graph_words.BUILT_IN}[what]
     return _table(("name", "meaning"), ((f"`{name}`", _code(text)) for name, text in names.items()))
 

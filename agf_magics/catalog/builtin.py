@@ -77,7 +77,7 @@ def install(
     tool(write, group="file", registry=registry, reuse=False)
     tool(shell, registry=registry, reuse=False)
     for name in ("file__read", "file__write", "shell"):
-        registry.tools.add(replace(registry.tools[name], kernel_only=True))
+        registry.tools.add(replace(registry.tools[name], kernel_only=True, listed_only=True))
 
 
 def _read(root: Path, path: str, protected: Collection[Path]) -> str:

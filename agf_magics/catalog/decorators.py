@@ -146,7 +146,8 @@ def agent(
     - ``function``: the function. Default None: the call returns a decorator.
     - ``name``: the name of the agent. Default None: the name of the function.
     - ``registry``: the `Registry` to register in. Default None: the registry of this process.
-    - ``tools``: the names of the tools that the agent may use. Default None: all registered tools.
+    - ``tools``: the names of the tools that the agent may use. Default None: all registered tools
+      but the built-in ones.
     - ``default``: whether the agent answers steps that name no identity. Default False; if no agent
       is registered with True, the first one answers.
     - ``timeout``: the longest time that one call may take, in seconds. Default None: the limits of
@@ -291,7 +292,8 @@ def model_agent(
       model.
     - ``instructions``: the system prompt. Default: empty.
     - ``tools``: the names of the tools that the agent may use and that the model is offered; also
-      of agents and flows, which it may then call like tools. Default None: all registered tools.
+      of agents and flows, which it may then call like tools. Default None: all registered tools
+      but the built-in ones.
     - ``default``: whether the agent answers steps that name no identity. Default False.
     - ``description``: one line for pictures and lists. Default: the first line of the instructions.
     - ``gives``: the JSON Schema of the answer if the step has none. Raises DefinitionError

@@ -123,6 +123,11 @@ class Registry:
             self.policies.version,
         )
 
+    @property
+    def offered(self) -> dict[str, Tool]:
+        """The tools that a model may use if no list names them: those that the user registered."""
+        return {name: tool for name, tool in self.tools.items() if not tool.listed_only}
+
     def with_tools(self, tools: Iterable[Tool]) -> Registry:
         """Return a copy with more tools; everything else is shared.
 

@@ -33,6 +33,8 @@ class Tool:
     is_async: bool = False
     kernel_only: bool = False
     """Whether it needs this process and its folder, so that it never runs on a worker."""
+    listed_only: bool = False
+    """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """What a call needs of its worker, by name."""
 

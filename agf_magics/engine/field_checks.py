@@ -7,9 +7,11 @@ A schema may be incomplete, so an unknown field is only a warning (AGF-10).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..catalog import Agent, Tool
+from ..catalog.code_names import words_in
 from ..flow.schema_fields import lacking
 from ..flow.schemas import Schema, cycle, resolve
 from ..flow.steps import Flow, Invoke, Name, every
@@ -63,6 +65,16 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
                     suggest(name, found[1], "its fields"),
                 )
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
+
+
+def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Names of another program in the functions that get the state of a flow."""
+    for step in every(flow.body) if flow.foreign is not None else ():
+        code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
+        if isinstance(step, Invoke) and step.wants and code is not None and flow.foreign:
+            problem = flow.foreign(words_in(code))
+            if problem is not None:
+                yield replace(problem, span=step.name.span)
 
 
 def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:

@@ -4,7 +4,7 @@ their own."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -99,7 +99,11 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     grant = site.scope.grant.narrow(
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
-    tools = tools_for(linked.tools_of(step), grant) if "tools" in agent.takes.parameters else None
+    registered = {} if step.asking.no_tools else linked.tools_of(step)
+    tools = None
+    if "tools" in agent.takes.parameters:
+        listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
+        tools = tools_for(registered, grant, listed)
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
@@ -123,9 +127,11 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     )  # user code may have changed its copy
 
 
-def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[..., Any]]:
+def tools_for(
+    tools: Mapping[str, Tool], grant: Grant, listed: Collection[str]
+) -> dict[str, Callable[..., Any]]:
     """The tools that an agent function may use; each checks its arguments as the call of a step
-    does."""
+    does. ``listed``: the names without which it gets no built-in tool (decision A12)."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**given: Value) -> Any:
@@ -135,7 +141,11 @@ def tools_for(tools: Mapping[str, Tool], grant: Grant) -> dict[str, Callable[...
         call.__doc__ = tool.description
         return call
 
-    return {name: offer(tool) for name, tool in tools.items() if grant.allows(name)}
+    return {
+        name: offer(tool)
+        for name, tool in tools.items()
+        if grant.allows(name) and (name in listed or not tool.listed_only)
+    }
 
 
 # --- functions of vendor policies ---
@@ -174,7 +184,9 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
         if step.spawns:
             site.run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
-        tools = tools_for(scope.linked.tools, grant) if "tools" in callee.takes.parameters else None
+        tools = None
+        if "tools" in callee.takes.parameters:
+            tools = tools_for(scope.linked.tools, grant, callee.tools or ())
         arguments = callee.arguments(
             input=isolate(input), alone="input", tools=tools, identity=callee.name
         )

@@ -17,7 +17,14 @@ from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
-from .field_checks import check_arguments, check_passed, check_schema, unknown_gifts, unknown_reads
+from .field_checks import (
+    check_arguments,
+    check_passed,
+    check_schema,
+    foreign_names,
+    unknown_gifts,
+    unknown_reads,
+)
 from .linked import Built, Callee, Choice, Linked, Person
 from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
 
@@ -100,6 +107,7 @@ class _Linker:
         self.linking.pop()
         self.found.extend(unknown_reads(flow, callees))
         self.found.extend(unknown_gifts(flow, callees))
+        self.found.extend(foreign_names(flow, callees))
         return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
@@ -116,7 +124,7 @@ class _Linker:
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.among is None:
-            return Choice(dict(self.registry.tools))
+            return Choice(self.registry.offered)
         callees = dict[str, Callee]()
         for name in step.among:
             named = registered_name(step, name, self.registry)
@@ -131,6 +139,10 @@ class _Linker:
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
         outer, tools = self.linking[-1], agent.tools
+        if tools is None and step.tools is not None:
+            tools = tuple(name.text for name in step.tools)
+        if step.asking.no_tools:
+            tools = ()
         allowed = (
             None if tools is None else tuple(name for name in tools if not self.launches(name))
         )

@@ -48,7 +48,7 @@ def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> Model
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
         found.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
-        return ModelBinding(model, dict(registry.tools))
+        return ModelBinding(model, registry.offered)
     # Unknown tools are reported at the step that calls them.
     names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
     shelves = (registry.tools, registry.agents, registry.flows)

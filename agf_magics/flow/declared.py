@@ -79,6 +79,8 @@ class Asking(NamedTuple):
     """The largest number of requests of a session; None: the agent's."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer, for a definition that has one and no name for it."""
+    no_tools: bool = False
+    """Whether a model is offered none, whatever its agent lists."""
     calls: bool = False
     """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
     span: Span | None = None

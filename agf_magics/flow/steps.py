@@ -290,6 +290,9 @@ class Flow:
     """The files that `export` writes."""
     file: str | None = None
     """The file that defines it, if a definition named that file."""
+    foreign: Callable[[Collection[str]], Diagnostic | None] | None = None
+    """Given the names in the code of a function that it calls: the warning about one that another
+    program means."""
     extension: Extension | None = None
     """Parts that only some languages have."""
     is_built: bool = False

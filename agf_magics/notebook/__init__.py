@@ -93,6 +93,9 @@ def unload(shell: Any) -> None:
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
+    from ..languages.graph.jinja_process import RENDERER
+
+    RENDERER.close()
 
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:

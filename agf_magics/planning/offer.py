@@ -135,7 +135,7 @@ def _callees(
     if names is None:
         return {
             name: tool
-            for name, tool in registry.tools.items()
+            for name, tool in registry.offered.items()
             if name not in LAUNCHES and name not in latent
         }
     found: dict[str, Tool | Flow] = {}

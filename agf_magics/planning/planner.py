@@ -75,7 +75,7 @@ def run_planner(
       ``output``, or the JSON text of one. Required.
     - ``task``: the task in words, for a model. Default None: a model must have one.
     - ``tools``: the names of the tools and flows that the model may call. Default None: all
-      registered tools.
+      registered tools but the built-in ones.
     - ``latent``: a mapping of the names of latent tools, which are never executed, to descriptions:
       the model writes their output. Default None: one tool ``think``.
     - ``paths``: a mapping of names of tools to the output path of their calls. Default None: the

@@ -8,6 +8,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
+from agf_magics.catalog import install
 from agf_magics.lifecycle.agent_tools import launch_tools
 
 LAUNCHES = ["run_pipeline", "run_pipeline_inline"]
@@ -283,6 +285,62 @@ def test_a_model_that_asks_for_what_it_was_not_offered_does_not_get_it() -> None
     run = agf.run(f"pipeline: p\nsteps:\n- {step('clerk', ['a'])}\n", registry=house.registry)
     assert (run.output, house.used) == ("a", [])
     assert "'b'" in str(model.told)
+
+
+GRAPH = "nodes: {n: {type: KIND, prompt: Do it now, identity: clerkMORE}}\nedges: [{from: START, to: n}]\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "offered"),
+    [
+        ("pipeline", "pipeline: p\nsteps:\n- agent: {prompt: x, identity: clerk}\n", "pay"),
+        (
+            "pipeline",
+            "pipeline: p\nsteps:\n- agent: {prompt: x, identity: clerk, capabilities: {tools: [file__read]}}\n",
+            "file__read",
+        ),
+        ("graph", GRAPH.replace("KIND", "agent").replace("MORE", ""), "pay"),
+        ("graph", GRAPH.replace("KIND", "agent").replace("MORE", ", tools: [shell, pay]"), "payshell"),
+        ("graph", GRAPH.replace("KIND", "llm").replace("MORE", ""), "none"),
+        ("graph", GRAPH.replace("KIND", "router").replace("MORE", ", routes: {a: n}"), "none"),
+        ("policy", "id: agf.sequential\nconfig: {steps: [{agent: clerk}]}\n", "pay"),
+        ("policy", "id: agf.react\nconfig: {provider: a, model: b, instructions: x}\n", "none"),
+        ("plan", "calls: [{_tool: ask, _outputPath: $state.x}]\noutput: $state.x\n", "pay"),
+    ],
+)
+def test_a_model_is_offered_a_built_in_tool_only_where_it_is_listed(
+    language: str, text: str, offered: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen, registry = list[str](), agf.Registry()
+
+    async def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        seen.append("".join(sorted(tool.name for tool in info.function_tools)) or "none")
+        if len(messages) > 1:
+            return ModelResponse([TextPart("done")])
+        return ModelResponse([ToolCallPart("file__write", {"path": "x.txt", "content": "hi"})])
+
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
+    agf.tool(lambda: 1, name="pay", registry=registry)
+    agf.model_agent("clerk", model=FunctionModel(answer), registry=registry)
+    registry.choose(FunctionModel(answer))
+    agf.define("pipeline: ask\nsteps:\n- agent: {prompt: x, identity: clerk}\n", registry=registry)
+    run = agf.run(agf.load(text, language, registry=registry), {"x": 1}, registry=registry, raises=False)
+    assert {*seen} == {offered}, run.error
+    assert not (tmp_path / "x.txt").exists()
+
+
+def test_a_function_gets_a_built_in_tool_only_where_it_is_listed() -> None:
+    registry, seen = agf.Registry(), list[list[str]]()
+    install(registry, folder=Path.cwd, allow_shell=lambda: False)
+    agf.tool(lambda: 1, name="pay", registry=registry)
+    agf.agent(lambda prompt, tools: seen.append(sorted(tools)), name="clerk", registry=registry)
+    agf.agent(lambda prompt, tools: seen.append(sorted(tools)), name="reader", tools=["file__read"], registry=registry)
+    steps = "".join(
+        f"- {step(name, tools)}\n" for name, tools in (("clerk", None), ("clerk", ["shell"]), ("reader", None))
+    )
+    agf.run(f"pipeline: p\nsteps:\n{steps}", registry=registry)
+    assert seen == [["pay"], ["shell"], ["file__read"]]
 
 
 # --- names ---

@@ -144,7 +144,11 @@ def step_of(step: Step) -> dict[str, Any]:
             }
             found |= {"gives": step.gives and step.gives.text}
             found |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
-            asks = {name: value for name, value in step.asking._replace(span=None)._asdict().items() if value}
+            asks = {
+                name: value
+                for name, value in step.asking._replace(span=None, no_tools=False)._asdict().items()
+                if value
+            }
             found |= {"asks": asks or None, "shows_while_waiting": step.while_waiting is not None}
         case Each():
             found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit or WIDTH}

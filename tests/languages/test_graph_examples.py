@@ -24,7 +24,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"topic": "pears"},
         {"draft": "Pears grow in the sun.", "rounds": 1, "critique": {"score": 0.9, "issues": []}},
     ),
-    "triage": ({"message": "The pears were bad!"}, {"kind": {"kind": "complaint"}, "reply": "We are sorry."}),
+    "triage": (
+        {"message": "The pears were bad!"},
+        {"kind": "complaint", "kind_answer": {"kind": "complaint"}, "reply": "We are sorry."},
+    ),
     "postcards": (
         {"country": "Portugal"},
         {

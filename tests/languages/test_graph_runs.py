@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from pathlib import Path
@@ -107,7 +108,7 @@ edges: [{from: START, to: a}, {from: a, to: b}]
 """
     run = graph(text, registry, {"topic": "tea", "_own": "x", "said": None})
     assert run.output["said"] == "fine"
-    assert heard[0] == ["On tea and x; {json: 1}", {"topic": "tea"}, ["search"]]
+    assert heard[0] == ["On tea and x; {json: 1}", {"topic": "tea"}, []]  # an llm node offers no tools
     assert heard[1] == ["Be brief\n\nMore on tea", {"t": "tea"}, ["search"]]
 
 
@@ -151,7 +152,87 @@ def test_a_router_goes_where_its_answer_leads(answer: Any, way: str) -> None:
     agf.agent(lambda prompt: answer, name="judge", registry=registry, default=True)
     run = graph(ROUTED, registry, {"text": "it"})
     assert run.output["way"] == way
-    assert run.output["verdict"] == answer
+    assert run.output["verdict_answer"] == answer
+    label = {"rejected": "bad"}.get(way) or ("no idea" if answer == "no idea" else None)
+    assert run.output["verdict"] == label  # what a condition compares with (decision Y17)
+
+
+@pytest.mark.parametrize("kind", ["llm", "agent", "python"])
+def test_a_map_collects_the_answer_of_a_model_and_the_key_of_a_function(kind: str) -> None:
+    registry, answer = agf.Registry(), {"text": {"a": 1}, "score": 1}
+    agf.agent(lambda prompt: answer, name="writer", registry=registry, default=True)
+    agf.tool(lambda state: answer, name="write", registry=registry)
+    node = "python, tool: write" if kind == "python" else f"{kind}, prompt: Expand it now"
+    text = "state: {xs: list}\n" + ONE.format(
+        node="{type: map, over: '{state.xs}', as: x, collect: r, flatten_output: true, "
+        f"node: {{type: {node}, state_key: text}}}}"
+    )
+    whole = {"a": 1} if kind == "python" else answer  # decision Y16
+    assert graph(text, registry, {"xs": [0]}).output["r"] == [{"_map_index": 0, **whole}]
+
+
+def test_a_map_over_wrapped_answers_unwraps_none() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: {"analysis": {"d": 1}}, name="writer", registry=registry, default=True)
+    node = "{type: map, over: [1], as: x, collect: r, flatten_output: true, node: {prompt: Do it now, state_key: s}}"
+    output = graph("state: {r: list}\n" + ONE.format(node=node), registry).output
+    assert output["r"] == [{"_map_index": 0, "analysis": {"d": 1}}]
+
+
+def test_a_skipped_router_leads_to_its_default() -> None:
+    registry = agf.Registry()
+
+    @agf.agent(registry=registry, default=True)
+    def judge(prompt: str) -> str:
+        raise ValueError("busy")
+
+    output = graph(ROUTED.replace("state_key", "on_error: skip, state_key"), registry, {"text": "it"}).output
+    assert (output["way"], output["verdict"], "verdict_answer" in output) == ("published", None, False)
+
+
+def test_a_function_that_looks_for_a_key_of_yamlgraph_is_told() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def gather(state: dict[str, Any]) -> str:
+        return "".join(item["_map_each_sub"]["title"] for item in state["all"])
+
+    flow = agf.load(ONE.format(node="{type: python, tool: gather, state_key: r}"), "graph", registry=registry)
+    run = agf.run(flow, {"all": [{"_map_each_sub": {"title": "t"}}]}, registry=registry)
+    (warning,) = [one for one in run.warnings if one.code == "graph.peer-key"]
+    assert (warning.span.text, "'_map_each_sub'" in warning.message) == ("gather", True)
+
+
+@pytest.mark.parametrize("idempotent", [True, False])
+@pytest.mark.parametrize("question", ["message: 'Which {word}?'", "prompt: Ask them now"])
+def test_an_idempotent_question_is_not_made_again(question: str, idempotent: bool) -> None:
+    registry, asked = agf.Registry(), list[str]()
+    agf.agent(lambda prompt: "Which pear?", name="asker", registry=registry, default=True)
+    node = f"{{type: interrupt, {question}, state_key: q, resume_key: r, idempotent: {str(idempotent).lower()}}}"
+    flow = agf.load("state: {word: str}\n" + ONE.format(node=node), "graph", registry=registry)
+
+    def ask(asked_now: Any) -> str:
+        asked.append(asked_now.text)
+        return "that"
+
+    run = agf.run(flow, {"word": "pear", "q": "Which fig?"}, registry=registry, ask=ask)
+    wanted = "Which fig?" if idempotent else "Which pear?"
+    assert (asked, run.output["q"], run.output["r"]) == ([wanted], wanted, "that")
+
+
+def test_the_timeout_of_a_map_is_that_of_each_item() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def wait(x: float) -> float:
+        await asyncio.sleep(x)
+        return x
+
+    node = "{type: map, over: [0, 60], as: x, timeout: 5, collect: r, min_success: 1, node: {type: python, tool: wait}}"
+    flow = agf.load("state: {r: list, r_failures: list}\n" + ONE.format(node=node), "graph", registry=registry)
+    run = run_virtual(agf.arun(flow, {}, registry=registry))
+    assert [one["_map_index"] for one in run.output["r"]] == [0]
+    assert [one["index"] for one in run.output["r_failures"]] == [1]
 
 
 def test_a_failure_that_is_skipped_is_noted_and_the_run_goes_on() -> None:

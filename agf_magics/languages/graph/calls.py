@@ -182,7 +182,8 @@ class WithState:
         return {**given, **{name: value for name, value in variables.items() if name not in takes}}
 
     def reads(self) -> tuple[Ref, ...]:
-        return reads_of(self.values) or (Ref(ROOT, certain=False),)
+        requires = tuple(state_ref((name.text,), name.span) for name in self.requires)
+        return requires + (reads_of(self.values) or (Ref(ROOT, certain=False),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,105 +2,105 @@
 Y12′).
 
 jinja2 is an extra and is imported with the first template. Without it a graph is defined, but
-cannot run.
+cannot run. Here a template is only parsed, to report what is wrong in its text and to know which
+names it reads. It is compiled and rendered in a process of its own (jinja_process.py): already
+compiling computes with its constants.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...flow.values import Value
+from ...flow.values import Value, is_json
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Span, Text
-from .jinja_bounds import Budget, TooMuch, spent
+from .jinja_process import RENDERER, Killed, NoProcess
+from .lookup import check_length, describe
 from .prompt import Slot
-from .reading import Reader
+from .reading import PEER_KEY, Reader
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import nodes
 
 SYNTAX = re.compile(r"\{[{%#]")
 INSTALL = 'pip install "agf-magics[graphs]"'
+MOST_CHARACTERS = 200_000
+NEAR = 200
+"""Characters before the last word in which the next one is searched."""
+DEEPEST = 10
+"""Keys of a path that are told apart; what is read below them does not matter."""
 _LINES = re.compile(r"\r\n|\r|\n")
+_BRACES = "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
 
 
 class JinjaPrompt(NamedTuple):
     """A prompt that is a template."""
 
-    template: Template | None
-    """None: jinja2 is not installed."""
     text: Text
     slots: tuple[Slot, ...]
     span: Span
 
     def fill(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> str:
-        """The rendered text. Raises StepError ``graph.template-failed``,
-        ``graph.template-limit``."""
-        if self.template is None:
-            raise StepError(not_installed(self.span))
-        budget = Budget()
-        token = spent.set(budget)
+        """The rendered text. Raises StepError ``graph.template-failed``, ``graph.template-limit``,
+        ``graph.template-value``, ``graph.template-process``."""
+        values = self._values(state, variables)
         try:
-            return _render(self.template, budget, {"state": state, **variables})
-        except Exception as error:  # of the template, and of objects in the state
-            failure = self._failure(error, variables)
-        finally:
-            spent.reset(token)
-        raise failure
+            answer = RENDERER.render(self.text.text, values)
+        except NoProcess as error:
+            message = f"a template needs a process of its own, and none can be started: {error}"
+            hint = "write the prompt with {name}, or prepare the text in a node before this one"
+            raise StepError(
+                Diagnostic("graph.template-process", message, self.span, hint)
+            ) from error
+        except Killed as error:
+            raise self._too_much(str(error), self.span) from error
+        if "text" in answer:
+            return str(answer["text"])
+        raise self._failure(answer, variables)
 
-    def _failure(self, error: Exception, variables: Mapping[str, Value]) -> StepError:
-        place = place_of_line(self.text, _line_of(self.template, error))
-        if isinstance(error, TooMuch):
-            small = "prepare the text in a node before this one"
-            return StepError(
-                Diagnostic("graph.template-limit", f"the template {error}", place, small)
-            )
-        if isinstance(error, RecursionError):
-            return StepError(
-                Diagnostic(
-                    "graph.template-limit", "the template uses a value that nests too deep", place
-                )
-            )
-        reason = (str(getattr(error, "message", None) or error) or type(error).__name__)[:200]
-        hint: str | None = None
-        if type(error).__name__ == "UndefinedError":
-            name = reason.split("'")[1] if reason.startswith("'") else ""
-            near = suggest(name, [*variables, "state"]) or ""
-            hint = (
-                f"{near} a value that may be missing: {{{{ {name or 'name'} | default('') }}}}"
-            ).strip()
-        failure = StepError(
-            Diagnostic("graph.template-failed", f"the template failed: {reason}", place, hint)
-        )
-        failure.__cause__ = error
-        return failure
+    def _values(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """The values that the template reads, and no others: they go to its process as JSON."""
+        values: dict[str, Value] = {"state": {}}
+        for slot in self.slots:
+            held, into = (state, values["state"]) if slot.in_state else (variables, values)
+            for name in slot.names[:1] or held:
+                if name in held and name not in into:
+                    into[name] = self._checked(name, held[name], slot.span)
+        return values
 
+    def _checked(self, name: str, value: Value, span: Span) -> Value:
+        try:
+            check_length(value)
+            if is_json(value):
+                return value
+        except (ValueError, RecursionError):
+            raise self._too_much(f"reads a value that is too large: {name!r}", span) from None
+        message = f"a template cannot read {name!r}: it is {describe(value)}"
+        hint = "a template gets texts, numbers, lists and mappings; a node before it can make one"
+        raise StepError(Diagnostic("graph.template-value", message, span, hint))
 
-def _render(template: Template, budget: Budget, given: dict[str, Any]) -> str:
-    from .jinja_bounds import check_length
-    from .jinja_environment import CALLS
+    def _too_much(self, what: str, span: Span) -> StepError:
+        hint = "prepare the text in a node before this one"
+        return StepError(Diagnostic("graph.template-limit", f"the template {what}", span, hint))
 
-    parts, size = list[str](), 0
-    context = template.new_context({**given, **CALLS, "__each": budget.each})
-    for part in template.root_render_func(context):
-        size += len(part)
-        check_length(size)
-        budget.check_time()
-        parts.append(part)
-    return "".join(parts)
-
-
-def _line_of(template: Template | None, error: Exception) -> int:
-    """The line of the template in which ``error`` was raised."""
-    line, trace = 1, error.__traceback__
-    while trace is not None and template is not None:
-        if trace.tb_frame.f_code.co_filename == "<template>":
-            line = template.get_corresponding_lineno(trace.tb_lineno)
-        trace = trace.tb_next
-    return line
+    def _failure(self, answer: Mapping[str, Any], variables: Mapping[str, Value]) -> StepError:
+        place = Lines(self.text).place(int(answer["line"]))
+        if answer["why"] == "limit":
+            return self._too_much(str(answer["failed"]), place)
+        hint = None
+        if answer["why"] == "undefined":
+            names = (slot.names[0] for slot in self.slots if not slot.in_state)
+            name = next((name for name in names if name not in variables), "")
+            near = suggest(name, [*variables, "state"]) if name else None
+            default = f"a value that may be missing: {{{{ {name or 'name'} | default('') }}}}"
+            hint = f"{near} {default}" if near else default
+        message = f"the template failed: {answer['failed']}"
+        return StepError(Diagnostic("graph.template-failed", message, place, hint))
 
 
 def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
@@ -108,28 +108,100 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     span = text.locate(0, len(text.text))
     if find_spec("jinja2") is None:
         reader.refuses.append(not_installed(span))
-        return JinjaPrompt(None, text, (), span)
-    from .jinja_check import NotSupported, compile_jinja
+        return JinjaPrompt(text, (), span)
+    from jinja2 import Environment, TemplateSyntaxError
 
-    try:
-        compiled = compile_jinja(text.text)
-    except NotSupported as refused:
-        place = place_of_line(text, refused.line, refused.word)
-        hint = (
-            refused.hint
-            or "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
-        )
-        reader.error("graph.template", refused.message, place, hint)
+    if len(text.text) > MOST_CHARACTERS:
+        message = f"the template has more than {MOST_CHARACTERS:,} characters"
+        reader.error("graph.template", message, span, "prepare the text in a node before this one")
         return None
-    slots = list[Slot]()
-    for read in compiled.reads:
-        in_state = read.names[0] == "state"
-        place = place_of_line(text, read.line, read.names[-1])
-        names = read.names[1:] if in_state else read.names
-        slots.append(
-            Slot(f"{{{{ {'.'.join(read.names)} }}}}", names, in_state, place, read.certain)
-        )
-    return JinjaPrompt(compiled.template, text, tuple(slots), span)
+    before, line = reader.error_count, 1
+    try:
+        slots = tuple(_Template(reader, text).slots(Environment().parse(text.text)))
+        return JinjaPrompt(text, slots, span) if reader.error_count == before else None
+    except TemplateSyntaxError as error:
+        message = f"{(error.message or '')[:1].lower()}{(error.message or '')[1:]}".rstrip(".")
+        line = error.lineno
+    except RecursionError:
+        message = "the template is nested too deep"
+    except ValueError as error:  # a number that is too long
+        message = f"the template cannot be read: {error}"
+    reader.error("graph.template", message, Lines(text).place(line), _BRACES)
+    return None
+
+
+class _Template:
+    """Walks over the nodes of a template."""
+
+    def __init__(self, reader: Reader, text: Text) -> None:
+        from jinja2.defaults import DEFAULT_NAMESPACE
+
+        self.reader, self.lines = reader, Lines(text)
+        self.stored = {*DEFAULT_NAMESPACE, "loop", "self", "super", "caller", "varargs", "kwargs"}
+        """The names that are not variables."""
+
+    def slots(self, tree: nodes.Template) -> Iterator[Slot]:
+        """The variables and the keys of the state that it reads, in the order of the text."""
+        reads = [*self.reads(tree)]
+        for names, line, certain in reads:
+            if names[0] in self.stored:
+                continue
+            in_state = names[0] == "state"
+            place = self.lines.place(line, names[-1])
+            rest = names[1:] if in_state else names[:1]
+            yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
+
+    def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
+        """Each name that is read with the keys that are read of it, its line, and whether the
+        template fails without a value."""
+        from jinja2 import nodes
+
+        queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]
+        while queue:
+            node, after, certain = queue.pop()
+            self.check(node)
+            children: list[nodes.Node] = [*node.iter_child_nodes()]
+            inner: tuple[str, ...] = ()
+            match node:
+                case nodes.Name() if node.ctx == "load":
+                    yield (node.name, *after), node.lineno, certain
+                case nodes.Name() | nodes.Macro():
+                    self.stored.add(node.name)
+                case nodes.Getattr():
+                    inner = (node.attr, *after)[:DEEPEST]
+                case nodes.Call() if isinstance(node.node, nodes.Getattr):
+                    self.check(node.node)
+                    children[0] = node.node.node
+                case nodes.If() | nodes.CondExpr() | nodes.Test():
+                    certain = False
+                case nodes.Filter() if node.name in ("default", "d"):
+                    certain = False
+            queue += [(child, inner, certain) for child in reversed(children)]
+
+    def check(self, node: nodes.Node) -> None:
+        """Report what no template can do."""
+        from jinja2 import nodes
+        from jinja2.filters import FILTERS
+        from jinja2.tests import TESTS
+
+        match node:
+            case nodes.Filter() if node.name not in FILTERS:
+                hint = suggest(node.name, FILTERS, "filters")
+                self.refuse(node, f"unknown filter {node.name!r}", node.name, hint)
+            case nodes.Test() if node.name not in TESTS:
+                hint = suggest(node.name, filter(str.isidentifier, TESTS), "tests")
+                self.refuse(node, f"unknown test {node.name!r}", node.name, hint)
+            case nodes.Getattr() if node.attr.startswith("_"):
+                hint = "keys of mappings that begin with _ are read as name['_key']"
+                if PEER_KEY.fullmatch(node.attr):
+                    hint = "leave it out: a map collects the results themselves"
+                self.refuse(node, f"a template cannot read {node.attr!r}", node.attr, hint)
+            case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
+                self.refuse(node, "a prompt has no other files to read", "", "write the text here")
+
+    def refuse(self, node: nodes.Node, message: str, word: str, hint: str | None) -> None:
+        place = self.lines.place(node.lineno, word)
+        self.reader.error("graph.template", message, place, hint)
 
 
 def not_installed(span: Span) -> Diagnostic:
@@ -141,14 +213,26 @@ def not_installed(span: Span) -> Diagnostic:
     )
 
 
-def place_of_line(text: Text, line: int, word: str = "") -> Span:
-    """The place of ``word`` in a line of a template, else the line itself."""
-    starts = [0, *(found.end() for found in _LINES.finditer(text.text))]
-    index = min(max(line, 1), len(starts)) - 1
-    end = starts[index + 1] if index + 1 < len(starts) else len(text.text)
-    content = text.text[starts[index] : end]
-    at = content.find(word) if word else -1
-    if at >= 0:
-        return text.locate(starts[index] + at, starts[index] + at + len(word))
-    lead = len(content) - len(content.lstrip())
-    return text.locate(starts[index] + lead, starts[index] + max(lead, len(content.rstrip())))
+class Lines:
+    """The lines of a template, to show a place in it: jinja2 knows the line alone."""
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.whole = text, text.text
+        self.starts = [0, *(end.end() for end in _LINES.finditer(self.whole)), len(self.whole)]
+        self.reached: dict[int, int] = {}
+        """In each line, where the last word ended."""
+
+    def place(self, line: int, word: str = "") -> Span:
+        """The place of ``word``, else of the line. Words are searched near the last one, because a
+        line may have thousands."""
+        index = min(max(line, 1), len(self.starts) - 1) - 1
+        start, end = self.starts[index], self.starts[index + 1]
+        reached = self.reached.get(index, start)
+        window = max(start, reached - NEAR), min(end, reached + 10 * NEAR)
+        at = self.whole.find(word, *window) if word else -1
+        if at >= 0:
+            self.reached[index] = at + len(word)
+            return self.text.locate(at, at + len(word))
+        content = self.whole[start:end]
+        lead = len(content) - len(content.lstrip())
+        return self.text.locate(start + lead, start + max(lead, len(content.rstrip())))

@@ -31,6 +31,10 @@ def document_schema() -> Json:
     kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
     defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
     del defs["prompt"]["additionalProperties"]  # another key only gives a warning
+    block = {"type": "object"}  # only gives a warning too
+    defs["prompt"]["properties"]["model"] = {
+        "anyOf": [defs["prompt"]["properties"]["model"], block]
+    }
     defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
     defs["state_key"]["properties"]["type"]["examples"] = list(
         TYPES

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from ...flow.frame import Ref
-from ...flow.steps import END, START, Compute, Edge, Walk
+from ...flow.steps import END, START, Compute, Edge, Name, Walk
 from ...text.diagnostics import suggest
 from ...text.source import Span
 from .dataflow import reads_of_node
 from .edges import ELSE, is_plain, outgoing
 from .nodes import Built, Outputs
-from .reading import Reader
+from .reading import PEER_KEY, ROOT, Reader
 from .state import Keys
 from .tokens import KEY_NAME
 from .tools import Tools
@@ -32,6 +32,8 @@ class Graph(NamedTuple):
     tools: Tools
     declares: bool
     """Whether the graph has ``state:``."""
+    named: tuple[Name, ...] = ()
+    """The keys that ``variables:`` and ``exports:`` name."""
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -69,15 +71,14 @@ def written_keys(reader: Reader, graph: Graph) -> None:
 def read_keys(reader: Reader, graph: Graph) -> None:
     """graph.unwritten-key, graph.hidden-name, graph.odd-name: paths without a value, as far as the
     text says."""
-    known = (
-        {key.name for built in graph.nodes.values() for key in built.keys}
-        | graph.keys.declared.keys()
-        | BUILT_IN.keys()
-    )
+    written = dict.fromkeys(key.name for built in graph.nodes.values() for key in built.keys)
+    known: dict[str, object] = {**graph.keys.declared, **written, **BUILT_IN}
     for built in graph.nodes.values():
-        own = known | {built.item} if built.item else known
+        own = {**known, built.item: None} if built.item else known
         for ref in reads_of_node(built.step):
             _read(reader, ref, own, graph.declares)
+    for name in graph.named:
+        _read(reader, Ref((*ROOT, name.text), name.span), known, graph.declares)
     for edge in graph.edges:
         for ref in edge.when.reads() if edge.when else ():
             _read(reader, ref, known, graph.declares)
@@ -86,6 +87,12 @@ def read_keys(reader: Reader, graph: Graph) -> None:
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
+        return
+    if peer := next(filter(PEER_KEY.fullmatch, names), None):
+        path = ".".join(name for name in names if name != peer) or "the key in collect"
+        hint = f"read {path}: a map collects the results themselves"
+        message = f"no map writes {peer!r}, the key of YAMLGraph around a result"
+        reader.warn("graph.peer-key", message, ref.span, hint)
         return
     if any(name.startswith("_") for name in names[1:]):
         hidden = next(name for name in names[1:] if name.startswith("_"))
@@ -97,7 +104,9 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         hint = "an expression is a path, one operator + - * / and one value: {state.n + 1}"
         reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:
-        hint = suggest(names[0], known) or f"declare it: state: {{{names[0]}: any}}"
+        keys = [name for name in known if name not in BUILT_IN]
+        listed = suggest("", keys, "keys of the state") or "the state has no keys"
+        hint = suggest(names[0], keys) or f"{listed}; declare it: state: {{{names[0]}: any}}"
         reader.warn(
             "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
         )
@@ -222,7 +231,8 @@ def routers(reader: Reader, graph: Graph) -> None:
     out = outgoing(graph.edges)
     for name, built in graph.nodes.items():
         if built.step.word == "router" and not any(edge.otherwise for edge in out.get(name, ())):
-            hint = f"add {{from: {name}, to: [first, second], type: conditional}}"
+            nodes = ", ".join(dict.fromkeys(route.text for route in built.routes))
+            hint = f"write {{from: {name}, to: [{nodes}], type: conditional}}"
             reader.warn(
                 "graph.router-edges",
                 f"no edge follows the choice of {name!r}",

@@ -7,7 +7,7 @@ registry or the input decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -25,7 +25,7 @@ from .kinds import build
 from .lint import Graph, lint
 from .nodes import Built, Here, node_id
 from .prompts import Folders
-from .reading import ROOT, Reader
+from .reading import PEER_KEY, ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .tools import Tools, read_tools
@@ -93,8 +93,9 @@ class _Loader:
         exports = tuple(self.exports(given.get("exports")))
         if self.reader.error_count:
             return None
-        lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None))
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
+        named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
+        lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         described: Name | None = given.get("description")
         return Flow(
             name=given["name"].text if "name" in given else "",
@@ -113,6 +114,7 @@ class _Loader:
             caps=_caps(config),
             refuses=tuple(self.reader.refuses),
             exports=exports,
+            foreign=_peer_key,
         )
 
     def walk(
@@ -130,6 +132,7 @@ class _Loader:
         )
         span = name.span if name is not None else None
         limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
+        endless = limit.span if limit is not None else span or given["edges"].span
         return Walk(
             id="nodes",
             word="graph",
@@ -146,7 +149,7 @@ class _Loader:
             exits=exits,
             over=lambda node: _over_limit(node, *self.limits[node], node in exits),
             rounds=config["recursion_limit"],
-            endless=lambda rounds: _endless(rounds, limit.span if limit is not None else span),
+            endless=lambda rounds: _endless(rounds, endless),
             width=config.get("max_concurrency", CONCURRENT),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(
@@ -303,6 +306,15 @@ class _Loader:
                 self.reader.warn(
                     "graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}"
                 )
+
+
+def _peer_key(words: Collection[str]) -> Diagnostic | None:
+    peer = next(filter(PEER_KEY.fullmatch, sorted(words)), None)
+    if peer is None:
+        return None
+    message = f"the function looks for {peer!r}, the key of YAMLGraph around a result of a map"
+    hint = "a map collects the results themselves: read item['title'], not item['_map_…']['title']"
+    return Diagnostic("graph.peer-key", message, None, hint, "warning")
 
 
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:

@@ -37,19 +37,12 @@ def find(value: Value, names: tuple[str, ...]) -> Value:
 
 def reader(names: tuple[str, ...]) -> Callable[[Any], Value]:
     """A function that reads a path of the state; None if there is no value."""
-    first, second = names[0], names[-1]
 
     def read(state: Any) -> Value:
-        found = find(state, names)
-        return None if found is MISSING else found
+        value = find(state, names)
+        return None if value is MISSING else value
 
-    def read_field(state: Any) -> Value:
-        inner = state.get(first)
-        return inner.get(second) if type(inner) is dict else read(state)
-
-    if len(names) == 1:
-        return lambda state: state.get(first)
-    return read_field if len(names) == 2 else read
+    return read
 
 
 CLOSED = (
@@ -201,7 +194,7 @@ def format_value(value: Value) -> str:
     if type(value) is str:
         return value
     if type(value) in (list, dict):
-        _check_length(value)
+        check_length(value)
     try:
         return str(value)
     except RecursionError as error:
@@ -210,7 +203,7 @@ def format_value(value: Value) -> str:
         raise ValueError(f"cannot write {type_name(value)} into a text: {error}") from error
 
 
-def _check_length(value: Value) -> None:
+def check_length(value: Value) -> None:
     """A small value with shared parts can have a long text."""
     queue, room = [value], LONGEST_WRITTEN
     while queue and room >= 0:

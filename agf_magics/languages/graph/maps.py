@@ -66,7 +66,7 @@ class Gather:
     failures: str
     least: int | float
     key: str | None
-    flat: bool
+    """The key of the object that a function returns; None: the whole value."""
     tolerated: bool
     span: Span
 
@@ -103,22 +103,11 @@ class Gather:
         }
 
     def result(self, index: int, value: Value) -> Value:
-        found = value
-        if type(found) is dict and self.key is not None and self.key in found:
-            found = found[self.key]
-        if (
-            self.flat
-            and type(found) is dict
-            and len(found) == 1
-            and type(next(iter(found.values()))) is dict
-        ):
-            (found,) = found.values()
-        if type(found) is not dict:
-            return {"_map_index": index, "value": found}
-        return {
-            "_map_index": index,
-            **{name: inner for name, inner in found.items() if name != "_map_index"},
-        }
+        if type(value) is dict and self.key in value:
+            value = value[self.key]
+        if type(value) is not dict:
+            return {"_map_index": index, "value": value}
+        return {"_map_index": index, **value} | {"_map_index": index}
 
     def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
         needed = self.least if type(self.least) is int else self.least * width
@@ -142,7 +131,9 @@ def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built |
     name: Name = given["as"]
     over = _over(reader, given["over"], name.text)
     inner = build(
-        reader, given["node"], here._replace(name=here.name, id=f"{here.id}.node", inside=True)
+        reader,
+        given["node"],
+        here._replace(id=f"{here.id}.node", inside=True, timeout=given.get("timeout")),
     )
     if over is None or inner is None:
         return None
@@ -180,8 +171,8 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
         collect=given["collect"].text,
         failures=failures.text,
         least=given.get("min_success", 1.0),
-        key=node["state_key"].text if "state_key" in node and not inner.collects else None,
-        flat=bool(given.get("flatten_output")),
+        # Only a function returns keys of the state (decision Y16).
+        key=node["state_key"].text if "state_key" in node and inner.step.word == "python" else None,
         tolerated=given.get("on_error") == "skip"
         or (isinstance(skips, Scalar) and skips.text == "skip"),
         span=here.span,
@@ -225,7 +216,9 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
     if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        reader.wrong_type(node, Key("over", OVER))
+        path = node.text.removeprefix("state.") if isinstance(node, Scalar) else ""
+        named = all(map(KEY_NAME.fullmatch, path.split(".")))
+        reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
         return None
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1

@@ -27,7 +27,9 @@ from .calls import (
     evaluate_all,
     read_message,
     reads_of,
+    state_ref,
 )
+from .lookup import format_value
 from .prompt import Slot
 from .prompts import Folders
 from .reading import Reader
@@ -105,6 +107,8 @@ class Here(NamedTuple):
     inside: bool = False
     """Whether it is the node of a map."""
     folders: Folders = Folders()
+    timeout: float | None = None
+    """Of the map around it: the longest time for one item."""
 
 
 class Outputs(Computed):
@@ -267,6 +271,8 @@ def build_interrupt(
     message = read_message(reader, given["message"])
     if message is None:
         return None
+    if given.get("idempotent"):
+        message = held_or(question, message)
     step = Invoke(
         **common(here, given, message.text),
         kind="question",
@@ -278,6 +284,17 @@ def build_interrupt(
         return {question: message.evaluate({"state": state}), answer: value}
 
     return Built(step, write, keys)
+
+
+def held_or(key: str, message: Computed) -> Computed:
+    """The value of a key of the state if it has one, else ``message``."""
+
+    def evaluate(frame: Frame) -> Value:
+        held = frame["state"].get(key)
+        return message.evaluate(frame) if held is None else format_value(held)
+
+    ref = state_ref((key,), None)
+    return Computed(message.span, evaluate, (*message.reads(), ref), message.text)
 
 
 WriteQuestion = Callable[[Reader, Given, Here, str, str], "Built | None"]
@@ -292,7 +309,7 @@ def at(here: Here) -> dict[str, Any]:
 
 def common(here: Here, given: Given, label: str) -> dict[str, Any]:
     """The fields that every call has."""
-    return {**at(here), "label": shorten(label), "timeout": given.get("timeout")}
+    return {**at(here), "label": shorten(label), "timeout": given.get("timeout", here.timeout)}
 
 
 def node_id(name: str) -> str:

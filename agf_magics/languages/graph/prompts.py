@@ -8,7 +8,8 @@ folders are searched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,12 +23,13 @@ from .prompt import Prompt, Slot, read_text, split_slots
 from .prompt_schema import read_output_schema, read_schema
 from .reading import Reader
 from .takes import PROMPT
-from .words import PROMPT_FILE
+from .words import PROMPT_FILE, PROMPT_MODEL
 
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
 _FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 _LARGEST = 1_000_000
-_NOT_READ = ("name", "description", "version", "metadata")
+MOST_FILES = 1_000
+"""Files of a folder that are compared with a name that leads to none."""
 
 Filled = Prompt | JinjaPrompt
 
@@ -123,11 +125,10 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
                 "graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint
             )
     schema = _schema(reader, node)
-    keys = {name: key for name, key in PROMPT_FILE.keys.items() if name not in (*_NOT_READ, *_OWN)}
     model = {
-        name: key.takes.read(reader, node.fields[name], key)
-        for name, key in keys.items()
-        if name in node.fields
+        key.name: key.takes.read(reader, node.fields[key.name], key)
+        for key in PROMPT_MODEL
+        if key.name in node.fields and not _is_block(reader, node.fields[key.name], key)
     }
     user = texts.get("user")
     if reader.error_count > before or user is None:
@@ -135,7 +136,16 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
     return Prompts(user, texts.get("system"), node.span, schema, model)
 
 
-_OWN = ("user", "system", "schema", "output_schema")
+def _is_block(reader: Reader, node: Node, key: Key) -> bool:
+    """``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not read
+    (decision Y18)."""
+    if key.name != "model" or not isinstance(node, Fields):
+        return False
+    wanted = {"provider": node.fields.get("provider"), "model": node.fields.get("name")}
+    lines = [f"{key}: {value.text}" for key, value in wanted.items() if isinstance(value, Scalar)]
+    hint = f"write {', '.join(lines) or 'model: NAME'} as keys of the prompt to select one"
+    reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
+    return True
 
 
 def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
@@ -204,8 +214,10 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         except UNUSABLE as error:
             tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
     if "/" not in node.text and not _FILE.fullmatch(node.text):
+        near = _near(node.text, root, tried)
         hint = (
-            f"a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words is text"
+            f"{near}a prompt file is {' or '.join(list(tried)[:4:2])}; a prompt of several words "
+            f"is text"
         )
         reader.warn(
             "graph.prompt-word",
@@ -217,7 +229,7 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
     if tried or not outside:
         message = f"cannot find the prompt file {shorten(node.text)!r}"
         hint = (
-            f"searched: "
+            f"{_near(node.text, root, tried)}searched: "
             f"{', '.join(one for one in tried if not one.endswith('.yml') or one.endswith(node.text))}"
         )
         hint += "" if node.text.endswith(_ENDINGS) else ", and the same with .yml"
@@ -228,6 +240,21 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | bool:
         )
     reader.error("graph.prompt-file", message, node.span, hint)
     return False
+
+
+def _near(name: str, root: Path, tried: Iterable[str]) -> str:
+    """The prompt file that the name may mean, among those in the folders that were searched."""
+    folders = dict.fromkeys((root / file).parent for file in tried)
+    head, slash, _ = name.rpartition("/")
+    names = {
+        head + slash + (file.name if name.endswith(_ENDINGS) else file.stem)
+        for folder in folders
+        if folder.is_dir()
+        for file in islice(folder.iterdir(), MOST_FILES)
+        if file.suffix in _ENDINGS
+    }
+    near = suggest(name, sorted(names))
+    return f"{near} " if near else ""
 
 
 def _shown(path: Path, root: Path) -> str:

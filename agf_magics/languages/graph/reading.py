@@ -23,10 +23,15 @@ from .value_grammar import Arithmetic, Sentence, Unfilled, atoms, parse_template
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+_CHOICE = re.compile(r"\bif\b.*\belse\b")
 _BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
 _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
 _NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
 _JINJA = re.compile(r"\{\{-?\s*+(?>([A-Za-z_][\w.]*+)?)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
+
+PEER_KEY = re.compile(r"_map_\w+_sub")
+"""The key of YAMLGraph around each result of a map, which a moved graph may read (decision
+Y16)."""
 
 ROOT = ("state",)
 """The place of the state in a frame."""
@@ -61,7 +66,6 @@ class Reader(documents.Reader):
         "source": ("from",),
         "target": ("to",),
         "agent": ("identity",),
-        "output_schema": ("schema",),
     }
 
     def __init__(self, problems: Diagnostics) -> None:
@@ -79,6 +83,11 @@ class Reader(documents.Reader):
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if braces := _unquoted_braces(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
+        elif key.name == "schema" and isinstance(node, Fields):
+            hint = (
+                "schema names a schema: document; write output_schema: {type: object, …} here, "
+                "or schema: {name: …, fields: …} in a prompt file"
+            )
         super().wrong_type(node, key, hint)
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
@@ -162,21 +171,18 @@ class Reader(documents.Reader):
                     warn("graph.literal-braces", message, found, 0, hint)
             elif computed or (word and word[0] in self.known):
                 hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
+                if _CHOICE.search(found[1]):
+                    hint = "an expression has no if: write two edges with condition: and else"
                 message = f"{shorten(found[0])} stays text: it does not begin with state."
                 warn("graph.literal-braces", message, found, 0, hint)
         bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
         for found in _BARE_PATH.finditer(bare):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
-            if found[2] not in self.known and not (self.declared is None and whole == found[0]):
+            starts = whole.startswith(found[0]) and not prompt
+            expression = _in_braces(whole.lstrip("$")) if starts else None
+            if found[2] not in self.known and not (self.declared is None and expression):
                 continue
-            if (
-                whole.startswith(found[0])
-                and not prompt
-                and (expression := _in_braces(whole.lstrip("$")))
-            ):
-                hint = f'write "{expression}"'
-            else:
-                hint = f"write {{{found[1]}}}"
+            hint = f'write "{expression}"' if expression else f"write {{{found[1]}}}"
             warn(
                 "graph.literal-path",
                 f"{shorten(found[0])!r} is text here: it has no braces",

@@ -22,6 +22,7 @@ from ...text.source import Span
 from .calls import Values, Wanted, check_required, evaluate_all, reads_of, state_ref
 from .lookup import format_value
 from .nodes import Built, Given, Here, Stored, Written, at, check_slots, common, on_error, state_key
+from .prompt_schema import read_output_schema
 from .prompts import Prompts, read_prompt
 from .reading import ROOT, Reader
 from .state import Failed, State, Write
@@ -75,7 +76,10 @@ class Prompted:
 
     def reads(self) -> tuple[Ref, ...]:
         slots = self.prompts.slots
-        in_state = tuple(state_ref(slot.names, slot.span) for slot in slots if slot.in_state)
+        in_state = (
+            *(state_ref((name.text,), name.span) for name in self.requires),
+            *(state_ref(slot.names, slot.span) for slot in slots if slot.in_state),
+        )
         if self.values is not None:
             return (*in_state, *reads_of(self.values))
         return (
@@ -88,7 +92,8 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
     """An ``llm``, ``agent`` or ``router`` node."""
     skips = bool(given.get("skip_if_exists"))
     inner = here._replace(id=f"{here.id}.ask") if skips else here
-    step = build_request(reader, given, inner)
+    asked = inner._replace(id=f"{inner.id}.answer") if given.get("parse_json") else inner
+    step = build_request(reader, given, asked)
     if step is None:
         return None
     given = {**{name: here.defaults[name] for name in _DEFAULTS if name in here.defaults}, **given}
@@ -127,14 +132,22 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
     own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
     here.tools.used.update(own)
     label = identity.text if identity else prompts.span.text.strip("\"'")
-    wants_schema = not given.get("parse_json") and "schema" not in given
+    schema = None if "schema" in given else prompts.schema
+    if "output_schema" in given:
+        schema = read_output_schema(reader, given["output_schema"])
+        if "schema" in given:
+            hint = "keep one of them: schema names a registered schema, output_schema is one"
+            message = "a node cannot have both schema and output_schema"
+            reader.error("graph.same-key", message, given["output_schema"].span, hint)
     return Invoke(
         **common(here, given, label),
         kind="agent",
         name=identity or Name(""),
         args=Prompted(prompts, values, given.get("requires") or ()),
         gives=None if given.get("parse_json") else given.get("schema"),
-        asking=asking._replace(schema=prompts.schema if wants_schema else None),
+        asking=asking._replace(
+            schema=None if given.get("parse_json") else schema, no_tools=here.kind != "agent"
+        ),
         tools=tools,
         files={name: here.tools.files[name] for name in own if name in here.tools.files},
         derived=tuple(
@@ -233,24 +246,10 @@ def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
 
 def _parsed(here: Here, step: Step) -> Step:
     """``parse_json``: a step that reads the JSON in the answer."""
-    first = _renamed(step, f"{step.id}.answer")
     value = Computed(here.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
-    read = Compute(id=f"{step.id}.parse_json", word="parse_json", span=here.span, value=value)
-    steps = (replace(first, target=keep), read)
-    return Sequence(id=step.id, word=step.word, label=step.label, span=step.span, steps=steps)
-
-
-def _renamed(step: Step, id: str) -> Step:
-    """``step`` with another id, also in the ids of its parts."""
-    if isinstance(step, Sequence):
-        steps = tuple(_renamed(one, one.id.replace(step.id, id, 1)) for one in step.steps)
-        return replace(step, id=id, steps=steps)
-    if isinstance(step, Choose):
-        cases = {
-            name: _renamed(one, one.id.replace(step.id, id, 1)) for name, one in step.cases.items()
-        }
-        return replace(step, id=id, cases=cases)
-    return replace(step, id=id)
+    read = Compute(id=f"{here.id}.parse_json", word="parse_json", span=here.span, value=value)
+    steps = (replace(step, target=keep), read)
+    return Sequence(id=here.id, word=step.word, label=step.label, span=step.span, steps=steps)
 
 
 def parse_answer(answer: Value) -> Value:
@@ -300,25 +299,30 @@ def _with_calls(write: Write, key: str) -> Write:
     return write_both
 
 
-def _skipping(here: Here, key: str, built: Built) -> Built:
-    """``skip_if_exists``: the node does nothing if its key has a value."""
+def _unless_held(here: Here, key: str, step: Step) -> Choose:
+    """``step`` if the key has no value, else its value."""
     held = Ref((*ROOT, key), here.span, False)
     existing = Computed(here.span, lambda frame: frame["state"].get(key), (held,))
-    step = Choose(
+    return Choose(
         id=here.id,
         word=here.kind,
-        label=built.step.label,
+        label=step.label,
         span=here.span,
         pick=Computed(here.span, lambda frame: frame["state"].get(key) is not None, (held,)),
         labels=lambda exists: ("exists",) if exists else ("missing",),
         cases={
-            "missing": built.step,
+            "missing": step,
             "exists": Compute(
                 id=f"{here.id}.existing", word="skip", label=key, span=here.span, value=existing
             ),
         },
         conditions={"missing": f"{key} has no value", "exists": f"{key} has a value"},
     )
+
+
+def _skipping(here: Here, key: str, built: Built) -> Built:
+    """``skip_if_exists``: the node does nothing if its key has a value."""
+    step = _unless_held(here, key, built.step)
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {} if state.get(key) is not None else built.write(state, value)
@@ -342,22 +346,21 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     field: Name | None = given.get("route_field")
     fields = ROUTE_FIELDS if field is None else (field.text,)
     default: Name = given.get("default_route") or next(iter(routes.values()))
-    inner = built.write
+    inner, answer = built.write, f"{built.keys[0].name}_answer"
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
+        if isinstance(value, Failed):
+            return {**inner(state, value), "_route": default.text}
         label = value
         if isinstance(value, dict):
             label = next((value[name] for name in fields if name in value), None)
-        found = format_value(label).strip() if label is not None else ""
-        chosen = routes.get(found) or next(
-            (n for w, n in routes.items() if w.lower() == found.lower()), default
-        )
+        said = format_value(label).strip() if label is not None else ""
+        label = next((word for word in routes if word.lower() == said.lower()), said or None)
+        chosen = {"_route": routes.get(label or "", default).text}
         if here.inside:
-            return {
-                **(value if isinstance(value, dict) else {"value": value}),
-                "_route": chosen.text,
-            }
-        return {**inner(state, value), "_route": chosen.text}
+            return {**(value if isinstance(value, dict) else {"value": value}), **chosen}
+        written = inner(state, label)
+        return {**written, **({answer: value} if written else {}), **chosen}
 
     if here.inside:
         return built._replace(write=write, collects=True)
@@ -365,7 +368,10 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     for word, name in routes.items():
         answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
     answers.setdefault(default.text, "otherwise")
-    return built._replace(write=write, routes=(*routes.values(), default), answers=answers)
+    keys = (*built.keys, Written(answer, built.keys[0].span))
+    return built._replace(
+        write=write, keys=keys, routes=(*routes.values(), default), answers=answers
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,9 +395,12 @@ def build_written_question(
     reader: Reader, given: Given, here: Here, question: str, answer: str
 ) -> Built | None:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
-    asking = build_request(reader, given, here._replace(id=f"{here.id}.prompt"))
-    if asking is None:
+    first = here._replace(id=f"{here.id}.prompt")
+    ask = first._replace(id=f"{first.id}.ask") if given.get("idempotent") else first
+    request = build_request(reader, given, ask)
+    if request is None:
         return None
+    asking = _unless_held(first, question, request) if given.get("idempotent") else request
     answered = Stored(lambda frame, value: {**frame, "answered": value}, (Ref(("answered",)),))
     put = Invoke(
         **{**common(here, given, "the answer"), "id": f"{here.id}.question"},

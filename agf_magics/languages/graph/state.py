@@ -119,8 +119,10 @@ class Keys:
                     )
                 elif name in by:
                     message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
+                    held = self.declared.get(name, Declared(name)).type
+                    kind = "list" if held == "any" else held
                     hint = (
-                        f"give it a reducer: {name}: {{type: list, reducer: add}}, or add an "
+                        f"give it a reducer: {name}: {{type: {kind}, reducer: add}}, or add an "
                         f"edge between the nodes"
                     )
                     raise StepError(

@@ -77,15 +77,17 @@ class Tools:
     """The names that nodes use; the builders of nodes add to it."""
 
 
-class _Word(NamedTuple):
-    """A word of a command as a Text: an error in it is at its place in the command."""
+class _Words:
+    """The words of a command, one after the other, as a Text: an error in a word is at its place in
+    the command."""
 
-    text: str
-    command: Scalar
+    def __init__(self, command: Scalar) -> None:
+        self.command, self.whole, self.text, self.reached = command, command.text, "", 0
 
     def locate(self, start: int, end: int) -> Span:
-        at = max(0, self.command.text.find(self.text[start:end]))
-        return self.command.locate(at, at + end - start)
+        # From the last place on: a command may have thousands of slots.
+        self.reached = max(self.reached, self.whole.find(self.text[start:end], self.reached))
+        return self.command.locate(self.reached, self.reached + end - start)
 
 
 def read_tools(reader: Reader, node: Fields | None) -> Tools:
@@ -130,9 +132,10 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
 
 
 def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellTool:
-    words = []
+    words, places = [], _Words(command)
     for word in given["command"]:
-        parts = split_slots(word, _Word(word, command))
+        places.text = word
+        parts = split_slots(word, places)
         # Doubled braces are how a command writes a brace.
         words.append(
             tuple(

@@ -16,7 +16,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.nodes import shorten
 from ...text.source import Span, Text
 from ..scan import MISSING, Refusal, parse_at
-from .lookup import ARITHMETIC, LARGE, combine, find, format_value, reader
+from .lookup import combine, find, format_value, reader
 from .tokens import LONGEST, Bare, Literal, Path
 from .value_grammar import (
     Arithmetic,
@@ -194,29 +194,10 @@ def compile_template(node: Template) -> Getter:
 
 def _arithmetic(node: Arithmetic) -> Getter:
     left, sign, right = reader(node.left.names), node.operator, _operand(node.right)
-    if (
-        isinstance(node.right, Literal)
-        and type(node.right.value) in (int, float)
-        and abs(node.right.value) < LARGE
-    ):
-        return _with_number(left, sign, node.right.value)
 
     def compute(state: Any) -> Value:
         value = left(state)
         return None if value is None else combine(sign, value, right(state))
-
-    return compute
-
-
-def _with_number(left: Getter, sign: str, number: int | float) -> Getter:
-    """The most common arithmetic, a number and a literal, without the checks of `combine`."""
-    apply, bound = ARITHMETIC[sign], LARGE
-
-    def compute(state: Any) -> Value:
-        value = left(state)
-        if (type(value) is int and -bound < value < bound) or type(value) is float:
-            return apply(value, number)
-        return None if value is None else combine(sign, value, number)
 
     return compute
 
@@ -249,31 +230,9 @@ def _sentence(node: Sentence) -> Getter:
         part if isinstance(part, str) else (part.text, reader(part.path.names))
         for part in node.parts
     ]
-    slots = [part for part in parts if not isinstance(part, str)]
-    if not slots:
-        whole = "".join(map(str, parts))
-        return lambda state: whole
-    if len(slots) == 1:
-        at = parts.index(slots[0])
-        return _with_one_slot(
-            "".join(map(str, parts[:at])), *slots[0], "".join(map(str, parts[at + 1 :]))
-        )
     return lambda state: join_text(
         [part if isinstance(part, str) else _fill(*part, state) for part in parts]
     )
-
-
-def _with_one_slot(before: str, placeholder: str, get: Getter, after: str) -> Getter:
-    """The most common sentence."""
-    room = LONGEST_TEXT - len(before) - len(after)
-
-    def fill(state: Any) -> Value:
-        value = get(state)
-        if type(value) is str and len(value) <= room:
-            return f"{before}{value}{after}"
-        return join_text([before, placeholder if value is None else format_value(value), after])
-
-    return fill
 
 
 def _fill(placeholder: str, get: Getter, state: Any) -> str:

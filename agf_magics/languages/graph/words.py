@@ -39,13 +39,16 @@ _IDENTITY = Key(
     "identity", takes.NAME, "The registered agent that answers; defaults to the default agent."
 )
 _SCHEMA = Key("schema", takes.NAME, "The registered schema that the answer must conform to.")
+_OUTPUT_SCHEMA = Key(
+    "output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."
+)
 _PROMPT = Key(
     "prompt",
     takes.PROMPT,
     "The prompt; {name} is a variable, {state.name} a key of the state.",
     True,
 )
-_PROMPT_MODEL = (
+PROMPT_MODEL = (
     Key("provider", takes.TEXT, "The provider of model."),
     Key(
         "model",
@@ -60,7 +63,7 @@ _PROMPT_MODEL = (
     Key("max_tokens", takes.COUNT, "The largest number of tokens of one reply."),
 )
 _MODEL = (
-    *_PROMPT_MODEL,
+    *PROMPT_MODEL,
     Key("max_iterations", takes.COUNT, "The largest number of requests; defaults to 10."),
 )
 _SESSION = (
@@ -70,6 +73,7 @@ _SESSION = (
     _STATE_KEY,
     _IDENTITY,
     _SCHEMA,
+    _OUTPUT_SCHEMA,
     Key("parse_json", takes.FLAG, "Whether JSON in the answer is read; a schema is then not used."),
     _REQUIRES,
     Key(
@@ -149,8 +153,9 @@ NODES: Mapping[str, Kind] = {
             Key(
                 "flatten_output",
                 takes.FLAG,
-                "Whether an object in an object with one key is unwrapped.",
+                "Not needed: a result has no wrapper of the map's own.",
             ),
+            Key("timeout", takes.SECONDS, "The longest time for one item."),
         ),
         kind(
             "tool",
@@ -284,6 +289,11 @@ NODES: Mapping[str, Kind] = {
                 takes.NAME,
                 "The key that the answer is written to; defaults to user_input.",
             ),
+            Key(
+                "idempotent",
+                takes.FLAG,
+                "Whether a question that state_key has already is asked again; defaults to false.",
+            ),
         ),
     )
 }
@@ -379,7 +389,7 @@ DEFAULTS = kind(
     *_MODEL,
 )
 
-FALLBACK = kind("fallback", "The model that is asked after a failure.", *_PROMPT_MODEL)
+FALLBACK = kind("fallback", "The model that is asked after a failure.", *PROMPT_MODEL)
 
 EXPORT = kind(
     "export",
@@ -399,7 +409,7 @@ PROMPT_FILE = kind(
     Key("system", takes.TEXT, "The system prompt: a message of its own."),
     Key("schema", takes.FIELDS, "The fields of the answer: name and fields."),
     Key("output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."),
-    *_PROMPT_MODEL,
+    *PROMPT_MODEL,
     Key("name", takes.ANYTHING, "A name, for readers."),
     Key("description", takes.ANYTHING, "A description, for readers."),
     Key("version", takes.ANYTHING, "A version, for readers."),
