@@ -3,11 +3,18 @@ without IPython."""
 
 from __future__ import annotations
 
+import os
+import sys
+
+# `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
+sys.path[:] = [
+    part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
+]
+
 import argparse
 import importlib
 import json
 import runpy
-import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -23,6 +24,20 @@ from .text.diagnostics import DefinitionError, Diagnostic, suggest
 from .text.nodes import shorten
 from .text.source import Source, Span
 from .text.yamlnodes import Bounds
+
+LARGEST_FILE = 100_000
+"""Bytes of a settings file."""
+MOST_DOTS = 20
+"""Dots in a key of a settings file."""
+_NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
+
+LIMITING = (
+    *("max_pipeline_fan_out_depth", "max_pipeline_spawns", "timeout", "step_timeout"),
+    *("max_tokens", "max_cost", "model_timeout"),
+    *("max_text", "max_depth", "max_aliases", "max_nodes"),
+)
+"""Settings that a project's file can only lower."""
+UNLIMITED_BY_0 = frozenset(LIMITING[:7])
 
 
 class SettingError(ValueError):
@@ -208,7 +223,7 @@ class _Table(NamedTuple):
 
 def _read_own(path: Path) -> Settings:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text_of(path)
         keys = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
@@ -219,9 +234,23 @@ def _read_own(path: Path) -> Settings:
     return _with_table(Settings(), table, "settings.user-file")
 
 
+def _text_of(path: Path) -> str:
+    """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
+    key with too many dots: tomllib takes a square time for these (decision D4')."""
+    with path.open("rb") as file:
+        raw = file.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
+    text = raw.decode("utf-8-sig")
+    for number, line in enumerate(text.splitlines(), 1):
+        if any(part.count(".") > MOST_DOTS for part in _NOT_IN_A_KEY.split(line)):
+            raise ValueError(f"a key has more than {MOST_DOTS} dots (line {number})")
+    return text
+
+
 def _read_project(path: Path, before: Settings) -> Settings:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = _text_of(path)
         tools = tomllib.loads(text).get("tool")
     except (OSError, ValueError, RecursionError):
         return before  # a broken file of another tool is not reported at every start
@@ -244,6 +273,7 @@ def _read_project(path: Path, before: Settings) -> Settings:
                 Diagnostic("settings.person-only", message, table.span(key), hint)
             )
     found = _with_table(before, table, "settings.pyproject")
+    _refuse_higher_limits(found, before, table)
     _refuse_journal_elsewhere(found, before, table)
     _refuse_address(found, before, table)
     return found
@@ -264,6 +294,25 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     except SettingError as error:
         key = written.get(error.name, error.name)
         raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
+
+
+def _refuse_higher_limits(found: Settings, before: Settings, table: _Table) -> None:
+    """A project can only lower a limit (decision D4')."""
+    for name in LIMITING:
+        limit, most = getattr(found, name), getattr(before, name)
+        has_limit = most != 0 or name not in UNLIMITED_BY_0
+        is_lifted = limit == 0 and name in UNLIMITED_BY_0
+        if not has_limit or not (limit > most or is_lifted):
+            continue
+        key = name.replace("_", "-")
+        message = f"a project can only lower {key}: {limit} is more than {most}"
+        if is_lifted:
+            message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
+        hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        written = next((one for one in table.keys if one.replace("-", "_") == name), key)
+        raise DefinitionError(
+            Diagnostic("settings.person-only", message, table.span(written), hint)
+        )
 
 
 def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) -> None:

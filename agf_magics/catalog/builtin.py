@@ -19,8 +19,20 @@ from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from . import shell as process
 from .decorators import tool
-from .notebook_files import OWN_TOOL, Found, NotThere, fold, is_protected, names, opened
+from .notebook_files import (
+    OWN_TOOL,
+    Found,
+    NotThere,
+    fold,
+    is_protected,
+    names,
+    opened,
+    refuse_runnable,
+)
 from .registry import Registry
+
+LARGEST_FILE = 10_000_000
+"""Bytes of a file that ``file__read`` reads."""
 
 SWITCH = "%config AgfMagics.allow_shell = True"
 
@@ -84,8 +96,10 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
     try:
         with opened(root, path, _names(root, path, protected), "read") as file:
             _refuse_protected(file, path, protected)
+            if file.status.st_size > LARGEST_FILE:
+                raise NotThere(f"has more than {LARGEST_FILE // 10**6} MB")
             with open(file.descriptor, "rb", closefd=False) as content:
-                return content.read().decode("utf-8-sig")
+                return content.read(LARGEST_FILE).decode("utf-8-sig")
     except NotThere as error:
         near = _near(root / path) if str(error) == "does not exist" else None
         raise StepError(Diagnostic("tool.file-read", f"{path!r} {error}", hint=near)) from None
@@ -112,7 +126,9 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
     )
     try:
         written = text.encode("utf-8")
-        with opened(root, path, _names(root, path, protected), "write") as file:
+        parts = _names(root, path, protected)
+        refuse_runnable(path, parts, root)
+        with opened(root, path, parts, "write") as file:
             _refuse_protected(file, path, protected)
             os.ftruncate(file.descriptor, 0)
             with open(file.descriptor, "wb", closefd=False) as out:

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ..text.diagnostics import Diagnostic, StepError, suggest
+from ..text.late_imports import installed_only
 from .messages import Delta, Reply, Request, Tokens
 from .model_faults import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
 
@@ -86,7 +87,8 @@ class Model:
         """Import the library and return its model for that loop. This is slow.
 
         All sessions on that loop share one model. Raises ModelFault."""
-        from . import model_requests, prices  # noqa: F401 - this is the slow part
+        with installed_only():
+            from . import model_requests, prices  # noqa: F401 - this is the slow part
 
         if self._given is not None:
             return self._given

@@ -14,9 +14,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 import unicodedata
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from importlib.machinery import PathFinder
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
@@ -27,6 +29,45 @@ RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile",
 
 IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
 """Modules that Python or pytest imports automatically, as a source, a compiled file or a folder."""
+
+RUNNABLE = frozenset(
+    {
+        *(
+            "py",
+            "pyc",
+            "pyd",
+            "pyi",
+            "pyo",
+            "pyw",
+            "pyx",
+            "so",
+            "dylib",
+            "dll",
+            "pth",
+            "egg",
+            "whl",
+        ),
+        *("sh", "bash", "zsh", "fish", "csh", "ksh", "command", "desktop", "run", "appimage"),
+        *(
+            "bat",
+            "cmd",
+            "com",
+            "exe",
+            "msi",
+            "ps1",
+            "psm1",
+            "psd1",
+            "scr",
+            "vbs",
+            "vbe",
+            "wsf",
+            "wsh",
+        ),
+        *("js", "mjs", "cjs", "ts", "jar", "rb", "pl", "php", "lua", "ipy", "ipynb", "reg", "lnk"),
+    }
+)
+"""Suffixes of what Python imports, and of programs and scripts: they are read, and never written
+(decision D3')."""
 
 MAX_NAME = 255
 MAX_PATH = 4_096
@@ -109,6 +150,26 @@ def is_protected(name: str) -> bool:
     )
 
 
+def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
+    """Raises StepError ``tool.file-path`` for a file that Python would import or a system would run,
+    and for a file in a folder with the name of an installed package (decision D3')."""
+    for name, as_written in zip(map(fold, parts), parts, strict=True):
+        suffix = name.rpartition(".")[2] if "." in name else ""
+        if suffix in RUNNABLE:
+            raise _refused(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
+    if len(parts) > 1 and _is_package(fold(parts[0]), root):
+        raise _refused(f"{path!r} is protected: {parts[0]!r} is the name of a package", OWN_TOOL)
+
+
+def _is_package(name: str, root: Path) -> bool:
+    """Whether ``import name`` finds a module that is not in the notebook's folder."""
+    if name in sys.stdlib_module_names:
+        return True
+    elsewhere = [part for part in sys.path if part and Path(part).resolve() != root]
+    spec = PathFinder.find_spec(name, elsewhere) if name.isidentifier() else None
+    return spec is not None and spec.origin is not None
+
+
 @contextmanager
 def opened(
     root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
@@ -125,6 +186,8 @@ def opened(
             raise NotThere("is a folder")
         if not stat.S_ISREG(status.st_mode):
             raise NotThere("is not a file")
+        if how == "write" and os.name == "posix" and status.st_mode & 0o111:
+            raise _refused(f"{path!r} is protected: it is a program", OWN_TOOL)
         yield Found(file, status)
     finally:
         os.close(file)

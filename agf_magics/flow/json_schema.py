@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..text.late_imports import installed_only
 from .conforms import JSON_TYPES, conforms, is_surely_a_schema
 from .json_schema_keywords import Budget, TooCostly, budget
 from .patterns import MANY, NAMED, ONE
@@ -56,7 +57,8 @@ def judge(
 
     @cache
     def validator() -> Any:
-        from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+        with installed_only():
+            from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
         # The library's own registry would open a connection for a remote reference (decision A20).
         made = _validator()(_placed(whole), registry=REGISTRY)
@@ -75,7 +77,8 @@ def judge(
         return slow(value)
 
     def slow(value: Value) -> list[Violation]:
-        from referencing.exceptions import Unresolvable
+        with installed_only():
+            from referencing.exceptions import Unresolvable
 
         token = budget.set(Budget(value))
         try:
@@ -112,8 +115,9 @@ def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
 
 @cache
 def _validator() -> Any:
-    from jsonschema import Draft202012Validator, TypeChecker
-    from jsonschema.validators import extend
+    with installed_only():
+        from jsonschema import Draft202012Validator, TypeChecker
+        from jsonschema.validators import extend
 
     from .json_schema_keywords import keywords
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic
+from ..text.late_imports import installed_only
 from ..text.nodes import Fields, Items, Node, Scalar
 from ..text.source import Span
 
@@ -48,7 +49,8 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         reason = f"the pattern has {len(pattern):,} characters; {LONGEST_PATTERN:,} are allowed"
         raise BadPattern(reason, LONGEST_PATTERN, len(pattern))
     try:
-        import re2  # type: ignore[import-untyped]
+        with installed_only():
+            import re2  # type: ignore[import-untyped]
     except ImportError as error:
         raise BadPattern(
             f"patterns need the package google-re2: {error}", 0, len(pattern)

@@ -11,6 +11,7 @@ from ..pictures.plain import duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..progress.progress import Progress, Row
 from ..text.diagnostics import AgfError
+from ..text.late_imports import installed_only
 
 MAX_SHOWN = 500
 """The number of rows that are displayed."""
@@ -44,7 +45,8 @@ class Trace(tuple[dict[str, Any], ...]):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
-        import pandas
+        with installed_only():
+            import pandas
 
         return pandas.DataFrame(list(self))
 

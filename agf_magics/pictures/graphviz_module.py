@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ..serialization.codec import is_signed, sign, user_key
+from ..text.late_imports import installed_only
 
 MOST_WORK = 10_000_000_000
 """WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline,
@@ -56,7 +57,8 @@ def positions(text: str, work: int | None = None) -> bytes:
     ``work``: the WebAssembly instructions that it may take. Default None: `MOST_WORK`, for a large
     text less.
     """
-    import wasmtime
+    with installed_only():
+        import wasmtime
 
     try:
         engine, module = _compiled()
@@ -97,7 +99,8 @@ def _rendered(store: Any, exports: Any, text: str) -> bytes:
 
 @cache
 def _compiled() -> tuple[Any, Any]:
-    import wasmtime
+    with installed_only():
+        import wasmtime
 
     config = wasmtime.Config()
     config.consume_fuel = True

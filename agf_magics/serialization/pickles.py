@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, cast
 
 from ..flow.values import Value
+from ..text.late_imports import installed_only
 
 
 class TooLarge(Exception):
@@ -77,7 +78,7 @@ def bytes_of_data(value: Value) -> int:
 
 def _picklers(most: int) -> list[Any]:
     found: list[Any] = [pickle.Pickler]
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(ImportError), installed_only():
         found.append(importlib.import_module("cloudpickle").Pickler)
     polars = sys.modules.get("polars")
     return found if polars is None else [_limited(pickler, most, polars) for pickler in found]

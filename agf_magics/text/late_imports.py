@@ -1,0 +1,62 @@
+"""Imports that are made late, when a definition already runs, look for installed packages only.
+
+A kernel has the notebook's folder before the installed packages on ``sys.path``. That folder may hold
+a stranger's ``jsonschema.py``, and the person has not asked for it: a late import of this package must
+not run it (decision D3').
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+
+@contextmanager
+def installed_only() -> Iterator[None]:
+    """Imports of this thread inside of the block do not look into the working folder. What another
+    thread imports meanwhile is found as ever, so ``sys.path`` itself is not changed."""
+    finder = _InstalledOnly(threading.get_ident())
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _InstalledOnly:
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        # A module of a package is found in the package, and not through sys.path.
+        if path is not None or threading.get_ident() != self.thread:
+            return None
+        here = os.path.realpath(os.getcwd()) if _has_folder() else ""
+        elsewhere = [part for part in sys.path if part and os.path.realpath(part) != here]
+        for other in sys.meta_path:
+            if isinstance(other, _InstalledOnly):
+                continue
+            find = getattr(other, "find_spec", None)
+            if other is PathFinder:
+                spec = PathFinder.find_spec(name, elsewhere, target)
+            else:
+                spec = find(name, None, target) if find is not None else None
+            if spec is not None:
+                return spec
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def _has_folder() -> bool:
+    """Whether the working folder still exists."""
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
