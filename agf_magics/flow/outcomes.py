@@ -20,6 +20,7 @@ class Outcomes:
         self.flow = flow
         self.found: list[Diagnostic] = []
         """Errors of the expressions, found on the way."""
+        self._repeated = trace.repeated
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
@@ -46,7 +47,9 @@ class Outcomes:
             read = reads.get(path)
             return self._read(read) if read else (None, None)
 
-        self._expressions[id(expr)] = shape = self.flow.infer(expr, look, self.found)
+        self._expressions[id(expr)] = shape = self.flow.infer(
+            expr, look, self.found, step.id in self._repeated
+        )
         return shape
 
     def _find(self, step: Step) -> Shape | None:

@@ -53,9 +53,15 @@ class Shape(NamedTuple):
     fields: Mapping[str, Shape | None] = MappingProxyType({})
     """The fields of an object."""
     closed: bool = False
-    """Whether an object has no other fields."""
+    """Whether an object has no other fields. A schema's object may have some: they conform, so
+    reading one is only suspicious (decision P25)."""
     optional: frozenset[str] = frozenset()
     """Fields that may be absent."""
+
+    @property
+    def declares(self) -> bool:
+        """Whether it is an object whose fields are known."""
+        return self.closed or bool(self.fields)
 
     def __str__(self) -> str:
         return " or ".join(_WORDS[kind] for kind in _WORDS if kind in self.kinds)
@@ -93,7 +99,7 @@ def of_schema(schema: Schema, schemas: Mapping[str, Schema]) -> Shape:
 def _of_fields(fields: Mapping[str, Field], schemas: Mapping[str, Schema]) -> Shape:
     optional = frozenset(name for name, wanted in fields.items() if not wanted.required)
     shapes = {name: _of_field(wanted, schemas) for name, wanted in fields.items()}
-    return Shape(frozenset({"object"}), fields=shapes, closed=True, optional=optional)
+    return Shape(frozenset({"object"}), fields=shapes, optional=optional)
 
 
 def _of_field(wanted: Field, schemas: Mapping[str, Schema]) -> Shape | None:
@@ -128,7 +134,14 @@ def _join(a: Shape, b: Shape) -> Shape:
     if values is not None and len(values) > FEW:
         values = None
     of = a.of if a.of == b.of else None
-    return Shape(a.kinds | b.kinds, values, of)
+    fields, optional = dict[str, Shape | None](), frozenset[str]()
+    if a.declares and b.declares:  # else a field may be there that one of them does not name
+        fields = {
+            name: either(shape.fields[name] for shape in (a, b) if name in shape.fields)
+            for name in (*a.fields, *b.fields)
+        }
+        optional = a.optional | b.optional | (a.fields.keys() ^ b.fields.keys())
+    return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed, optional)
 
 
 def truthy(shape: Shape) -> Shape | None:
@@ -161,8 +174,6 @@ class PathFault(NamedTuple):
     """The number of names after it in the path."""
     within: Shape
     """The shape without the field."""
-    surely: bool
-    """False: the field is declared, but optional."""
 
     def told(self, span: Span, certain: bool) -> Diagnostic:
         """``span``: the whole path; ``certain``: whether every evaluation reads it."""
@@ -170,7 +181,7 @@ class PathFault(NamedTuple):
         if len(words) > self.left:
             word = words[-1 - self.left]
             span = span.locate(word.start(), word.end())
-        if not self.surely:
+        if self.name in self.within.optional:
             message = f"{self.name!r} may be absent"
             hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
@@ -180,9 +191,8 @@ class PathFault(NamedTuple):
         )
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"
-        return Diagnostic(
-            "flow.schema-field", message, span, near, "error" if certain else "warning"
-        )
+        fails = certain and (self.within.closed or "object" not in self.within.kinds)
+        return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
 
 
 Found = tuple[Shape | None, PathFault | None]
@@ -197,9 +207,9 @@ def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
         if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
             return None, fault
         left = len(path) - index - 1
-        if "object" not in shape.kinds or (shape.closed and name not in shape.fields):
-            return None, PathFault(name, left, shape, True)
+        if "object" not in shape.kinds or (shape.declares and name not in shape.fields):
+            return None, PathFault(name, left, shape)
         if name in shape.optional and fault is None:
-            fault = PathFault(name, left, shape, False)
+            fault = PathFault(name, left, shape)
         shape = shape.fields.get(name)
     return shape, fault

@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .r1 import Names
-
-STORES = ("ctx",)
-"""The path of the named stores in a frame."""
+from .r1.nodes import STORES as STORES
+from .r1.nodes import Names
 
 _ROOTS: Mapping[str, tuple[str, ...]] = {"ctx": ("ctx",), "pipe": ("pipe",)}
 _PASS_ON = (

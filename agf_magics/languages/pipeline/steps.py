@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from ...flow.declared import Asking
 from ...flow.frame import Expr
 from ...flow.frame import Target as ResultTarget
-from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
+from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, every, part
+from ...flow.wiring import own_reads
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
@@ -21,7 +22,20 @@ from .body import Policy, Reader
 from .calls import SHELL
 from .scope import Scope
 from .takes import Target
-from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Attached, Constant, Named, Store, labels
+from .values import (
+    ACC,
+    COLLECTED,
+    ERRORS,
+    ITEM,
+    PIPE,
+    Arguments,
+    Attached,
+    Collected,
+    Constant,
+    Named,
+    Store,
+    labels,
+)
 from .words import STEPS
 
 Given = Mapping[str, Any]
@@ -258,14 +272,20 @@ def _fold(at: At, given: Given, body: Fields) -> Step:
 def _for_each(at: At, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
     policy: Policy = given["on_error"]
+    collect: Step = given["collect"]
+    # Failures hold tracebacks with their data: they are kept only for who reads them.
+    reads_errors = any(
+        ref.path[0] == ERRORS for inner in every(collect) for ref in own_reads(inner)
+    )
     return Each(
         **at._asdict(),
         label=label,
         over=over,
         element=ITEM,
         body=given["do"],
-        join=COLLECTED,
-        collect=given["collect"],
+        join=Collected(reads_errors),
+        collect=collect,
+        keeps_failures=reads_errors,
         limit=given.get("max_parallel"),
         on_error=policy.on_error,
         retries=policy.retries,

@@ -7,7 +7,7 @@ from typing import Any
 from ....flow.values import ATOMS, Value, type_name
 from ....text.diagnostics import join_hints, suggest
 from .hints import method_hint
-from .nodes import Path
+from .nodes import STORES, Path
 
 
 class Failure(Exception):
@@ -21,6 +21,7 @@ class Failure(Exception):
     ) -> None:
         self.code, self.message, self.at, self.width = code, message, at, width
         self.hint, self.part = hint, part
+        self.is_unknown_name = False
 
 
 def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failure:
@@ -78,7 +79,9 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
         code, message, hint = _not_an_object(path.parts, part, value)
     if part == 0 and path.hidden:
         hint = path.hidden
-    return Failure(code, message, path.at, path.end - path.at, hint, part)
+    failure = Failure(code, message, path.at, path.end - path.at, hint, part)
+    failure.is_unknown_name = index < 2 and path.read[: len(STORES)] == STORES
+    return failure
 
 
 def _missing(
