@@ -39,6 +39,10 @@ class Defined(NamedTuple):
     error of a run (decision A5)."""
 
 
+TEXT = "<text>"
+"""The name of a text that comes from neither a cell nor a file, until its flow is known."""
+
+
 def load(
     text: str | Path | Source,
     language: str | None = None,
@@ -70,7 +74,9 @@ def load(
         text, language, strict=strict, registry=registry or default(), latent=latent
     )
     flow = _flow_of(found.flow, file or language, text)
-    return replace(flow, name=_checked_name(name)) if name is not None else flow
+    flow = replace(flow, name=_checked_name(name)) if name is not None else flow
+    _name_text(text, flow)
+    return flow
 
 
 def define(
@@ -136,9 +142,16 @@ def register(
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
         flow = replace(flow, name=name) if name else flow
+        _name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
     return Defined(flow, found.schemas, (*found.findings, *notes))
+
+
+def _name_text(source: Source, flow: Flow) -> None:
+    """Name a text after its flow: an error of a called flow must say which one it is in."""
+    if source.name == TEXT:
+        source.name = f"<text of {flow.name}>"
 
 
 def _nameless(flow: Flow) -> Diagnostic:
@@ -370,7 +383,7 @@ def source_of(text: str | Path | Source) -> Source:
             ) from None
     if not isinstance(text, str):
         raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
-    return Source("<text>", text)
+    return Source(TEXT, text)
 
 
 def file_name(text: str | Path | Source) -> str | None:

@@ -16,7 +16,7 @@ from ..documents import Key, Kind
 from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Path, nested
-from .scope import Scope
+from .scope import ROOTS, Scope
 from .template import Template, parse_template
 from .values import Constant
 
@@ -78,6 +78,8 @@ class Reader(documents.Reader):
                 "a case names a pipeline: put the step into one of its own, and write here "
                 "{pipeline: NAME}"
             )
+        if kind.name == "parallel" and isinstance(value, Fields):
+            return "indent a branch below branches:"
         others = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint
 
@@ -171,6 +173,11 @@ def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
 
 def read_name(reader: Reader, node: Node, key: Key) -> Name | None:
     name = reader.name(node, key)
+    if name and key.name == "output" and name.text in ROOTS:
+        # No error: ctx.NAME reads it, as in Reyn.
+        message = f"{name.text!r} alone never reads this store: {ROOTS[name.text]}"
+        hint = f"choose another name; ctx.{name.text} reads this one"
+        reader.warn("pipeline.store-name", message, name.span, hint)
     found = lookalikes.lookalike(name.text, reader.scope) if name and key.name == "output" else None
     if name and found and (found.expression != name.text or "." in name.text):
         last = found.expression.rpartition(".")[2]
@@ -216,7 +223,10 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
         count = node.fields["retry"]
         hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
-        hint = "choose one; after its last attempt retry(N) aborts"
+        hint = (
+            "choose one; to try again and then skip, put a for_each over [item] with retry(N) "
+            "inside one with continue"
+        )
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

@@ -3,7 +3,6 @@ pipeline."""
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from ...flow.frame import Expr
@@ -15,9 +14,6 @@ from . import lookalikes
 from .body import Reader
 from .r1.nodes import literal
 from .values import Arguments, Attached, Command, Constant, Named
-
-_FILE = re.compile(r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|pdf|txt|md|csv)")
-"""A path that is written without the quotes of an expression."""
 
 EXPRESSION_ITEM = Takes("a list of expressions", "[\"'figure.png'\"]", S_NAME, read_text)
 
@@ -62,7 +58,8 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
             isinstance(item, Scalar)
             and type(item.value) is str
             and not item.is_expr
-            and _is_file(reader, item.text)
+            and lookalikes.is_file_name(item.text, reader.scope)
+            and not reader.scope.knows(item.text.partition(".")[0])
         ):
             message = f"{item.text!r} is an expression here, not a path"
             reader.error(
@@ -74,12 +71,6 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
         if expr is not None:
             exprs.append(expr)
     return Attached(node.span, tuple(exprs))
-
-
-def _is_file(reader: Reader, text: str) -> bool:
-    """Whether a text is a path without the quotes of an expression, and no name of this place
-    begins it."""
-    return bool(_FILE.fullmatch(text)) and not reader.scope.knows(text.partition(".")[0])
 
 
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:

@@ -17,7 +17,7 @@ from ...flow.wiring import own_reads
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from ...text.yamlnodes import Fields, Node, Scalar, shown
+from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from .body import Policy, Reader
 from .calls import SHELL
 from .scope import Scope
@@ -99,6 +99,11 @@ class Steps:
         error = self.problems.error
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
+            if isinstance(node, Items):
+                hint = (
+                    "one step belongs here; several are a pipeline of their own: "
+                    "call: {pipeline: NAME, pass: [item]}"
+                )
             message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
             error("pipeline.step-shape", message, node.span, hint)
             return None

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...flow.steps import Name, Step, part
-from ...text.nodes import Fields, Node, Scalar
+from ...text.nodes import Fields, Items, Node, Scalar
 from ...text.source import Span
 from ..documents import COUNT as COUNT
 from ..documents import S_NAME, S_NAMES, S_TEXT, Key, Takes, is_null, kind, mapping_of, reference
@@ -55,13 +55,13 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target] | None:
 
 
 def _steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
-    listed = reader.items(node, key) if not isinstance(node, Fields) else None
-    if listed is None or not listed.items:
-        reader.wrong_type(node, key)
+    if not isinstance(node, Items) or not node.items:
+        first = next(iter(node.fields), "") if isinstance(node, Fields) else ""
+        reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
         return ()
     steps = [
         reader.steps.step(item, f"steps[{index}]", reader.scope)
-        for index, item in enumerate(listed.items)
+        for index, item in enumerate(node.items)
     ]
     return tuple(step for step in steps if step is not None)
 
