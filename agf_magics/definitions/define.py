@@ -11,7 +11,7 @@ from ..catalog import Registry, Tool, default
 from ..engine.link import link
 from ..engine.linked import Linked, depends_on_names
 from ..flow.rules import check
-from ..flow.schemas import Schema, check_schemas, resolve
+from ..flow.schemas import Schema, check_schemas, references
 from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, detect_language
@@ -217,8 +217,13 @@ def check_definition(
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
     """Check the schemas of a text with those to which they refer: a schema of another cell may
     close a circle."""
-    known = {**registry.schemas, **schemas}
-    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
+    known, used = {**registry.schemas, **schemas}, dict(schemas)
+    waiting = list(schemas)
+    for name in waiting:  # grows as schemas refer to others
+        for ref in references(known[name].fields):
+            if ref.schema in known and ref.schema not in used:
+                used[ref.schema] = known[ref.schema]
+                waiting.append(ref.schema)
     check_schemas(used, problems)
 
 
