@@ -93,7 +93,8 @@ def test_no_place_of_a_pipeline_is_silent() -> None:
 
 def test_check_lists_the_inputs_that_it_inferred(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = "do: {transform: {value: \"item.kg * factr + get(ctx, 'more', 0)\"}}"
-    text = f"pipeline: p\nsteps:\n- for_each: {{over: rows, on_error: continue, {body}, collect: {{transform: {{value: pipe}}}}}}\n"
+    step = f"for_each: {{over: rows, on_error: continue, {body}, collect: {{transform: {{value: pipe}}}}}}"
+    text = f"pipeline: p\nsteps:\n- {step}\n"
     file = tmp_path / "inv.yaml"
     file.write_text(text, "utf-8")
     assert main(["check", str(file), "--strict"]) == 0

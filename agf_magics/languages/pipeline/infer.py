@@ -48,6 +48,8 @@ from .template import Template
 from .values import Arguments, Attached, Command, Constant, Named
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
+"""The shape of the value of a function, and of the elements of its list."""
 ORDERED = ("number", "text")
 NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
 
@@ -246,22 +248,15 @@ class _Inference:
 
     def call(self, node: Call, certain: bool) -> Shape | None:
         element = self.elements(self.shape(node.args[0], certain), node, certain)
-        wanted = {"sum": "number", "join": "text"}.get(node.name)
+        result, wanted = RETURNS[node.name]
         if element is not None and wanted and wanted not in element.kinds:
             # An empty list is fine, so this is never certain.
-            needs = {"sum": "numbers", "join": "texts"}[node.name]
-            self.error(
-                f"{node.name} needs a list of {needs}, not of {element}",
-                node.at,
-                len(node.name),
-                False,
-            )
-        if node.name != "join":
-            return NUMBER
-        separator = self.shape(node.args[1], certain)
-        if separator is not None and "text" not in separator.kinds:
-            self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
-        return TEXT
+            message = f"{node.name} needs a list of {wanted}s, not of {element}"
+            self.error(message, node.at, len(node.name), False)
+        for separator in [self.shape(arg, certain) for arg in node.args[1:]]:
+            if separator is not None and "text" not in separator.kinds:
+                self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+        return result
 
     def get(self, node: Get, certain: bool) -> Shape | None:
         default = literal(None) if node.default is None else self.shape(node.default, certain)

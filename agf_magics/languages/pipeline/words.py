@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..documents import Key, Kind, kind
 from . import takes
-from .r1.hints import FORMS
+from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
 from .takes import PASS_KEY, PIPELINE_KEY, TARGET
 from .values import ERRORS

@@ -11,19 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....text.diagnostics import suggest
-from .nodes import COMBINATORS, EACH, literal
+from .nodes import COMBINATORS, EACH, FORMS, literal
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
-
-FORMS = {
-    **{name: f"{name}(list, x -> expression)" for name in EACH},
-    "count": "count(list)",
-    "sum": "sum(list)",
-    "join": "join(list, separator)",
-    "get": "get(base, 'a.b', default)",
-}
-"""How each combinator is written."""
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 

@@ -145,7 +145,16 @@ class Get(NamedTuple):
 Node = Lit | Path | Items | Fields | Not | Minus | Logic | Compare | Arithmetic | Each | Call | Get
 
 EACH = ("map", "filter", "all", "any", "find")
-COMBINATORS = (*EACH, "count", "sum", "join", "get")
+FORMS = {
+    **{name: f"{name}(list, x -> expression)" for name in EACH},
+    "count": "count(list)",
+    "sum": "sum(list)",
+    "join": "join(list, separator)",
+    "get": "get(base, 'a.b', default)",
+}
+"""How each combinator is written. A new one of expressions alone needs a row here, its meaning in
+`closures.CALLS` and its shape in `infer.RETURNS`."""
+COMBINATORS = tuple(FORMS)
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
 POWER = {
