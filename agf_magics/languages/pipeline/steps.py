@@ -14,10 +14,9 @@ from ...flow.frame import Expr
 from ...flow.frame import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, every, part
 from ...flow.wiring import own_reads
-from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
+from ...text.yamlnodes import Fields, Scalar
 from .body import Policy, Reader
 from .calls import SHELL
 from .scope import Scope
@@ -36,26 +35,8 @@ from .values import (
     Store,
     labels,
 )
-from .words import STEPS
 
 Given = Mapping[str, Any]
-
-_ELSEWHERE = {
-    **dict.fromkeys(
-        ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
-    ),
-    **dict.fromkeys(
-        ("if", "switch"),
-        "match runs a pipeline by a value; in an expression write: condition and a or b",
-    ),
-    **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
-    **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
-    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
-    **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
-    "reduce": "write: fold",
-    "pipeline": "write: call: {pipeline: …}",
-}
-"""Step kinds of other languages; what to write here."""
 
 
 class At(NamedTuple):
@@ -67,109 +48,10 @@ class At(NamedTuple):
     target: ResultTarget | None
 
 
-class Steps:
-    """Makes the steps of one definition."""
-
-    kinds = STEPS
-
-    def __init__(self, problems: Diagnostics) -> None:
-        self.problems, self.is_broken = problems, problems.error_count > 0
-
-    def step(self, node: Node, id: str, scope: Scope) -> Step | None:
-        """The step in ``node``; None if it has errors, which are reported."""
-        found = self._kind(node)
-        if found is None:
-            return None
-        key, body = found
-        reader = Reader(self.problems, self, id, key.span, scope)
-        given = reader.fields(STEPS[key.text], body, key.span, reader.given)
-        if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
-            hint = "over takes an expression, items a literal list: keep one"
-            reader.error(
-                "pipeline.over-and-items",
-                "over and items exclude each other",
-                body.keys["items"].span,
-                hint,
-            )
-        if reader.error_count:
-            return None
-        return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
-
-    def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        error = self.problems.error
-        if not isinstance(node, Fields):
-            hint = "a step is one kind with its keys: transform: {value: ...}"
-            if isinstance(node, Items):
-                hint = (
-                    "one step belongs here; several are a pipeline of their own: "
-                    "call: {pipeline: NAME, pass: [item]}"
-                )
-            message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
-            error("pipeline.step-shape", message, node.span, hint)
-            return None
-        if len(node.fields) != 1:
-            self._not_one(node)
-            return None
-        (key,) = node.keys.values()
-        if key.text not in STEPS:
-            tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
-            near = suggest(key.text, STEPS)
-            hint = (
-                _ELSEWHERE.get(key.text)
-                or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
-            )
-            error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
-            return None
-        body = node.fields[key.text]
-        if not isinstance(body, Fields):
-            span = body.span if not isinstance(body, Scalar) or body.text else key.span
-            keys = STEPS[key.text].keys
-            hint = f"the keys of {key.text} are {', '.join(keys)}"
-            first = next(iter(keys.values()))
-            if first.required and isinstance(body, Scalar) and body.text:
-                text = (
-                    f'"{body.text}"'
-                    if first.takes.word in ("expression", "template")
-                    else body.text
-                )
-                hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            error(
-                "pipeline.wrong-type",
-                f"{key.text!r} must be a mapping, got {shown(body)}",
-                span,
-                hint,
-            )
-            return None
-        return key, body
-
-    def _not_one(self, node: Fields) -> None:
-        known = [key for key in node.keys.values() if key.text in STEPS]
-        error = self.problems.error
-        if len(known) > 1:
-            error(
-                "pipeline.step-shape",
-                "several kinds in one step",
-                known[1].span,
-                "begin each step with a dash",
-            )
-        elif known:
-            (kind,) = known
-            extra = next(key for key in node.keys.values() if key is not kind)
-            hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            error(
-                "pipeline.step-shape",
-                f"{extra.text!r} must be inside {kind.text!r}",
-                extra.span,
-                hint,
-            )
-        else:
-            kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
-            error(
-                "pipeline.step-shape",
-                "a step is a mapping with one key, its kind",
-                node.span,
-                kinds,
-            )
+def build_step(reader: Reader, word: str, body: Fields) -> Step:
+    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
+    given = reader.given
+    return BUILD[word](At(reader.id, word, reader.span, _target(given, reader.scope)), given, body)
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:

@@ -60,8 +60,7 @@ def _steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
         reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
         return ()
     steps = [
-        reader.steps.step(item, f"steps[{index}]", reader.scope)
-        for index, item in enumerate(node.items)
+        reader.step(item, f"steps[{index}]", reader.scope) for index, item in enumerate(node.items)
     ]
     return tuple(step for step in steps if step is not None)
 
@@ -73,7 +72,7 @@ def _step(reader: Reader, node: Node, key: Key) -> Step | None:
     scope = reader.scope.inside(
         key.binds, branches, written(node) if loops else frozenset(), unseen
     )
-    return reader.steps.step(node, f"{reader.id}.{key.name}", scope)
+    return reader.step(node, f"{reader.id}.{key.name}", scope)
 
 
 def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
@@ -89,7 +88,7 @@ def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
                 node.keys[name].span,
                 "give it a name",
             )
-        step = reader.steps.step(value, f"{reader.id}.branches{part(name)}", scope)
+        step = reader.step(value, f"{reader.id}.branches{part(name)}", scope)
         if step is not None:
             steps[name] = step
     return steps
