@@ -27,6 +27,10 @@ from .values import Constant
 _RETRY = re.compile(r"retry\(([0-9]{1,9})\)", re.ASCII)
 
 
+TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
+"""May stand beside the kind of every step."""
+
+
 class Policy(NamedTuple):
     """The value of ``on_error``."""
 
@@ -90,27 +94,6 @@ class Reader(documents.Reader):
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
         """The step in ``node``; None if it has errors, which are reported."""
-        one_kind = self._kind(node)
-        if one_kind is None:
-            return None
-        key, body = one_kind
-        kind = self.grammar.kinds[key.text]
-        reader = Reader(self.problems, self.grammar, id, key.span, scope)
-        reader.fields(kind, body, key.span, reader.given)
-        if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
-            hint = "over takes an expression, items a literal list: keep one"
-            reader.error(
-                "pipeline.over-and-items",
-                "over and items exclude each other",
-                body.keys["items"].span,
-                hint,
-            )
-        if reader.error_count:
-            return None
-        return self.grammar.build(reader, key.text, body)
-
-    def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        kinds = self.grammar.kinds
         if not isinstance(node, Fields):
             hint = "a step is one kind with its keys: transform: {value: ...}"
             if isinstance(node, Items):
@@ -121,10 +104,29 @@ class Reader(documents.Reader):
             message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
             self.error("pipeline.step-shape", message, node.span, hint)
             return None
-        if len(node.fields) != 1:
+        key = self._kind(node)
+        body = node.fields[key.text] if key else None
+        if not key or not isinstance(body, Fields):
+            return None
+        kind = self.grammar.kinds[key.text]
+        reader = Reader(self.problems, self.grammar, id, key.span, scope)
+        reader.fields(kind, body, key.span, reader.given)
+        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
+            reader.given[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
+        if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
+            hint = "over takes an expression, items a literal list: keep one"
+            message, span = "over and items exclude each other", body.keys["items"].span
+            reader.error("pipeline.over-and-items", message, span, hint)
+        return None if reader.error_count else self.grammar.build(reader, key.text, body)
+
+    def _kind(self, node: Fields) -> Scalar | None:
+        """The key with the kind of a step; None after an error."""
+        words = [key for name, key in node.keys.items() if name != TITLE.name]
+        if len(words) != 1:
             self._not_one(node)
             return None
-        (key,) = node.keys.values()
+        (key,) = words
+        kinds = self.grammar.kinds
         if key.text not in kinds:
             tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
             near = suggest(key.text, kinds)
@@ -134,27 +136,22 @@ class Reader(documents.Reader):
             )
             self.error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
-        body = node.fields[key.text]
-        if not isinstance(body, Fields):
-            span = body.span if not isinstance(body, Scalar) or body.text else key.span
-            keys = kinds[key.text].keys
-            hint = f"the keys of {key.text} are {', '.join(keys)}"
-            first = next(iter(keys.values()))
-            if first.required and isinstance(body, Scalar) and body.text:
-                text = (
-                    f'"{body.text}"'
-                    if first.takes.word in ("expression", "template")
-                    else body.text
-                )
-                hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            self.error(
-                "pipeline.wrong-type",
-                f"{key.text!r} must be a mapping, got {shown(body)}",
-                span,
-                hint,
-            )
-            return None
-        return key, body
+        if not isinstance(node.fields[key.text], Fields):
+            self._no_keys(key, node.fields[key.text])
+        return key
+
+    def _no_keys(self, word: Scalar, body: Node) -> None:
+        """Report a kind whose value is not a mapping of its keys."""
+        span = body.span if not isinstance(body, Scalar) or body.text else word.span
+        keys = self.grammar.kinds[word.text].keys
+        hint = f"the keys of {word.text} are {', '.join(keys)}"
+        first = next(iter(keys.values()))
+        if first.required and isinstance(body, Scalar) and body.text:
+            quoted = first.takes.word in ("expression", "template")
+            value = f'"{body.text}"' if quoted else body.text
+            hint = f"write: {word.text}: {{{first.name}: {value}}}"
+        message = f"{word.text!r} must be a mapping, got {shown(body)}"
+        self.error("pipeline.wrong-type", message, span, hint)
 
     def _not_one(self, node: Fields) -> None:
         kinds = self.grammar.kinds

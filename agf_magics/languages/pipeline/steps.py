@@ -46,12 +46,15 @@ class At(NamedTuple):
     word: str
     span: Span
     target: ResultTarget | None
+    title: str = ""
 
 
 def build_step(reader: Reader, word: str, body: Fields) -> Step:
     """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
     given = reader.given
-    return BUILD[word](At(reader.id, word, reader.span, _target(given, reader.scope)), given, body)
+    title: Name = given.get("title") or Name("")
+    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
+    return BUILD[word](at, given, body)
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
