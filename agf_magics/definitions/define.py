@@ -24,6 +24,8 @@ from ..text.diagnostics import (
     sort_by_place,
     suggest,
 )
+from ..text.excerpt import safe
+from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from .files import file_opener
 
@@ -151,7 +153,7 @@ def register(
 def _name_text(source: Source, flow: Flow) -> None:
     """Name a text after its flow: an error of a called flow must say which one it is in."""
     if source.name == TEXT:
-        source.name = f"<text of {flow.name}>"
+        source.name = f"<text of {safe(shorten(' '.join(flow.name.split())))}>"
 
 
 def _nameless(flow: Flow) -> Diagnostic:

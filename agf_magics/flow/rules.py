@@ -52,7 +52,8 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     for read in facts.trace.reads:
         if read.unwritten and read.store:
             ref = read.ref
-            needs = ref.certain or (read.step.id in facts.trace.repeated and not ref.optional)
+            counts = facts.flow.reads_are_complete and read.step.id in facts.trace.repeated
+            needs = ref.certain or (counts and not ref.optional)
             # What the last iteration of the same fold wrote is another matter: read-before-written.
             certain = read.sure and needs and not read.writes
             known = found.get(read.key)

@@ -19,7 +19,7 @@ from .values import NAMES, Value, is_true
 
 FEW = 50
 """The maximum number of values in a shape; for more it has only their kind."""
-DEEPEST = 20
+FARTHEST = 20
 """References of a schema that are followed."""
 
 _KINDS: Mapping[type, str] = {
@@ -103,7 +103,7 @@ class SchemaShapes:
 
     def of(self, name: str, depth: int = 0) -> Shape | None:
         """The shape of the schema of this name; None: it is not known, or too far away."""
-        if depth > DEEPEST or name not in self._schemas:
+        if depth > FARTHEST or name not in self._schemas:
             return None
         if name not in self._shapes:
             self._shapes[name] = self._object(self._schemas[name].fields, depth)
