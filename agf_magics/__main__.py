@@ -135,12 +135,16 @@ def _json(value: Value) -> str:
 
 def _check(options: argparse.Namespace) -> int:
     source = source_of(options.file)
-    found = check_definition(
+    defined = check_definition(
         source, detect_language(source.text), strict=options.strict, registry=default()
-    ).findings
+    )
+    found = defined.findings
     for diagnostic in found:
         print(wrapped(f"{diagnostic.severity}: {_with_option(diagnostic)}"), file=sys.stderr)
     print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+    # A misspelt name is an input that nobody meant.
+    for ref in defined.flow.inputs if defined.flow else ():
+        print(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
     return 0
 
 

@@ -384,7 +384,8 @@ EDGES = [
     (each("items: [1], on_error: continue", collect="1 / 0"), "r1.division-by-zero"),
     ("- fold: {items: [], init: '7', do: {transform: {value: acc + item}}, output: o}", 7),
     (
-        f"- parallel: {{on_error: continue, branches: {{a: {FAILS}}}, collect: {{transform: {{value: a}}}}}}",
+        "- parallel:\n    on_error: continue\n    branches: {a: {transform: {value: 1 / 0}}}\n"
+        "    collect: {transform: {value: a}}",
         "r1.missing-path",
     ),
 ]

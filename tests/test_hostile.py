@@ -344,6 +344,26 @@ LARGE: dict[str, tuple[str, Callable[[int], str]]] = {
         ),
     ),
     "braces": ("pipeline", lambda n: "pipeline: p\nsteps:\n- agent: {prompt: '" + "{ctx.a} " * n + "'}"),
+    "slots of a prompt": (
+        "pipeline",
+        lambda n: "pipeline: p\nsteps:\n- agent: {prompt: '" + " ".join(f"{{ctx.a{i}}}" for i in range(n)) + "'}",
+    ),
+    "values of an enum": (
+        "pipeline",
+        lambda n: (
+            "schema: A\nfields: {x: {type: enum, values: ["
+            + ", ".join(f"v{i}" for i in range(n))
+            + "]}}\n---\npipeline: p\nsteps:\n- tool: {name: f, schema: A, output: o}\n- transform: {value: ctx.o.x}\n"
+        ),
+    ),
+    "schemas in a chain": (
+        "pipeline",
+        lambda n: (
+            _joined(lambda i: f"schema: A{i}\nfields: {{x: {{type: ref, schema: A{i + 1}}}}}\n---\n")(n)
+            + f"schema: A{n}\nfields: {{x: {{type: string}}}}\n---\npipeline: p\nsteps:\n"
+            + _joined(lambda i: "- tool: {name: f, schema: A0, output: o}\n- transform: {value: ctx.o.x.x.y}\n")(n)
+        ),
+    ),
     "calls in a chain": (
         "plan",
         _joined(lambda i: f"- {{_tool: f, x: †state.a{i - 1 if i else 0}, _outputPath: †state.a{i}}}\n"),

@@ -11,7 +11,7 @@ from ..catalog import Registry, Tool, default
 from ..engine.link import link
 from ..engine.linked import Linked, depends_on_names
 from ..flow.rules import check
-from ..flow.schemas import Schema, check_schemas, resolve
+from ..flow.schemas import Schema, check_schemas, references
 from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..languages import LANGUAGES, Language, detect_language
@@ -24,6 +24,8 @@ from ..text.diagnostics import (
     sort_by_place,
     suggest,
 )
+from ..text.excerpt import safe
+from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from .files import file_opener
 
@@ -37,6 +39,10 @@ class Defined(NamedTuple):
     findings: tuple[Diagnostic, ...]
     """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
     error of a run (decision A5)."""
+
+
+TEXT = "<text>"
+"""The name of a text that comes from neither a cell nor a file, until its flow is known."""
 
 
 def load(
@@ -70,7 +76,9 @@ def load(
         text, language, strict=strict, registry=registry or default(), latent=latent
     )
     flow = _flow_of(found.flow, file or language, text)
-    return replace(flow, name=_checked_name(name)) if name is not None else flow
+    flow = replace(flow, name=_checked_name(name)) if name is not None else flow
+    _name_text(text, flow)
+    return flow
 
 
 def define(
@@ -136,9 +144,16 @@ def register(
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
         flow = replace(flow, name=name) if name else flow
+        _name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
     return Defined(flow, found.schemas, (*found.findings, *notes))
+
+
+def _name_text(source: Source, flow: Flow) -> None:
+    """Name a text after its flow: an error of a called flow must say which one it is in."""
+    if source.name == TEXT:
+        source.name = f"<text of {safe(shorten(' '.join(flow.name.split())))}>"
 
 
 def _nameless(flow: Flow) -> Diagnostic:
@@ -204,8 +219,13 @@ def check_definition(
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
     """Check the schemas of a text with those to which they refer: a schema of another cell may
     close a circle."""
-    known = {**registry.schemas, **schemas}
-    used = {name: one for schema in schemas for name, one in resolve(schema, known)[0].items()}
+    known, used = {**registry.schemas, **schemas}, dict(schemas)
+    waiting = list(schemas)
+    for name in waiting:  # grows as schemas refer to others
+        for ref in references(known[name].fields):
+            if ref.schema in known and ref.schema not in used:
+                used[ref.schema] = known[ref.schema]
+                waiting.append(ref.schema)
     check_schemas(used, problems)
 
 
@@ -370,7 +390,7 @@ def source_of(text: str | Path | Source) -> Source:
             ) from None
     if not isinstance(text, str):
         raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
-    return Source("<text>", text)
+    return Source(TEXT, text)
 
 
 def file_name(text: str | Path | Source) -> str | None:

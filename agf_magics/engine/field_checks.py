@@ -126,19 +126,21 @@ def check_passed(step: Invoke, flow: Flow, found: Diagnostics) -> None:
             found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
 
 
-def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> None:
-    """Check that the schema ``name`` and all that it refers to exist."""
+def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> bool:
+    """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
     if name.text not in schemas:
         hint = (
             suggest(name.text, schemas, "schemas")
             or f"declare it: a document with schema: {name.text}"
         )
         found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
-        return
+        return False
     used, missing = resolve(name.text, schemas)
-    if chain := cycle(used):
+    chain = cycle(used)
+    if chain:
         found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
     for ref in missing:
         hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
         message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
         found.error("flow.unknown-schema", message, ref.span or name.span, hint)
+    return not chain and not missing

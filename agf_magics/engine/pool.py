@@ -65,6 +65,7 @@ class Parts(ABC):
         self.site, self.keep, self.at, self.items = site, keep, at, items
         self.read = items if type(items) is Elements and not items.is_quick else None
         """The elements that are read before they start."""
+        self.keeps_failures = isinstance(site.step, Each) and site.step.keeps_failures
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
@@ -87,7 +88,7 @@ class Parts(ABC):
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
-        if step.gather is not None or step.on_error == "finish":
+        if step.gather is not None or step.on_error == "finish" or self.keeps_failures:
             self.failures[i] = error
         if step.on_error == "continue":
             element = preview(run.secrets.shown(self._element(i)))

@@ -288,6 +288,10 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
 
 
 def is_rescuable(error: BaseException) -> bool:
-    """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits and
-    open questions."""
-    return isinstance(error, StepError) and not isinstance(error, (LimitReached, ev.Unanswered))
+    """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits, open
+    questions and unknown names."""
+    return (
+        isinstance(error, StepError)
+        and not error.is_unknown_name
+        and not isinstance(error, (LimitReached, ev.Unanswered))
+    )

@@ -29,6 +29,8 @@ class Ref(NamedTuple):
     ``get``."""
     into: str = ""
     """The field of a mapping that it fills: the picture shows ``draft → topic``."""
+    optional: bool = False
+    """Nothing fails without it, as in ``get``."""
 
 
 class Expr(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..text.diagnostics import Diagnostic
 from .frame import Args, Expr
-from .shapes import Found, Shape, descend, list_of, of_schema
+from .shapes import Found, SchemaShapes, Shape, descend, list_of
 from .steps import Branches, Compute, Each, Flow, Fold, Invoke, Step
 from .wiring import Read, Trace, Write
 
@@ -20,13 +20,14 @@ class Outcomes:
         self.flow = flow
         self.found: list[Diagnostic] = []
         """Errors of the expressions, found on the way."""
+        self._repeated = trace.repeated
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
         for read in trace.reads:
             self._reads.setdefault(read.step.id, {})[read.ref.path] = read
         self._outcomes: dict[str, Shape | None] = {}
         self._expressions: dict[int, Shape | None] = {}
         """By identity: each expression is inferred once, so that its errors are reported once."""
-        self._schemas: dict[str, Shape] = {}
+        self._schemas = SchemaShapes(flow.schemas)
 
     def of(self, step: Step) -> Shape | None:
         """The shape of the value of ``step``."""
@@ -46,23 +47,20 @@ class Outcomes:
             read = reads.get(path)
             return self._read(read) if read else (None, None)
 
-        self._expressions[id(expr)] = shape = self.flow.infer(expr, look, self.found)
+        self._expressions[id(expr)] = shape = self.flow.infer(
+            expr, look, self.found, step.id in self._repeated
+        )
         return shape
 
     def _find(self, step: Step) -> Shape | None:
         match step:
             case Invoke(gives=name) if name is not None:
-                return self._schema(name.text)
+                return self._schemas.of(name.text)
             case Compute():
                 return self.expression(step, step.value)
             case Each(collect=collect) | Branches(collect=collect) if collect is not None:
                 return self.of(collect)
         return None
-
-    def _schema(self, name: str) -> Shape | None:
-        if name not in self._schemas and name in self.flow.schemas:
-            self._schemas[name] = of_schema(self.flow.schemas[name], self.flow.schemas)
-        return self._schemas.get(name)
 
     def _read(self, read: Read) -> Found:
         rest = read.ref.path[len(read.key) :]

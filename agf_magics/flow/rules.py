@@ -44,22 +44,27 @@ def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
 def inputs(facts: Facts) -> tuple[Ref, ...]:
     """The stores that are read before a step writes them, in the order of the text.
 
-    A name is certain if every run without it fails: its step always runs, and its expression
-    requires it.
+    A name is certain if every run needs it: its step always runs, and its expression requires it.
+    In a step that runs for each item of a list also a name after ``and`` is needed: some item will
+    read it, and ``on_error: continue`` would drop that item (decision P24).
     """
     found: dict[Key, Ref] = {}
     for read in facts.trace.reads:
         if read.unwritten and read.store:
-            certain = read.sure and read.ref.certain
+            ref = read.ref
+            counts = facts.flow.reads_are_complete and read.step.id in facts.trace.repeated
+            needs = ref.certain or (counts and not ref.optional)
+            # What the last iteration of the same fold wrote is another matter: read-before-written.
+            certain = read.sure and needs and not read.writes
             known = found.get(read.key)
             if known is None or (certain and not known.certain):
-                found[read.key] = Ref(read.key, read.ref.span, certain)
+                found[read.key] = Ref(read.key, ref.span, certain)
     return tuple(found.values())
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:
     """flow.unwritten: a name that no step writes and that is similar to one that an earlier step
-    writes."""
+    writes, or to one that its place binds."""
     written: dict[str, list[str]] = {}
     seen: set[str] = set()
     for move in facts.trace.order:
@@ -69,7 +74,8 @@ def unwritten(facts: Facts) -> Iterator[Diagnostic]:
                 written.setdefault(name[:1].lower(), []).append(name)
         elif name and move.unwritten and name not in seen:
             seen.add(name)
-            near = _misspelt(name, written.get(name[:1].lower(), []))
+            bound = [key[0] for key in move.visible if len(key) == 1]
+            near = _misspelt(name, [*written.get(name[:1].lower(), []), *bound])
             if near is not None:
                 message, hint = f"no step writes {name!r}", f"did you mean {near}?"
                 yield Diagnostic(
@@ -233,8 +239,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _misspelt(name: str, written: list[str]) -> str | None:
-    """The written name of which ``name`` is probably a misspelling. Both have the same first
-    letter.
+    """The written name of which ``name`` is probably a misspelling.
 
     Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """

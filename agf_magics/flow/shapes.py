@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,6 +19,8 @@ from .values import NAMES, Value, is_true
 
 FEW = 50
 """The maximum number of values in a shape; for more it has only their kind."""
+FARTHEST = 20
+"""References of a schema that are followed."""
 
 _KINDS: Mapping[type, str] = {
     str: "text",
@@ -53,9 +54,15 @@ class Shape(NamedTuple):
     fields: Mapping[str, Shape | None] = MappingProxyType({})
     """The fields of an object."""
     closed: bool = False
-    """Whether an object has no other fields."""
+    """Whether an object has no other fields. A schema's object may have some: they conform, so
+    reading one is only suspicious (decision P25)."""
     optional: frozenset[str] = frozenset()
     """Fields that may be absent."""
+
+    @property
+    def declares(self) -> bool:
+        """Whether it is an object whose fields are known."""
+        return self.closed or bool(self.fields)
 
     def __str__(self) -> str:
         return " or ".join(_WORDS[kind] for kind in _WORDS if kind in self.kinds)
@@ -86,49 +93,68 @@ def literal(value: Value) -> Shape | None:
     return Shape(frozenset({word}), (value,)) if word else None
 
 
-def of_schema(schema: Schema, schemas: Mapping[str, Schema]) -> Shape:
-    return _of_fields(schema.fields, schemas)
+class SchemaShapes:
+    """The shapes of the schemas of one flow, each made once: a schema may refer to another one by
+    many fields, and that one to a third."""
 
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._shapes: dict[str, Shape | None] = {}
 
-def _of_fields(fields: Mapping[str, Field], schemas: Mapping[str, Schema]) -> Shape:
-    optional = frozenset(name for name, wanted in fields.items() if not wanted.required)
-    shapes = {name: _of_field(wanted, schemas) for name, wanted in fields.items()}
-    return Shape(frozenset({"object"}), fields=shapes, closed=True, optional=optional)
+    def of(self, name: str, depth: int = 0) -> Shape | None:
+        """The shape of the schema of this name; None: it is not known, or too far away."""
+        if depth > FARTHEST or name not in self._schemas:
+            return None
+        if name not in self._shapes:
+            self._shapes[name] = self._object(self._schemas[name].fields, depth)
+        return self._shapes[name]
 
+    def _object(self, fields: Mapping[str, Field], depth: int) -> Shape:
+        optional = frozenset(name for name, wanted in fields.items() if not wanted.required)
+        shapes = {name: self._field(wanted, depth) for name, wanted in fields.items()}
+        return Shape(frozenset({"object"}), fields=shapes, optional=optional)
 
-def _of_field(wanted: Field, schemas: Mapping[str, Schema]) -> Shape | None:
-    if wanted.kind == "bool":
-        return BOOL
-    if wanted.kind == "enum":
-        return either(map(literal, wanted.values))
-    if wanted.kind == "ref":
-        return (
-            _of_fields(schemas[wanted.schema].fields, schemas) if wanted.schema in schemas else None
-        )
-    if wanted.kind == "object":
-        return _of_fields(wanted.fields, schemas)
-    if wanted.kind == "list":
-        return list_of(_of_field(wanted.of, schemas) if wanted.of else None)
-    return _PLAIN[_OF_FIELD[wanted.kind]]
+    def _field(self, wanted: Field, depth: int) -> Shape | None:
+        match wanted.kind:
+            case "bool":
+                return BOOL
+            case "enum":
+                return either(map(literal, wanted.values))
+            case "ref":
+                return self.of(wanted.schema, depth + 1)
+            case "object":
+                return self._object(wanted.fields, depth)
+            case "list":
+                return list_of(self._field(wanted.of, depth) if wanted.of else None)
+        return _PLAIN[_OF_FIELD[wanted.kind]]
 
 
 def either(shapes: Iterable[Shape | None]) -> Shape | None:
     """The shape of a value with one of ``shapes``; None if one of them is unknown or there are
     none."""
-    found = list(shapes)
-    if not found or None in found:
-        return None
-    return reduce(_join, [shape for shape in found if shape is not None])
+    whole: Shape | None = None
+    for shape in shapes:
+        if shape is None:
+            return None
+        whole = shape if whole is None else _join(whole, shape, True)
+    return whole
 
 
-def _join(a: Shape, b: Shape) -> Shape:
-    if a is b or a == b:
+def _join(a: Shape, b: Shape, deep: bool) -> Shape:
+    """``deep``: also what is in them, one level: shared parts make a small shape endless."""
+    if a is b:
         return a
     values = None if a.values is None or b.values is None else (*a.values, *b.values)
     if values is not None and len(values) > FEW:
         values = None
-    of = a.of if a.of == b.of else None
-    return Shape(a.kinds | b.kinds, values, of)
+    of = _join(a.of, b.of, False) if deep and a.of and b.of else None
+    fields, optional = dict[str, Shape | None](), frozenset[str]()
+    if deep and a.declares and b.declares:  # else it may have fields that one does not name
+        for name in (*a.fields, *b.fields):
+            left, right = a.fields.get(name), b.fields.get(name)
+            fields[name] = _join(left, right, False) if left and right else None
+        optional = a.optional | b.optional | (a.fields.keys() ^ b.fields.keys())
+    return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed and deep, optional)
 
 
 def truthy(shape: Shape) -> Shape | None:
@@ -161,8 +187,6 @@ class PathFault(NamedTuple):
     """The number of names after it in the path."""
     within: Shape
     """The shape without the field."""
-    surely: bool
-    """False: the field is declared, but optional."""
 
     def told(self, span: Span, certain: bool) -> Diagnostic:
         """``span``: the whole path; ``certain``: whether every evaluation reads it."""
@@ -170,7 +194,7 @@ class PathFault(NamedTuple):
         if len(words) > self.left:
             word = words[-1 - self.left]
             span = span.locate(word.start(), word.end())
-        if not self.surely:
+        if self.name in self.within.optional:
             message = f"{self.name!r} may be absent"
             hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
@@ -180,9 +204,8 @@ class PathFault(NamedTuple):
         )
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"
-        return Diagnostic(
-            "flow.schema-field", message, span, near, "error" if certain else "warning"
-        )
+        fails = certain and (self.within.closed or "object" not in self.within.kinds)
+        return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
 
 
 Found = tuple[Shape | None, PathFault | None]
@@ -197,9 +220,9 @@ def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
         if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
             return None, fault
         left = len(path) - index - 1
-        if "object" not in shape.kinds or (shape.closed and name not in shape.fields):
-            return None, PathFault(name, left, shape, True)
+        if "object" not in shape.kinds or (shape.declares and name not in shape.fields):
+            return None, PathFault(name, left, shape)
         if name in shape.optional and fault is None:
-            fault = PathFault(name, left, shape, False)
+            fault = PathFault(name, left, shape)
         shape = shape.fields.get(name)
     return shape, fault

@@ -32,6 +32,8 @@ class Step:
     progress tree."""
     label: str = ""
     """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
+    title: str = ""
+    """What the author calls it; empty: nothing."""
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None

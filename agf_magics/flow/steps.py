@@ -153,6 +153,8 @@ class Each(Step):
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError. None as well: its value is the list of the values, without dropped
     ones."""
+    keeps_failures: bool = False
+    """Whether `join` reads the failures of dropped elements."""
     limit: int | None = None
     """None: `WIDTH`, or as many as the workers of the run make at the same time."""
     on_error: OnError = "abort"
@@ -214,8 +216,9 @@ class Choose(Step):
     label."""
 
 
-Infer = Callable[[Expr | Args, Look, list[Diagnostic]], Shape | None]
-"""The shape of an expression; errors are added to the list."""
+Infer = Callable[[Expr | Args, Look, list[Diagnostic], bool], Shape | None]
+"""The shape of an expression; errors are added to the list. The flag: whether it is evaluated for
+each item of a list."""
 
 
 class Extension(Protocol):

@@ -8,10 +8,10 @@ the languages: expressions return the paths that they read, targets those that t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from .frame import Join, Ref, Target
+from .frame import Ref, Target
 from .steps import (
     Branches,
     Choose,
@@ -31,9 +31,9 @@ from .steps import (
 Key = tuple[str, ...]
 """A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
 
-Role = Literal["outcome", "element", "acc", "results"]
-"""The kind of the value: the step's own, its element, its accumulator, or the results of the steps
-inside."""
+Role = Literal["outcome", "element", "acc", "results", "failures"]
+"""The kind of the value: the step's own, its element, its accumulator, the results of the steps
+inside, or what failed there."""
 
 
 class Wire(NamedTuple):
@@ -77,7 +77,10 @@ class Read(NamedTuple):
     unwritten: bool
     """Whether no step has written it at the first read."""
     sure: bool
-    """Whether the step runs in every run."""
+    """Whether the step runs in every run. What a fan-out or a fold repeats counts as run: its list
+    is not known (decision P24)."""
+    visible: Mapping[Key, tuple[Write, ...]]
+    """The writes of the innermost place around it, among them the names that it binds."""
 
 
 class Trace(NamedTuple):
@@ -89,6 +92,8 @@ class Trace(NamedTuple):
     """Of stores."""
     order: list[Read | Write]
     """Both together."""
+    repeated: set[str]
+    """The ids of the steps that run once for each item of a list."""
 
 
 def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
@@ -117,6 +122,27 @@ def _name(read: Read, name: str) -> str:
     """The label of a wire: the name of the path, and the field of a mapping that it fills."""
     field, into = read.ref.path[-1], read.ref.into
     return name if not into else field if field == into else f"{field} → {into}"
+
+
+def own_reads(step: Step) -> tuple[Ref, ...]:
+    """What ``step`` itself reads, without the steps inside it, in the order of the text."""
+    match step:
+        case Invoke():
+            # Every called flow gets `pipe`; whether it reads it is unknown here.
+            return step.args.reads()
+        case Compute():
+            return step.value.reads()
+        case Choose():
+            return step.pick.reads()
+        case Each():
+            return step.over.reads()
+        case Fold():
+            return (*step.over.reads(), *step.init.reads())
+        case Repeat():
+            return step.until.reads() if step.until else ()
+        case Walk():
+            return tuple(ref for edge in step.edges if edge.when for ref in edge.when.reads())
+    return ()
 
 
 def follow(flow: Flow) -> Trace:
@@ -160,21 +186,21 @@ class _View:
 class _Walk:
     def __init__(self, stores: Key) -> None:
         self.stores = stores
-        self.trace = Trace([], [], [])
+        self.trace = Trace([], [], [], set())
+        self.repeated = False
 
     def step(self, step: Step, view: _View, sure: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes."""
+        if self.repeated:
+            self.trace.repeated.add(step.id)
         match step:
             case Sequence():
                 for inner in step.steps:
                     self.step(inner, view, sure)
-            case Invoke():
-                # Every called flow gets `pipe`; whether it reads it is unknown here.
-                self.read(step, step.args.reads(), view, sure)
-            case Compute():
-                self.read(step, step.value.reads(), view, sure)
+            case Invoke() | Compute():
+                self.read(step, own_reads(step), view, sure)
             case Choose():
-                self.read(step, step.pick.reads(), view, sure)
+                self.read(step, own_reads(step), view, sure)
                 for case in (*step.cases.values(), *([step.default] if step.default else [])):
                     self.step(case, _View(view), False)
             case Branches():
@@ -185,17 +211,16 @@ class _Walk:
                 self.fold(step, view, sure)
             case Repeat():
                 self.step(step.body, view, sure)
-                self.read(step, step.until.reads() if step.until else (), view, sure)
+                self.read(step, own_reads(step), view, sure)
             case Walk():
                 for node in step.nodes.values():
                     self.step(node, _View(view), False)
-                for edge in step.edges:
-                    self.read(step, edge.when.reads() if edge.when else (), view, False)
+                self.read(step, own_reads(step), view, False)
         self.leave(step, view)
 
     def branches(self, step: Branches, view: _View, sure: bool) -> None:
         for branch in step.branches.values():
-            self.step(branch, _View(view), sure and step.on_error == "abort")
+            self.step(branch, _View(view), sure)
         if step.join is None or step.collect is None:
             return
         inside = _View(view)
@@ -208,18 +233,20 @@ class _Walk:
         self.step(step.collect, inside, sure)
 
     def each(self, step: Each, view: _View, sure: bool) -> None:
-        self.read(step, step.over.reads(), view, sure)
+        self.read(step, own_reads(step), view, sure)
         inside = _View(view)
         self.bind(step, step.element, "element", inside)
-        self.step(step.body, inside, False)
+        self.repeat(step.body, inside, sure)
         if step.join is None or step.collect is None:
             return
         inside = _View(view)
-        self.bind(step.body, step.join, "results", inside)
+        for number, ref in enumerate(step.join.writes()):  # what follows tells of failures
+            role: Role = "failures" if number else "results"
+            inside.written[ref.path] = (Write(ref.path, "", step.body, ref, role),)
         self.step(step.collect, inside, sure)
 
     def fold(self, step: Fold, view: _View, sure: bool) -> None:
-        self.read(step, (*step.over.reads(), *step.init.reads()), view, sure)
+        self.read(step, own_reads(step), view, sure)
         inside = _View(view)
         self.bind(step, step.element, "element", inside)
         self.bind(step, step.acc, "acc", inside)
@@ -228,9 +255,14 @@ class _Walk:
         for ref in left:
             write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)
             inside.written[ref.path] = (*inside.at(ref.path), write)
-        self.step(step.body, inside, False)
+        self.repeat(step.body, inside, sure)
 
-    def bind(self, step: Step, target: Target | Join, role: Role, view: _View) -> None:
+    def repeat(self, body: Step, view: _View, sure: bool) -> None:
+        outer, self.repeated = self.repeated, True
+        self.step(body, view, sure)
+        self.repeated = outer
+
+    def bind(self, step: Step, target: Target, role: Role, view: _View) -> None:
         for ref in target.writes():
             view.written[ref.path] = (Write(ref.path, "", step, ref, role),)
 
@@ -253,7 +285,7 @@ class _Walk:
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
-            read = Read(key, self.store(key), step, ref, writes, unwritten, sure)
+            read = Read(key, self.store(key), step, ref, writes, unwritten, sure, view.written)
             self.trace.reads.append(read)
             self.trace.order.append(read)
 

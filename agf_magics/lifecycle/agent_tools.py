@@ -152,16 +152,17 @@ class _Launcher:
     def _launch(
         self, find: Callable[[], Flow], input: Value, background: bool, inline: bool
     ) -> Envelope:
-        before = granted.set(self.grant)
+        before, name = granted.set(self.grant), "this definition"
         try:
             options = RunOptions(registry=self.registry, background=background, inline=inline)
             flow = find()
+            name = repr(flow.name)
             if background:
                 return _started(start_run(flow, input, options))
             with held_interrupts() as held:
                 return _state(wait_for(start_run(flow, input, options), held))
         except DefinitionError as error:
-            return _error(str(error))
+            return _error(f"{name} cannot run: {error}")
         finally:
             granted.reset(before)
 
@@ -259,7 +260,8 @@ def _state(run: Run | PastRun) -> Envelope:
         }
         return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
-    return {"status": status, "data": {"error": str(run.error or run.note), "run_id": run.run_id}}
+    error = f"{run.name!r}: {run.error or run.note}"
+    return {"status": status, "data": {"error": error, "run_id": run.run_id}}
 
 
 def _started(run: Run | PastRun) -> Envelope:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from ..engine.failures import describe_exception
-from ..flow.steps import Flow
+from ..flow.frame import Ref
+from ..flow.steps import Flow, Step, every
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
@@ -38,6 +39,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     known = {
         warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint
     }
+    written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
     optional = [
         ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
     ]
@@ -48,7 +50,9 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
             hint = (
                 (ref.span and known.get(ref.span))
                 or suggest(name, given)
-                or _give(name, ref.span, optional)
+                or " else ".join(
+                    filter(None, (suggest(name, written), _give(name, ref.span, optional)))
+                )
             )
             found[name] = Diagnostic(
                 "run.missing-input",
@@ -57,6 +61,13 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
                 hint,
             )
     return list(found.values())
+
+
+def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
+    """The stores that ``step`` writes."""
+    for ref in step.target.writes() if step.target else ():
+        if len(ref.path) == len(flow.stores) + 1 and ref.path[:-1] == flow.stores:
+            yield ref
 
 
 def _settle(copy: Callable[[], R]) -> R:

@@ -279,6 +279,9 @@ class StepError(AgfError):
     """The arguments of the call that do not fit, if the error is about arguments."""
     partial: Any = None
     """The outputs of the parts that had finished."""
+    is_unknown_name: bool = False
+    """Whether it is about a name that nothing writes. ``on_error`` does not apply to it: the text
+    is wrong, not this element (decision P24)."""
 
     @property
     def path_text(self) -> str:

@@ -35,12 +35,13 @@ def source_folder(name: str) -> Path:
         return Path.cwd().resolve()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Source:
     """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
 
     ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
-    whose line 1 is the magic. Two sources are equal only if they are the same object.
+    whose line 1 is the magic. Two sources are equal only if they are the same object. A text
+    without a file or a cell gets its name when its flow is known; nothing else changes.
     """
 
     name: str

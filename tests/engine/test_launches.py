@@ -125,6 +125,21 @@ def test_what_the_caller_did_wrong_is_an_answer(registry: agf.Registry, name: st
     assert tuple(live) == before
 
 
+def test_an_error_of_a_called_flow_says_which_flow(registry: agf.Registry) -> None:
+    agf.define("pipeline: inner\nsteps:\n- transform: {value: ctx.nope}", registry=registry)
+    agf.define("pipeline: outer\nsteps:\n- call: {pipeline: inner}", registry=registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("outer", registry=registry)
+    assert "--> <text of outer>, line 3" in str(caught.value)
+    assert "--> <text of inner>, line 3" in str(caught.value)
+    assert call(registry, "run_pipeline", "outer")["data"]["error"].startswith("'outer' cannot run: ")
+
+
+def test_an_error_of_a_run_says_which_flow_ran(registry: agf.Registry) -> None:
+    agf.define("pipeline: half\nsteps:\n- transform: {value: 1 / ctx.n}", registry=registry)
+    assert call(registry, "run_pipeline", "half", {"n": 0})["data"]["error"].startswith("'half': division by zero")
+
+
 def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
     registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,7 +68,7 @@ def step_of(step: Step) -> dict[str, Any]:
     fields = {"kind": step.word, **SHAPES[type(step)](step)}
     if isinstance(step.target, Store):
         fields["output"] = step.target.name
-    return fields
+    return fields | ({"title": step.title} if step.title else {})
 
 
 def invoke(step: Invoke) -> dict[str, Any]:

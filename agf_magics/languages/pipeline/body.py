@@ -1,11 +1,15 @@
-"""Reads the values of a pipeline's keys: names, expressions, templates, literals and error
-policies."""
+"""Reads the steps of a pipeline, and the values of their keys: names, expressions, templates,
+literals and error policies.
+
+A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table, a key
+that holds a step reads it with `Reader.step`, and `Grammar.build` makes the step.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from ...flow.steps import Name, OnError, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
@@ -16,11 +20,15 @@ from ..documents import Key, Kind
 from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Path, nested
-from .scope import Scope
+from .scope import ROOTS, Scope
 from .template import Template, parse_template
 from .values import Constant
 
 _RETRY = re.compile(r"retry\(([0-9]{1,9})\)", re.ASCII)
+
+
+TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
+"""May stand beside the kind of every step."""
 
 
 class Policy(NamedTuple):
@@ -43,14 +51,32 @@ _ON_ERROR_ELSEWHERE = {
 """Other words for the policies."""
 
 
-class NestedSteps(Protocol):
-    """The reader of the steps of one definition, for mappings with steps in them."""
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
+    ),
+    **dict.fromkeys(
+        ("if", "switch"),
+        "match runs a pipeline by a value; in an expression write: condition and a or b",
+    ),
+    **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
+    **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
+    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
+    **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
+    "reduce": "write: fold",
+    "pipeline": "write: call: {pipeline: …}",
+}
+"""Step kinds of other languages; what to write here."""
 
+
+class Grammar(NamedTuple):
+    """What a step can be, for the readers of one definition."""
+
+    kinds: Mapping[str, Kind]
+    build: Callable[[Reader, str, Fields], Step]
+    """Makes the step of a kind from the values of its keys."""
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
-    kinds: Mapping[str, Kind]
-
-    def step(self, node: Node, id: str, scope: Scope) -> Step | None: ...
 
 
 class Reader(documents.Reader):
@@ -59,25 +85,117 @@ class Reader(documents.Reader):
     layer = "pipeline"
 
     def __init__(
-        self, problems: Diagnostics, steps: NestedSteps, id: str, span: Span, scope: Scope
+        self, problems: Diagnostics, grammar: Grammar, id: str, span: Span, scope: Scope
     ) -> None:
         super().__init__(problems)
-        self.steps, self.id, self.span, self.scope = steps, id, span, scope
+        self.grammar, self.id, self.span, self.scope = grammar, id, span, scope
         self.given: dict[str, Any] = {}
         """The values of its keys so far."""
 
+    def step(self, node: Node, id: str, scope: Scope) -> Step | None:
+        """The step in ``node``; None if it has errors, which are reported."""
+        if not isinstance(node, Fields):
+            hint = "a step is one kind with its keys: transform: {value: ...}"
+            if isinstance(node, Items):
+                hint = (
+                    "one step belongs here; several are a pipeline of their own: "
+                    "call: {pipeline: NAME, pass: [item]}"
+                )
+            message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
+            self.error("pipeline.step-shape", message, node.span, hint)
+            return None
+        key = self._kind(node)
+        body = node.fields[key.text] if key else None
+        if not key or not isinstance(body, Fields):
+            return None
+        kind = self.grammar.kinds[key.text]
+        reader = Reader(self.problems, self.grammar, id, key.span, scope)
+        reader.fields(kind, body, key.span, reader.given)
+        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
+            reader.given[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
+        if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
+            hint = "over takes an expression, items a literal list: keep one"
+            message, span = "over and items exclude each other", body.keys["items"].span
+            reader.error("pipeline.over-and-items", message, span, hint)
+        return None if reader.error_count else self.grammar.build(reader, key.text, body)
+
+    def _kind(self, node: Fields) -> Scalar | None:
+        """The key with the kind of a step; None after an error."""
+        words = [key for name, key in node.keys.items() if name != TITLE.name]
+        if len(words) != 1:
+            self._not_one(node)
+            return None
+        (key,) = words
+        kinds = self.grammar.kinds
+        if key.text not in kinds:
+            tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
+            near = suggest(key.text, kinds)
+            hint = (
+                _ELSEWHERE.get(key.text)
+                or f"{near or f'{tool};'} step kinds are {', '.join(kinds)}"
+            )
+            self.error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
+            return None
+        if not isinstance(node.fields[key.text], Fields):
+            self._no_keys(key, node.fields[key.text])
+        return key
+
+    def _no_keys(self, word: Scalar, body: Node) -> None:
+        """Report a kind whose value is not a mapping of its keys."""
+        span = body.span if not isinstance(body, Scalar) or body.text else word.span
+        keys = self.grammar.kinds[word.text].keys
+        hint = f"the keys of {word.text} are {', '.join(keys)}"
+        first = next(iter(keys.values()))
+        if first.required and isinstance(body, Scalar) and body.text:
+            quoted = first.takes.word in ("expression", "template")
+            value = f'"{body.text}"' if quoted else body.text
+            hint = f"write: {word.text}: {{{first.name}: {value}}}"
+        message = f"{word.text!r} must be a mapping, got {shown(body)}"
+        self.error("pipeline.wrong-type", message, span, hint)
+
+    def _not_one(self, node: Fields) -> None:
+        kinds = self.grammar.kinds
+        known = [key for key in node.keys.values() if key.text in kinds]
+        if len(known) > 1:
+            self.error(
+                "pipeline.step-shape",
+                "several kinds in one step",
+                known[1].span,
+                "begin each step with a dash",
+            )
+        elif known:
+            (kind,) = known
+            extra = next(key for key in node.keys.values() if key is not kind)
+            hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
+            self.error(
+                "pipeline.step-shape",
+                f"{extra.text!r} must be inside {kind.text!r}",
+                extra.span,
+                hint,
+            )
+        else:
+            near = suggest(next(iter(node.fields), ""), kinds, "step kinds")
+            self.error(
+                "pipeline.step-shape",
+                "a step is a mapping with one key, its kind",
+                node.span,
+                near,
+            )
+
     def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
         slips = super().unknown(kind, node)
-        is_step = kind.name == "target" and not self.steps.kinds.keys().isdisjoint(node.keys)
+        is_step = kind.name == "target" and not self.grammar.kinds.keys().isdisjoint(node.keys)
         return slips | {"pipeline"} if is_step else slips
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        hint, kinds = super().unknown_hint(kind, name, value), self.steps.kinds
+        hint, kinds = super().unknown_hint(kind, name, value), self.grammar.kinds
         if kind.name == "target" and name in kinds:
             return (
                 "a case names a pipeline: put the step into one of its own, and write here "
                 "{pipeline: NAME}"
             )
+        if kind.name == "parallel" and isinstance(value, Fields):
+            return "indent a branch below branches:"
         others = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint
 
@@ -141,7 +259,7 @@ class Reader(documents.Reader):
                 )
             elif (
                 type(part.value) is str
-                and not self.steps.is_broken
+                and not self.grammar.is_broken
                 and (found := lookalikes.lookalike(part.text, self.scope))
             ):
                 relation = "is" if part is node else "has"
@@ -171,6 +289,11 @@ def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
 
 def read_name(reader: Reader, node: Node, key: Key) -> Name | None:
     name = reader.name(node, key)
+    if name and key.name == "output" and name.text in ROOTS:
+        # No error: ctx.NAME reads it, as in Reyn.
+        message = f"{name.text!r} alone never reads this store: {ROOTS[name.text]}"
+        hint = f"choose another name; ctx.{name.text} reads this one"
+        reader.warn("pipeline.store-name", message, name.span, hint)
     found = lookalikes.lookalike(name.text, reader.scope) if name and key.name == "output" else None
     if name and found and (found.expression != name.text or "." in name.text):
         last = found.expression.rpartition(".")[2]
@@ -216,7 +339,10 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
         count = node.fields["retry"]
         hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
-        hint = "choose one; after its last attempt retry(N) aborts"
+        hint = (
+            "choose one; to try again and then skip, put a for_each over [item] with retry(N) "
+            "inside one with continue"
+        )
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

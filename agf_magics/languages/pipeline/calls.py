@@ -3,21 +3,16 @@ pipeline."""
 
 from __future__ import annotations
 
-import re
 import shlex
 
 from ...flow.frame import Expr
 from ...flow.steps import Name
-from ...text.diagnostics import suggest
 from ...text.yamlnodes import Fields, Items, Node, Scalar, plain, shown
-from ..documents import NAME, S_NAME, Key, Takes, read_text
+from ..documents import NAME, S_NAME, S_NAMES, Key, Takes, kind, read_text
 from . import lookalikes
 from .body import Reader
 from .r1.nodes import literal
 from .values import Arguments, Attached, Command, Constant, Named
-
-_FILE = re.compile(r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|pdf|txt|md|csv)")
-"""A path that is written without the quotes of an expression."""
 
 EXPRESSION_ITEM = Takes("a list of expressions", "[\"'figure.png'\"]", S_NAME, read_text)
 
@@ -62,7 +57,8 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
             isinstance(item, Scalar)
             and type(item.value) is str
             and not item.is_expr
-            and _is_file(reader, item.text)
+            and lookalikes.is_file_name(item.text, reader.scope)
+            and not reader.scope.knows(item.text.partition(".")[0])
         ):
             message = f"{item.text!r} is an expression here, not a path"
             reader.error(
@@ -74,12 +70,6 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
         if expr is not None:
             exprs.append(expr)
     return Attached(node.span, tuple(exprs))
-
-
-def _is_file(reader: Reader, text: str) -> bool:
-    """Whether a text is a path without the quotes of an expression, and no name of this place
-    begins it."""
-    return bool(_FILE.fullmatch(text)) and not reader.scope.knows(text.partition(".")[0])
 
 
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
@@ -131,31 +121,29 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         reader.warn(lookalikes.CODE, message, node.span, hint)
 
 
+def _read_listed(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
+    listed = reader.items(node, key)
+    return None if listed is None else _names(reader, listed, key)
+
+
+CAPABILITIES = kind(
+    "capabilities",
+    "What an agent may use.",
+    Key(
+        "tools",
+        Takes("a list of names", "[file__read]", S_NAMES, _read_listed, word="names"),
+        "The tools.",
+        required=True,
+    ),
+)
+
+
 def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
-    if not isinstance(node, Fields):
-        reader.wrong_type(node, key)
+    limits = reader.mapping(node, key)
+    if limits is None:
         return None
-    others = [name for name in node.fields if name != "tools"]
-    for name in others:
-        hint = suggest(name, ["tools"]) or f"{key.name} limits the tools and nothing else"
-        reader.error(
-            "pipeline.unknown-key",
-            f"unknown key {name!r} in {key.name}",
-            node.keys[name].span,
-            hint,
-        )
-    listed = node.fields.get("tools")
-    if isinstance(listed, Items):
-        return _names(reader, listed, Key("tools", NAME))
-    if listed is not None:
-        reader.error(
-            "pipeline.wrong-type",
-            f"'tools' must be a list of names, got {shown(listed)}",
-            listed.span,
-        )
-    elif not others:
-        reader.error("pipeline.missing-key", f"{key.name!r} needs 'tools'", node.span, key.example)
-    return None
+    tools: tuple[Name, ...] | None = reader.fields(CAPABILITIES, limits, node.span).get("tools")
+    return tools
 
 
 def read_pass(reader: Reader, node: Node, key: Key) -> Arguments | None:

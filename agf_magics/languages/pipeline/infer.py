@@ -48,34 +48,44 @@ from .template import Template
 from .values import Arguments, Attached, Command, Constant, Named
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
+"""The shape of the value of a function, and of the elements of its list."""
 ORDERED = ("number", "text")
 NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
 
 
-def infer(read: Expr | Args, look: Look, found: list[Diagnostic]) -> Shape | None:
-    """The shape of the value of ``read``; certain errors are added to ``found``."""
+def infer(
+    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
+) -> Shape | None:
+    """The shape of the value of ``read``; certain errors are added to ``found``.
+
+    ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
+    evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
+    """
+
+    def inside(part: Expr | Args) -> Shape | None:
+        return infer(part, look, found, repeated)
+
     match read:
         case R1():
-            return _Inference(read, look, found).shape(read.node, True)
+            return _Inference(read, look, found, repeated).shape(read.node, True)
         case Constant():
             return literal(read.value)
         case Template():
             for part in read.parts:
                 if not isinstance(part, str):
-                    infer(part.path, look, found)
+                    inside(part.path)
             return TEXT
         case Command():
-            infer(read.expr, look, found)
+            inside(read.expr)
             return list_of(TEXT)
         case Attached():
-            return list_of(
-                either([_attached(infer(expr, look, found), expr, found) for expr in read.exprs])
-            )
+            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
         case Named():
             return look(read.path)[0]
         case Arguments():
             for _, _, expr in read.given:
-                infer(expr, look, found)
+                inside(expr)
     return None
 
 
@@ -101,14 +111,14 @@ class Split(NamedTuple):
 class _Inference:
     """One expression."""
 
-    def __init__(self, expr: R1, look: Look, found: list[Diagnostic]) -> None:
-        self.expr, self.look, self.found = expr, look, found
+    def __init__(self, expr: R1, look: Look, found: list[Diagnostic], repeated: bool) -> None:
+        self.expr, self.look, self.found, self.repeated = expr, look, found, repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
 
     def shape(self, node: Node, certain: bool) -> Shape | None:
         """``certain``: whether ``node`` is evaluated whenever the expression is."""
-        return SHAPES[type(node)](self, node, certain)
+        return SHAPES[type(node)](self, node, certain or self.repeated)
 
     def error(
         self, message: str, at: int, width: int, certain: bool, hint: str | None = None
@@ -238,22 +248,15 @@ class _Inference:
 
     def call(self, node: Call, certain: bool) -> Shape | None:
         element = self.elements(self.shape(node.args[0], certain), node, certain)
-        wanted = {"sum": "number", "join": "text"}.get(node.name)
+        result, wanted = RETURNS[node.name]
         if element is not None and wanted and wanted not in element.kinds:
             # An empty list is fine, so this is never certain.
-            needs = {"sum": "numbers", "join": "texts"}[node.name]
-            self.error(
-                f"{node.name} needs a list of {needs}, not of {element}",
-                node.at,
-                len(node.name),
-                False,
-            )
-        if node.name != "join":
-            return NUMBER
-        separator = self.shape(node.args[1], certain)
-        if separator is not None and "text" not in separator.kinds:
-            self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
-        return TEXT
+            message = f"{node.name} needs a list of {wanted}s, not of {element}"
+            self.error(message, node.at, len(node.name), False)
+        for separator in [self.shape(arg, certain) for arg in node.args[1:]]:
+            if separator is not None and "text" not in separator.kinds:
+                self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+        return result
 
     def get(self, node: Get, certain: bool) -> Shape | None:
         default = literal(None) if node.default is None else self.shape(node.default, certain)
@@ -262,7 +265,8 @@ class _Inference:
             shape, fault = self.look((*map(str, node.base.read), *keys))
         else:
             shape, fault = descend(self.shape(node.base, certain), keys)
-        if fault is not None and fault.surely:  # get is for a field that may be absent
+        if fault is not None and fault.name not in fault.within.optional:
+            # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
         return either([shape, default])
 

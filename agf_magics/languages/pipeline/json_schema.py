@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 
 from ..documents import Json, Kind, kind_schema, mapping_of, reference
+from .body import TITLE
 from .schema_documents import TYPES
 from .takes import TARGET
 from .words import DOCUMENTS, STEPS
@@ -26,10 +27,12 @@ def document_schema() -> Json:
             "step": {
                 "description": "One step: its kind, and under it the kind's keys.",
                 "type": "object",
-                "properties": {name: reference(name) for name in STEPS},
+                "properties": {
+                    **{name: reference(name) for name in STEPS},
+                    TITLE.name: {**TITLE.takes.schema, "description": TITLE.doc},
+                },
                 "additionalProperties": False,
-                "minProperties": 1,
-                "maxProperties": 1,
+                "oneOf": [{"required": [name]} for name in STEPS],
             },
             **{name: _step(kind) for name, kind in STEPS.items()},
             "target": kind_schema(TARGET),

@@ -14,14 +14,14 @@ from ...flow.steps import Definition, Flow, Name, Sequence, Step
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
-from .body import Reader
+from .body import Grammar, Reader
 from .infer import infer
 from .schema_documents import read_schema
 from .scope import STORES, outermost
-from .steps import Steps
+from .steps import build_step
 from .takes import written
 from .values import end, start
-from .words import DOCUMENTS, PLANNED
+from .words import DOCUMENTS, PLANNED, STEPS
 
 _BOUNDS = Bounds()
 
@@ -46,7 +46,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 class _Loading:
     def __init__(self, source: Source, problems: Diagnostics) -> None:
         self.source, self.problems = source, problems
-        self.steps = Steps(problems)
+        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0)
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
 
@@ -126,6 +126,6 @@ class _Loading:
         stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
         scope = outermost(frozenset().union(*stores))
         span = known.keys["pipeline"].span
-        return Reader(self.problems, self.steps, "", span, scope).fields(
+        return Reader(self.problems, self.grammar, "", span, scope).fields(
             DOCUMENTS["pipeline"], known, span
         )

@@ -24,6 +24,10 @@ LONGEST = 1_000
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_FILE = re.compile(
+    r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|svg|pdf|txt|md|rst|html?|xml|csv|tsv|xlsx?|parquet|jsonl?"
+    r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
+)
 _BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
 _TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
@@ -64,16 +68,23 @@ def _has_hole(text: str, scope: Scope) -> bool:
     )
 
 
+def is_file_name(text: str, scope: Scope) -> bool:
+    """Whether it is the name of a file: ``totals.json`` is one also where there is a store
+    ``totals``, and ``item.json`` is none."""
+    return bool(_FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
+
+
 def _is_path(text: str, scope: Scope) -> bool:
     """Whether it is a dotted path whose first name is known."""
-    return "." in text and bool(_PATH.fullmatch(text)) and scope.knows(text.partition(".")[0])
+    path = "." in text and bool(_PATH.fullmatch(text)) and not is_file_name(text, scope)
+    return path and scope.knows(text.partition(".")[0])
 
 
 def _is_expression(text: str, scope: Scope) -> bool:
     """Whether it can be parsed, and all that it reads is known."""
     parts = path_parts(text)
     if parts is not None:  # nearly always the name of a store
-        return scope.knows(parts[0])
+        return scope.knows(parts[0]) and not is_file_name(text, scope)
     try:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:

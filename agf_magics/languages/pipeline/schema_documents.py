@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from ...flow.schemas import Field, FieldKind, Schema, same
+from ...flow.schemas import Field, FieldKind, Schema
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
 from ...text.source import Span
@@ -176,18 +176,19 @@ def _values(reader: _Reader, node: Node, key: Key) -> tuple[Any, ...]:
     if not isinstance(node, Items) or not node.items:
         reader.wrong_type(node, key)
         return ()
-    found: list[Any] = []
+    # JSON's equality: 1 is 1.0, true is not 1. A dict, because an enum may have thousands.
+    values: dict[tuple[bool, Any], Any] = {}
     for item in node.items:
         if not isinstance(item, Scalar) or item.is_expr:
             message = (
                 f"a value of an enum must be text, a number, true, false or null, got {shown(item)}"
             )
             reader.error("schema.values", message, item.span)
-        elif any(same(item.value, other) for other in found):
+        elif (key_of := (type(item.value) is bool, item.value)) in values:
             reader.warn("schema.duplicate-value", f"{shown(item)} is listed twice", item.span)
         else:
-            found.append(item.value)
-    return tuple(found)
+            values[key_of] = item.value
+    return tuple(values.values())
 
 
 def _reference(reader: _Reader, node: Node, key: Key) -> str | None:

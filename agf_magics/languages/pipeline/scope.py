@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from .r1 import Names
+from .r1.nodes import STORES as STORES
+from .r1.nodes import Names
 
-STORES = ("ctx",)
-"""The path of the named stores in a frame."""
-
-_ROOTS: Mapping[str, tuple[str, ...]] = {"ctx": ("ctx",), "pipe": ("pipe",)}
+ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
+"""The names that are visible everywhere, and what they mean."""
+_ROOTS: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ROOTS}
 _PASS_ON = (
     "a nested step does not see the {name!r} around it: use it in the step's own over, init, on, "
     "args or prompt, "

@@ -12,36 +12,31 @@ from typing import Any, NamedTuple
 from ...flow.declared import Asking
 from ...flow.frame import Expr
 from ...flow.frame import Target as ResultTarget
-from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, part
-from ...text.diagnostics import Diagnostics, suggest
+from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Name, Step, every, part
+from ...flow.wiring import own_reads
 from ...text.nodes import shorten
 from ...text.source import Span
-from ...text.yamlnodes import Fields, Node, Scalar, shown
+from ...text.yamlnodes import Fields, Scalar
 from .body import Policy, Reader
 from .calls import SHELL
 from .scope import Scope
 from .takes import Target
-from .values import ACC, COLLECTED, ITEM, PIPE, Arguments, Attached, Constant, Named, Store, labels
-from .words import STEPS
+from .values import (
+    ACC,
+    COLLECTED,
+    ERRORS,
+    ITEM,
+    PIPE,
+    Arguments,
+    Attached,
+    Collected,
+    Constant,
+    Named,
+    Store,
+    labels,
+)
 
 Given = Mapping[str, Any]
-
-_ELSEWHERE = {
-    **dict.fromkeys(
-        ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
-    ),
-    **dict.fromkeys(
-        ("if", "switch"),
-        "match runs a pipeline by a value; in an expression write: condition and a or b",
-    ),
-    **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
-    **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
-    **dict.fromkeys(("bash", "command"), "write: shell: {command: …}"),
-    **dict.fromkeys(("set", "value"), "write: transform: {value: …, output: …}"),
-    "reduce": "write: fold",
-    "pipeline": "write: call: {pipeline: …}",
-}
-"""Step kinds of other languages; what to write here."""
 
 
 class At(NamedTuple):
@@ -51,106 +46,15 @@ class At(NamedTuple):
     word: str
     span: Span
     target: ResultTarget | None
+    title: str = ""
 
 
-class Steps:
-    """Makes the steps of one definition."""
-
-    kinds = STEPS
-
-    def __init__(self, problems: Diagnostics) -> None:
-        self.problems, self.is_broken = problems, problems.error_count > 0
-
-    def step(self, node: Node, id: str, scope: Scope) -> Step | None:
-        """The step in ``node``; None if it has errors, which are reported."""
-        found = self._kind(node)
-        if found is None:
-            return None
-        key, body = found
-        reader = Reader(self.problems, self, id, key.span, scope)
-        given = reader.fields(STEPS[key.text], body, key.span, reader.given)
-        if {"over", "items"} <= body.fields.keys() & STEPS[key.text].keys.keys():
-            hint = "over takes an expression, items a literal list: keep one"
-            reader.error(
-                "pipeline.over-and-items",
-                "over and items exclude each other",
-                body.keys["items"].span,
-                hint,
-            )
-        if reader.error_count:
-            return None
-        return BUILD[key.text](At(id, key.text, key.span, _target(given, scope)), given, body)
-
-    def _kind(self, node: Node) -> tuple[Scalar, Fields] | None:
-        error = self.problems.error
-        if not isinstance(node, Fields):
-            hint = "a step is one kind with its keys: transform: {value: ...}"
-            message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
-            error("pipeline.step-shape", message, node.span, hint)
-            return None
-        if len(node.fields) != 1:
-            self._not_one(node)
-            return None
-        (key,) = node.keys.values()
-        if key.text not in STEPS:
-            tool = f"a tool is called with tool: {{name: {key.text}, args: {{…}}}}"
-            near = suggest(key.text, STEPS)
-            hint = (
-                _ELSEWHERE.get(key.text)
-                or f"{near or f'{tool};'} step kinds are {', '.join(STEPS)}"
-            )
-            error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
-            return None
-        body = node.fields[key.text]
-        if not isinstance(body, Fields):
-            span = body.span if not isinstance(body, Scalar) or body.text else key.span
-            keys = STEPS[key.text].keys
-            hint = f"the keys of {key.text} are {', '.join(keys)}"
-            first = next(iter(keys.values()))
-            if first.required and isinstance(body, Scalar) and body.text:
-                text = (
-                    f'"{body.text}"'
-                    if first.takes.word in ("expression", "template")
-                    else body.text
-                )
-                hint = f"write: {key.text}: {{{first.name}: {text}}}"
-            error(
-                "pipeline.wrong-type",
-                f"{key.text!r} must be a mapping, got {shown(body)}",
-                span,
-                hint,
-            )
-            return None
-        return key, body
-
-    def _not_one(self, node: Fields) -> None:
-        known = [key for key in node.keys.values() if key.text in STEPS]
-        error = self.problems.error
-        if len(known) > 1:
-            error(
-                "pipeline.step-shape",
-                "several kinds in one step",
-                known[1].span,
-                "begin each step with a dash",
-            )
-        elif known:
-            (kind,) = known
-            extra = next(key for key in node.keys.values() if key is not kind)
-            hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            error(
-                "pipeline.step-shape",
-                f"{extra.text!r} must be inside {kind.text!r}",
-                extra.span,
-                hint,
-            )
-        else:
-            kinds = suggest(next(iter(node.fields), ""), STEPS, "step kinds")
-            error(
-                "pipeline.step-shape",
-                "a step is a mapping with one key, its kind",
-                node.span,
-                kinds,
-            )
+def build_step(reader: Reader, word: str, body: Fields) -> Step:
+    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
+    given = reader.given
+    title: Name = given.get("title") or Name("")
+    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
+    return BUILD[word](at, given, body)
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
@@ -258,14 +162,20 @@ def _fold(at: At, given: Given, body: Fields) -> Step:
 def _for_each(at: At, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
     policy: Policy = given["on_error"]
+    collect: Step = given["collect"]
+    # Failures hold tracebacks with their data: they are kept only for who reads them.
+    reads_errors = any(
+        ref.path[0] == ERRORS for inner in every(collect) for ref in own_reads(inner)
+    )
     return Each(
         **at._asdict(),
         label=label,
         over=over,
         element=ITEM,
         body=given["do"],
-        join=COLLECTED,
-        collect=given["collect"],
+        join=Collected(reads_errors),
+        collect=collect,
+        keeps_failures=reads_errors,
         limit=given.get("max_parallel"),
         on_error=policy.on_error,
         retries=policy.retries,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...flow.steps import Name, Step, part
-from ...text.nodes import Fields, Node, Scalar
+from ...text.nodes import Fields, Items, Node, Scalar
 from ...text.source import Span
 from ..documents import COUNT as COUNT
 from ..documents import S_NAME, S_NAMES, S_TEXT, Key, Takes, is_null, kind, mapping_of, reference
@@ -55,13 +55,12 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target] | None:
 
 
 def _steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
-    listed = reader.items(node, key) if not isinstance(node, Fields) else None
-    if listed is None or not listed.items:
-        reader.wrong_type(node, key)
+    if not isinstance(node, Items) or not node.items:
+        first = next(iter(node.fields), "") if isinstance(node, Fields) else ""
+        reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
         return ()
     steps = [
-        reader.steps.step(item, f"steps[{index}]", reader.scope)
-        for index, item in enumerate(listed.items)
+        reader.step(item, f"steps[{index}]", reader.scope) for index, item in enumerate(node.items)
     ]
     return tuple(step for step in steps if step is not None)
 
@@ -73,7 +72,7 @@ def _step(reader: Reader, node: Node, key: Key) -> Step | None:
     scope = reader.scope.inside(
         key.binds, branches, written(node) if loops else frozenset(), unseen
     )
-    return reader.steps.step(node, f"{reader.id}.{key.name}", scope)
+    return reader.step(node, f"{reader.id}.{key.name}", scope)
 
 
 def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
@@ -89,7 +88,7 @@ def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
                 node.keys[name].span,
                 "give it a name",
             )
-        step = reader.steps.step(value, f"{reader.id}.branches{part(name)}", scope)
+        step = reader.step(value, f"{reader.id}.branches{part(name)}", scope)
         if step is not None:
             steps[name] = step
     return steps

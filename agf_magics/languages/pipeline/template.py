@@ -45,7 +45,7 @@ class Template:
         """In the order of the text; a name that the loader did not know is not certain."""
         holes = (part for part in self.parts if isinstance(part, _Hole))
         return tuple(
-            ref if hole.known else ref._replace(certain=False)
+            ref if hole.known else ref._replace(certain=False, optional=True)
             for hole in holes
             for ref in hole.path.reads()
         )

@@ -44,9 +44,11 @@ class Named:
             if type(value) is not dict or name not in value:
                 stores = ", ".join(frame["ctx"]) or "none"
                 message = f"cannot pass {self.path[-1]!r}: no store has this name"
-                raise StepError(
+                failure = StepError(
                     Diagnostic("pipeline.pass", message, self.span, f"the stores here are {stores}")
                 )
+                failure.is_unknown_name = True
+                raise failure
             value = value[name]
         return value
 
@@ -185,29 +187,38 @@ class Bind:
         return (Ref((self.name,)),)
 
 
+@dataclass(frozen=True, slots=True)
 class Collected:
-    """The frame of a ``collect``: no item, and the results as its pipe, without the dropped
-    ones."""
+    """The frame of a ``collect``: no item, and the results without the dropped ones as its pipe.
 
-    __slots__ = ()
+    ``errors``: also which elements are missing, as `ERRORS`, so that the rows of two runs can be
+    matched.
+    """
+
+    errors: bool = False
 
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:
-        results: Value
+        collected: Frame = {"ctx": frame["ctx"]}
         if ran.names is None:
-            results = [value for value in ran.values if value is not DROPPED]
+            collected["pipe"] = [value for value in ran.values if value is not DROPPED]
         else:
-            results = {
-                name: value
-                for name, value in zip(ran.names, ran.values, strict=True)
-                if value is not DROPPED
-            }
-        return {"ctx": frame["ctx"], "pipe": results}
+            ended = zip(ran.names, ran.values, strict=True)
+            collected["pipe"] = {name: value for name, value in ended if value is not DROPPED}
+        if self.errors:
+            collected[ERRORS] = [
+                {"index": i, "error": error.diagnostic.message}
+                for i, error in sorted(ran.failures.items())
+            ]
+        return collected
 
     def writes(self) -> tuple[Ref, ...]:
-        return _PIPE
+        return (*_PIPE, Ref((ERRORS,)))
 
 
 PIPE, COLLECTED, ITEM, ACC = Pipe(), Collected(), Bind("item"), Bind("acc")
+ERRORS = "__errors__"
+"""In the ``collect`` of a ``for_each``: the index and the error of each element that was
+dropped."""
 
 
 def labels(value: Any) -> tuple[str, ...]:

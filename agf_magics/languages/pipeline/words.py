@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from ..documents import Key, Kind, kind
 from . import takes
-from .r1.hints import FORMS
+from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
 from .takes import PASS_KEY, PIPELINE_KEY, TARGET
+from .values import ERRORS
 
 
 class Words(NamedTuple):
@@ -143,6 +144,7 @@ STEPS: Mapping[str, Kind] = {
                 takes.STEP,
                 "Runs once at the end: pipe is the list of results.",
                 required=True,
+                binds=(ERRORS,),
             ),
             _OUTPUT,
         ),

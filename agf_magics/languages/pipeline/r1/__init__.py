@@ -52,16 +52,18 @@ class R1:
     def _failure(self, error: Failure | RecursionError) -> StepError:
         if isinstance(error, Failure):
             place = self._locate(error)
-            return StepError(Diagnostic(error.code, error.message, place, error.hint))
+            failure = StepError(Diagnostic(error.code, error.message, place, error.hint))
+            failure.is_unknown_name = error.is_unknown_name
+            return failure
         message = "the stack is too full to evaluate this"
         return StepError(Diagnostic("r1.too-deep", message, self.span))
 
     def reads(self) -> tuple[Ref, ...]:
         """The resolved paths that it reads from its frame, in the order of the text."""
         if self._reads is None:
-            found = nodes.reads(self.node)
             self._reads = tuple(
-                Ref(path, self.locate(at, end), certain) for path, at, end, certain in found
+                Ref(read.path, self.locate(read.at, read.end), read.certain, optional=read.optional)
+                for read in nodes.reads(self.node)
             )
         return self._reads
 

@@ -380,14 +380,14 @@ def _each(node: Each) -> Run:
     return each
 
 
-def _call(node: Call) -> Run:
+def _count(node: Call) -> Run:
+    base = _list(node.args[0], node.name, node.at)
+    return lambda env: len(base(env))
+
+
+def _sum(node: Call) -> Run:
     base, at = _list(node.args[0], node.name, node.at), node.at
-    if node.name == "count":
-        return lambda env: len(base(env))
-    return _sum(base, at) if node.name == "sum" else _join(base, closure(node.args[1]), at)
 
-
-def _sum(base: Callable[[Env], list[Value]], at: int) -> Run:
     def total(env: Env) -> Value:
         items = base(env)
         _charge(len(items), at, 3, env)
@@ -401,7 +401,10 @@ def _sum(base: Callable[[Env], list[Value]], at: int) -> Run:
     return total
 
 
-def _join(base: Callable[[Env], list[Value]], between: Run, at: int) -> Run:
+def _join(node: Call) -> Run:
+    base, at = _list(node.args[0], node.name, node.at), node.at
+    between = closure(node.args[1])
+
     def joined(env: Env) -> Value:
         items, separator = base(env), between(env)
         if type(separator) is not str:
@@ -448,6 +451,8 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
         raise Failure("r1.too-large", message, at, width, hint)
 
 
+CALLS: dict[str, Callable[[Call], Run]] = {"count": _count, "sum": _sum, "join": _join}
+
 _CLOSURES: dict[type, Callable[[Any], Run]] = {
     Path: _path,
     Items: _items,
@@ -458,6 +463,6 @@ _CLOSURES: dict[type, Callable[[Any], Run]] = {
     Compare: _compare,
     Arithmetic: _arithmetic,
     Each: _each,
-    Call: _call,
+    Call: lambda node: CALLS[node.name](node),
     Get: _get,
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 from ....flow.values import ATOMS, Value, type_name
 from ....text.diagnostics import join_hints, suggest
-from .hints import method_hint
-from .nodes import Path
+from .hints import FUNCTIONS, method_hint
+from .nodes import STORES, Path
 
 
 class Failure(Exception):
@@ -21,20 +21,18 @@ class Failure(Exception):
     ) -> None:
         self.code, self.message, self.at, self.width = code, message, at, width
         self.hint, self.part = hint, part
+        self.is_unknown_name = False
 
 
 def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failure:
     """The error for operands of which at least one has a wrong type."""
     message = f"{op!r} needs {needs}, not {type_name(left)} and {type_name(right)}"
-    return Failure("r1.type", message, at, len(op), _about({type(left), type(right)}))
+    return Failure("r1.type", message, at, len(op), _about(op, {type(left), type(right)}))
 
 
-def _about(kinds: set[type]) -> str | None:
+def _about(op: str, kinds: set[type]) -> str | None:
     if kinds == {str, int} or kinds == {str, float}:
-        return (
-            "an expression does not turn a number into text: a tool can, and {ctx.n} in an "
-            "agent's prompt"
-        )
+        return FUNCTIONS["str" if op == "+" else "number"]
     if type(None) in kinds:
         return (
             "get(base, 'a.b', default) gives a default for a missing field; x or default "
@@ -46,8 +44,11 @@ def _about(kinds: set[type]) -> str | None:
 
 
 def list_needed(name: str, value: Value, at: int) -> Failure:
-    known = type(value) in ATOMS or type(value) is dict
-    hint = None if known else "let the tool return a list: return list(…)"
+    hint = None
+    if hasattr(type(value), "to_dict"):  # a data frame, of which list(…) has the column names
+        hint = "let the tool return its rows: return frame.to_dict('records')"
+    elif type(value) not in ATOMS and type(value) is not dict:
+        hint = "let the tool return a list: return list(…)"
     message = f"{name} needs a list, not {type_name(value)}"
     return Failure("r1.type", message, at, len(name), hint)
 
@@ -78,7 +79,9 @@ def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
         code, message, hint = _not_an_object(path.parts, part, value)
     if part == 0 and path.hidden:
         hint = path.hidden
-    return Failure(code, message, path.at, path.end - path.at, hint, part)
+    failure = Failure(code, message, path.at, path.end - path.at, hint, part)
+    failure.is_unknown_name = index < 2 and path.read[: len(STORES)] == STORES
+    return failure
 
 
 def _missing(

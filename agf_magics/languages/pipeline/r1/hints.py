@@ -11,19 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ....text.diagnostics import suggest
-from .nodes import COMBINATORS, EACH, literal
+from .nodes import COMBINATORS, EACH, FORMS, literal
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
-
-FORMS = {
-    **{name: f"{name}(list, x -> expression)" for name in EACH},
-    "count": "count(list)",
-    "sum": "sum(list)",
-    "join": "join(list, separator)",
-    "get": "get(base, 'a.b', default)",
-}
-"""How each combinator is written."""
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
@@ -70,7 +61,7 @@ _CHOICES = {
 }
 _WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in"}
 
-_FUNCTIONS = {
+FUNCTIONS = {
     "len": "write: count(list)",
     "length": "write: count(list)",
     "size": "write: count(list)",
@@ -82,6 +73,16 @@ _FUNCTIONS = {
     "if": "write: condition and 'yes' or 'no'",
     "not": "write: not x",
     "print": "write the expression alone: its value is the step's result, and the run shows it",
+    **dict.fromkeys(
+        ("max", "min"),
+        "no function compares elements: a fold step keeps one of two, with the value "
+        "item > acc and item or acc; or compute it in a tool",
+    ),
+    **dict.fromkeys(
+        ("int", "float", "number"),
+        "an expression does not turn a text into a number: let the tool return a number, or give "
+        "the agent's step a schema with one",
+    ),
     "str": "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's "
     "prompt",
 }
@@ -108,8 +109,8 @@ def unknown_function(name: str) -> tuple[str, str]:
     if dot:
         return f"values have no methods: there is no {name!r}", method_hint(base, method) or known
     message = f"there is no function {name!r}"
-    if name in _FUNCTIONS:
-        return message, _FUNCTIONS[name]
+    if name in FUNCTIONS:
+        return message, FUNCTIONS[name]
     near = suggest(name, COMBINATORS)
     return (
         message,
@@ -255,8 +256,8 @@ def _choice(source: str) -> str:
 
 def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     """For ``[a for x in list if c]``."""
-    opened = max((at for _, text, at in tokens[:index] if text in ("[", "(")), default=-1)
-    value, _, rest = source[opened + 1 :].rstrip(" )]").partition(" for ")
+    start, end = _brackets_around(tokens, index, len(source))
+    value, _, rest = source[start:end].partition(" for ")
     name, _, rest = rest.partition(" in ")
     base, _, condition = rest.partition(" if ")
     if not (name.strip().isidentifier() and base.strip()):
@@ -268,6 +269,22 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     )
     mapped = condition and value.strip() == name.strip()
     return f"write: {items if mapped else f'map({items}, {name.strip()} -> {value.strip()})'}"
+
+
+def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int, int]:
+    """The offsets of what is inside the innermost brackets around the token."""
+    start, depth = 0, 0
+    for _, text, at in reversed(tokens[:index]):
+        depth += (text in (")", "]")) - (text in ("(", "["))
+        if depth < 0:
+            start = at + 1
+            break
+    depth = 0
+    for _, text, at in tokens[index:]:
+        depth += (text in ("(", "[")) - (text in (")", "]"))
+        if depth < 0:
+            return start, at
+    return start, end
 
 
 def _index(base: str, key: str) -> tuple[str, str]:

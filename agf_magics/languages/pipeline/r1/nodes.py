@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 from ....flow.values import Value
 
+STORES = ("ctx",)
+"""The path of the named stores in a frame."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -25,7 +28,7 @@ class Names:
     """
 
     roots: Mapping[str, tuple[str, ...]]
-    stores: tuple[str, ...] | None = ("ctx",)
+    stores: tuple[str, ...] | None = STORES
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the
     hint that says how to pass it.
@@ -142,7 +145,16 @@ class Get(NamedTuple):
 Node = Lit | Path | Items | Fields | Not | Minus | Logic | Compare | Arithmetic | Each | Call | Get
 
 EACH = ("map", "filter", "all", "any", "find")
-COMBINATORS = (*EACH, "count", "sum", "join", "get")
+FORMS = {
+    **{name: f"{name}(list, x -> expression)" for name in EACH},
+    "count": "count(list)",
+    "sum": "sum(list)",
+    "join": "join(list, separator)",
+    "get": "get(base, 'a.b', default)",
+}
+"""How each combinator is written. A new one of expressions alone needs a row here, its meaning in
+`closures.CALLS` and its shape in `infer.RETURNS`."""
+COMBINATORS = tuple(FORMS)
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
 POWER = {
@@ -213,6 +225,8 @@ class Read(NamedTuple):
     at: int
     end: int
     certain: bool
+    optional: bool = False
+    """Whether `get` has a default for it."""
 
 
 def reads(node: Node, certain: bool = True) -> Iterator[Read]:
@@ -233,7 +247,7 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
             if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store
                 yield from reads(node.base, certain)
             if base is not None:
-                yield Read((*base, *node.key.split(".")), *node.key_at, False)
+                yield Read((*base, *node.key.split(".")), *node.key_at, False, True)
             if node.default is not None:
                 yield from reads(node.default, certain)
         case _:

@@ -228,18 +228,18 @@ class _Parser:
             self.arguments(name)
         first = self.expression(0)
         node: Node
-        if name in ("count", "sum"):
-            node = Call(at, name, (first,))
-        else:
+        if name in nodes.EACH:
             self.comma(name)
-            if name in nodes.EACH:
-                node = self.each(name, at, first)
-            else:
-                node = (
-                    self.get(at, first)
-                    if name == "get"
-                    else Call(at, name, (first, self.expression(0)))
-                )
+            node = self.each(name, at, first)
+        elif name == "get":
+            self.comma(name)
+            node = self.get(at, first)
+        else:
+            args = [first]
+            for _ in range(nodes.FORMS[name].count(",")):
+                self.comma(name)
+                args.append(self.expression(0))
+            node = Call(at, name, tuple(args))
         if self.sees(","):
             self.arguments(name)
         self.close(")")
@@ -345,7 +345,7 @@ class _Parser:
 
     def arguments(self, name: str) -> NoReturn:
         message = f"{name}() has too many or too few arguments"
-        self.fail_here("r1.arguments", message, f"write: {hints.FORMS[name]}")
+        self.fail_here("r1.arguments", message, f"write: {nodes.FORMS[name]}")
 
     def unexpected(self, wanted: str) -> NoReturn:
         """Fail at the current token, where ``wanted`` belongs."""

@@ -1,0 +1,103 @@
+"""tests/vectors/misspellings.json: one misspelt name at each place of each language, and what is said about it.
+
+``found`` has the errors and warnings about ``word`` before the first step; ``when``: ``check`` when the text is
+defined, ``run`` when it is run with the input `GIVEN`. ``silent`` marks a row where nothing is said: a known fault of
+that language.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.__main__ import main
+from agf_magics.definitions.define import register
+from agf_magics.text.diagnostics import Diagnostic
+
+ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "misspellings.json").read_text("utf-8"))["rows"]
+GIVEN = {"rows": [1, 2], "topic": "figs"}
+
+
+def kernel() -> tuple[agf.Registry, list[str]]:
+    registry, calls = agf.Registry(), list[str]()
+
+    @agf.tool(registry=registry)
+    def seed() -> dict[str, Any]:
+        calls.append("seed")
+        return {"passed": True}
+
+    @agf.tool(registry=registry)
+    def use(x: Any) -> Any:
+        calls.append("use")
+        return x
+
+    @agf.agent(registry=registry)
+    def writer(topic: str) -> dict[str, str]:
+        calls.append("writer")
+        return {"draft": topic}
+
+    @agf.agent(registry=registry)
+    def editor(draft: str) -> dict[str, str]:
+        calls.append("editor")
+        return {"final": draft}
+
+    @agf.agent(registry=registry, default=True)
+    def bot(prompt: str) -> str:
+        calls.append("bot")
+        return prompt
+
+    agf.define("pipeline: q\nsteps:\n- transform: {value: '1'}\n", registry=registry)
+    return registry, calls
+
+
+def told(row: dict[str, Any]) -> list[dict[str, str]]:
+    """What is said about the word when the text is defined, and before the first step of its run."""
+    registry, calls = kernel()
+    found: dict[tuple[str, str], str] = {}
+
+    def add(when: str, findings: tuple[Diagnostic, ...]) -> None:
+        for finding in findings:
+            about = (finding.span.text if finding.span else "") + finding.message
+            if row["word"] in about and finding.severity != "note":
+                found.setdefault((finding.code, finding.severity), when)
+
+    try:
+        add("check", register(row["text"], row["language"], name="p", registry=registry).findings)
+    except agf.DefinitionError as error:
+        add("check", error.diagnostics)
+    else:
+        try:
+            agf.run("p", GIVEN, registry=registry)
+        except agf.DefinitionError as error:
+            add("run", error.diagnostics)
+        except agf.StepError as error:
+            if not calls:
+                add("run", error.diagnostics)
+    return [{"code": code, "severity": severity, "when": when} for (code, severity), when in found.items()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[f"{row['language']}: {row['place']}" for row in ROWS])
+def test_a_misspelt_name_is_told_before_the_first_step(row: dict[str, Any]) -> None:
+    assert told(row) == row["found"]
+    assert bool(row["found"]) is not row.get("silent", False)
+
+
+def test_no_place_of_a_pipeline_is_silent() -> None:
+    assert [row["place"] for row in ROWS if row["language"] == "pipeline" and row.get("silent")] == []
+    assert len(ROWS) >= 60
+
+
+def test_check_lists_the_inputs_that_it_inferred(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "do: {transform: {value: \"item.kg * factr + get(ctx, 'more', 0)\"}}"
+    step = f"for_each: {{over: rows, on_error: continue, {body}, collect: {{transform: {{value: pipe}}}}}}"
+    text = f"pipeline: p\nsteps:\n- {step}\n"
+    file = tmp_path / "inv.yaml"
+    file.write_text(text, "utf-8")
+    assert main(["check", str(file), "--strict"]) == 0
+    lines = ["inv.yaml: ok", "  input rows", "  input factr", "  input more (not always read)"]
+    assert capsys.readouterr().out.replace(f"{tmp_path}/", "").splitlines() == lines
+    assert {ref.path[-1]: ref.certain for ref in agf.load(file).inputs} == {"rows": True, "factr": True, "more": False}
