@@ -84,7 +84,7 @@ def read_answer(
         raise ValueError("it has another form")
     try:
         answer = load_plain(data, sources)
-    except Exception as error:
+    except BaseException as error:  # reading a pickle can raise SystemExit too
         raise Unread from error
     elements, counts, calls, began, ended = answer
     if (

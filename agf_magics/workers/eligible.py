@@ -139,6 +139,19 @@ def calls_of(
                     yield from calls_of(inner, callee, path)
 
 
+def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | None:
+    """Seconds that each call of ``body`` may take at most; None: one has no limit. ``limit``: that
+    of all steps of the run."""
+    most = 0.0
+    for step, callee, _ in calls_of(body, linked):
+        if not isinstance(callee, Linked):
+            limits = [one for one in (limit, step.timeout, callee.timeout) if one is not None]
+            if not limits:
+                return None
+            most = max(most, min(limits))
+    return most
+
+
 def steps_of(body: Step, linked: Linked) -> Iterator[Step]:
     """The steps of ``body`` and of the flows that it calls."""
     for step in every(body):

@@ -79,6 +79,7 @@ class WithOptions:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
             "effect": own.get("effect", False),
+            "timeout": own.get("timeout"),
             "resources": {**self.resources, **own.get("resources", {})},
             "setup": (*self._setup, loadable(run))
             if self._setup is not None

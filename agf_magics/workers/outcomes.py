@@ -7,10 +7,9 @@ import pickle
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
-from ..host.calls import Result, TimedOut
+from ..host.calls import OutcomeUnknown, Result, TimedOut
 from ..host.remote import Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
@@ -27,6 +26,7 @@ LOST_HINT = (
     "does it end its process? If memory is short: give each call less data, or start "
     "workers with more memory"
 )
+NO_SIGN = "its worker gave no sign of life and was ended"
 GONE_HINT = (
     "%resume continues a run that has failed, on new processes; workers of a cluster must "
     "be started first"
@@ -179,7 +179,7 @@ class Flight:
             values = (
                 pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
             )
-        except Exception as error:
+        except BaseException as error:  # reading a pickle can raise SystemExit too
             if len(self.entries) > 1 and not self.line.terms.has_effect:
                 return [], self.entries
             text = f"{_UNREADABLE.format(self.name)}: {type(error).__name__}: {error}"
@@ -244,9 +244,10 @@ class Flight:
                 # A pool that breaks loses all its chunks: only a call that was alone is to blame.
                 entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
                 entry.workers.append(str(lost))
-            self._repeat(entry, _call_lost(self, entry, lost), lost.gone or (alone and lost.last))
+            is_last = lost.gone or (alone and (lost.last or lost.late is not None))
+            self._repeat(entry, _call_lost(self, entry, lost), is_last)
 
-    def _repeat(self, entry: Entry, error: StepError, is_last: bool = False) -> None:
+    def _repeat(self, entry: Entry, error: Exception, is_last: bool = False) -> None:
         """Send a call again, alone; or end it with ``error``."""
         if self.line.terms.has_effect or is_last or entry.losses > LOSSES:
             end_call(entry, (False, error))
@@ -276,7 +277,7 @@ def _raised(data: bytes, text: str) -> BaseException:
     """An exception of a worker, with the traceback there as its cause."""
     try:
         found = pickle.loads(data)
-    except Exception:
+    except BaseException:
         found = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(found, tuple):
         found = type(found[0], (Exception,), {})(found[1])
@@ -325,15 +326,12 @@ def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False)
     return Diagnostic("step.worker-lost", message, hint=LOST_HINT)
 
 
-def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> StepError:
-    found = worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone)
+def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> Exception:
     if flight.line.terms.has_effect:
-        hint = (
-            "the tool has an effect (reuse=False), so the call is not repeated: check whether "
-            "it had its effect"
-        )
-        found = replace(found, hint=hint)
-    return StepError(found)
+        return OutcomeUnknown(f"its worker was lost: {lost}")
+    if lost.late is not None:
+        return TimedOut(lost.late, NO_SIGN)
+    return StepError(worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone))
 
 
 def _nothing() -> None:
