@@ -65,10 +65,6 @@ class ElementFlight:
         self.cancel: Cancel = _nothing
         self.when = clock()
 
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
     def land(self, outcome: Any) -> None:
         self.landed.put_nowait((self, outcome))
 

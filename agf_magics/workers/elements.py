@@ -33,7 +33,7 @@ from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
 from .answers import Answered, Shift, Unread, read_answer, write_prints
 from .backend import Lost
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, Shown
 from .element_flights import (
     ElementFlight,
     Landed,
@@ -54,7 +54,6 @@ from .eligible import (
 )
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
-from .placed import Shown
 from .program import make_program, sources_of
 from .sending import HEAVY, own_modules
 from .sizes import ChunkSize

@@ -104,10 +104,6 @@ class Flight:
         """For the message about a call that is left running."""
         return f" on {self.line.backend.name}"
 
-    @property
-    def count(self) -> int:
-        return len(self.entries)
-
     def interrupt(self, call: Call, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
         its worker ends."""
