@@ -145,8 +145,11 @@ class Flight:
             self._end_all((False, _unread(self, _raised(*data[0]))))
             return
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
+        if not begun:  # only a call after a failure is not started: it would be sent for ever
+            self._lose(Lost(f"{worker} made none of the calls that it was sent"))
+            return
         line = self.line
-        if begun and not line.terms.has_effect:
+        if not line.terms.has_effect:
             line.size.weigh_returned(
                 (len(data) if type(data) is bytes else sum(map(len, data))) / len(begun)
             )
