@@ -19,7 +19,7 @@ from typing import Any, cast
 from ..catalog import Transform
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.place import one_call
+from ..engine.place import calls_of, one_call
 from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
@@ -47,7 +47,6 @@ from .element_flights import (
 from .eligible import (
     HEAVY_ELEMENT,
     HEAVY_PROGRAM,
-    calls_of,
     reason_to_stay,
     steps_of,
     time_limit_of,

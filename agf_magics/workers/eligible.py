@@ -12,6 +12,7 @@ from typing import Any
 
 from ..catalog import Tool, Transform
 from ..engine.linked import Linked
+from ..engine.place import calls_of
 from ..engine.runner import CallSite, Scope
 from ..flow.frame import DROPPED, Frame, Ref, finished
 from ..flow.steps import (
@@ -123,20 +124,6 @@ def _reason_of_flow(step: Invoke, callee: Linked) -> str | None:
 
 def _is_for_kernel(callee: Tool | Transform) -> bool:
     return bool(getattr(callee, "kernel_only", False))
-
-
-def calls_of(
-    body: Step, linked: Linked, before: tuple[str, ...] = ()
-) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
-    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
-    its path, after those of ``before``."""
-    for step in every(body):
-        if isinstance(step, Invoke):
-            callee, path = linked.callees.get(step.id), (*before, step.id)
-            yield step, callee, path
-            if isinstance(callee, Linked):
-                for inner in callee.flow.body.steps:
-                    yield from calls_of(inner, callee, path)
 
 
 def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | None:

@@ -15,7 +15,7 @@ from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
 from .lacks import is_here, lacking_module
-from .remote_traceback import RemoteTraceback
+from .remote_traceback import raised_there
 from .sending import STAY, SharedData, name_of, other_python
 from .sizes import ChunkSize
 
@@ -109,11 +109,8 @@ class Flight:
         its worker ends."""
         if any(not entry.call.stopped for entry in self.entries):
             return
-        if force and self._dropped == 1 and self.kills:
-            self._dropped = 2
-            self.cancel()
-        elif not self._dropped:
-            self._dropped = 1
+        if self._dropped < 1 + (force and self.kills):
+            self._dropped += 1
             self.cancel()
 
     def place(self, sign: int) -> None:
@@ -142,7 +139,7 @@ class Flight:
     ) -> None:
         self._print(prints)
         if marks == "x":
-            self._end_all((False, _unread(self, _raised(*data[0]))))
+            self._end_all((False, _unread(self, raised_there(*data[0]))))
             return
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
         if not begun:  # only a call after a failure is not started: it would be sent for ever
@@ -194,7 +191,7 @@ class Flight:
             case "v":
                 return True, value
             case "e":
-                error = _raised(*value)
+                error = raised_there(*value)
                 if isinstance(error, ModuleNotFoundError) and is_here(error):
                     failure = StepError(lacking_module(self.name, self.line.backend.name, error))
                     failure.__cause__ = error
@@ -270,19 +267,6 @@ class Flight:
 _CANCELLED: Result = (False, asyncio.CancelledError())
 _FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 _UNREADABLE = "the kernel cannot read the result of {!r}"
-
-
-def _raised(data: bytes, text: str) -> BaseException:
-    """An exception of a worker, with the traceback there as its cause."""
-    try:
-        found = pickle.loads(data)
-    except BaseException:
-        found = ("RuntimeError", text.strip().rpartition("\n")[2])
-    if isinstance(found, tuple):
-        found = type(found[0], (Exception,), {})(found[1])
-    assert isinstance(found, BaseException)
-    found.__cause__ = RemoteTraceback(text)
-    return found
 
 
 def _unread(flight: Flight, error: BaseException) -> StepError:
