@@ -20,6 +20,8 @@ class Chunk(Protocol):
     order: tuple[Any, ...]
     shared: bool
     """Whether other chunks were in flight at the same time; set by the dispatcher."""
+    is_suspect: bool
+    """Whether its worker was lost before."""
     cancel: Cancel
     """Set by the dispatcher."""
 
@@ -109,16 +111,13 @@ class Dispatcher:
                 self._send(chunk)
 
     def _room(self) -> int:
-        room = max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
+        # Where a loss names no chunk, the call that ends its worker is known if it is alone.
         if not self.backend.identifies_lost_chunk and (
-            self._alone or any(one.has_suspects for one in self._sources)
+            any(chunk.is_suspect for chunk in self.in_flight)
+            or any(source.has_suspects for source in self._sources)
         ):
-            return 1 - len(self.in_flight)  # the call that ends its worker is known if it is alone
-        return room
-
-    @property
-    def _alone(self) -> bool:
-        return any(getattr(chunk, "is_suspect", False) for chunk in self.in_flight)
+            return 1 - len(self.in_flight)
+        return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
     def _send(self, chunk: Chunk) -> None:
         self.in_flight[chunk] = None

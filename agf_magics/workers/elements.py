@@ -46,7 +46,6 @@ from .element_flights import (
 )
 from .eligible import (
     HEAVY_ELEMENT,
-    HEAVY_PROGRAM,
     reason_to_stay,
     steps_of,
     time_limit_of,
@@ -87,12 +86,8 @@ class Elements:
             program = make_program(site, inside, sources, modules)
         except Exception:
             program = b""
-        if (
-            not 0 < len(program) <= HEAVY
-        ):  # calls are sent instead: their errors and warnings name the part
-            return None
-        if len(program) > HEAVY_PROGRAM:
-            return None
+        if not 0 < len(program) <= HEAVY:
+            return None  # calls are sent instead: their errors and warnings name the part
         limit = time_limit_of(site.step.body, inside.linked, site.run.budget.limits.step_timeout)
         sent = Sent(program, sources, modules, limit)
         return ElementPool(self.dispatcher, site, inside, keep, items, rest, sent)

@@ -37,9 +37,6 @@ FEWEST = 1
 """Calls in a body, from which on an element travels: an expression alone takes less time than its
 trip."""
 
-HEAVY_PROGRAM = 1_000_000
-"""Bytes of a program, above which calls are sent instead: a warning then names what is heavy."""
-
 HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
 
