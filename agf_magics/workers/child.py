@@ -21,8 +21,8 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 LOOK = 1.0
-"""Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe
-open."""
+"""Seconds between two looks of a process whether its parent is gone, and of the parent whether the
+process is: one that it forked may hold the pipe open."""
 ALIVE = b"?"
 """Answered by the thread that reads, so that a call which holds the interpreter's lock, or a
 stopped process, shows by its silence."""

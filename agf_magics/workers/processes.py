@@ -31,9 +31,6 @@ from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
-LOOK = 1.0
-"""Seconds between two looks whether a process is still there: one that a call has forked may hold
-its pipes open."""
 SILENCE = 3.0
 """Seconds, at least, in which a process that is asked must give a sign of life."""
 
@@ -323,7 +320,7 @@ class _Child:
         poll = select.poll()
         poll.register(pipe, getattr(select, event))
         began = time.monotonic()
-        while not poll.poll(LOOK * 1000):
+        while not poll.poll(child.LOOK * 1000):
             now = time.monotonic()
             if self.process.poll() is not None and not poll.poll(0):
                 raise EOFError
