@@ -16,7 +16,7 @@ EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools dist wheel-check clean
+.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools dist wheel-check extras clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ wheel-check: dist  ## install the wheel in an empty environment and load it ther
 	@build/wheel-check/bin/python -m pip --quiet --disable-pip-version-check install dist/*.whl
 	@cd build/wheel-check && bin/python -m IPython --InteractiveShell.xmode=Plain -c '%load_ext agf_magics' && bin/agf-magics --help >/dev/null
 	@echo "wheel: installs and loads"
+
+extras: dist  ## install the wheel with each extra alone in an empty environment, and run what the extra is for
+	@$(PY) .ci/extras.py dist/*.whl $(ARGS)
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

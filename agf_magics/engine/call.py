@@ -35,15 +35,12 @@ from ..secrets.placeholders import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import dry_run as dry
-from .failures import failure, unusable, with_place
+from .failures import RESULT, failure, unknown_outcome, unusable, with_place
 from .linked import Linked
 from .place import has_effect, where
 from .questions import ATTEMPTS, ask_person, permitted
 from .runner import CallSite, ShapeResult, clock
 from .streaming import open_prints, separate_prints
-
-RESULT = "result"
-"""The key of the result in an answer about a call whose outcome is unknown."""
 
 
 class UserCallable(Protocol):
@@ -123,6 +120,8 @@ async def call(
             )
     try:
         value = await _make(site, callee, what, given, grant)
+    except ev.Unanswered:  # the worker of a call with an effect was lost: that is no outcome
+        raise
     except StepError as error:
         await journal.durable(journal.raised(started, error))
         raise
@@ -251,10 +250,7 @@ def _unknown(step: Invoke, started: StartedCall) -> ev.Unanswered:
         f"the outcome of {started.name!r} is unknown: an earlier session started the call "
         f"and recorded no end"
     )
-    hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return ev.Unanswered(
-        Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint)
-    )
+    return unknown_outcome(step, message)
 
 
 # --- the call ---

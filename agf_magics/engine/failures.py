@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep
-from ..host.calls import TimedOut
+from ..host.calls import OutcomeUnknown, TimedOut
+from ..progress import events as ev
 from ..secrets.masking import HIDDEN
 from ..text.diagnostics import Diagnostic, StepError
 from .runner import CallSite
+
+RESULT = "result"
+"""The key of the result in an answer about a call whose outcome is unknown."""
 
 
 def failure(
@@ -20,6 +25,12 @@ def failure(
     span = step.name.span or step.span
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{what}-failed"
+    if isinstance(raised, OutcomeUnknown):
+        unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {raised}")
+        if site.run.journal is None:
+            hint = "check whether it had its effect; a run with a journal can be resumed"
+            unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
+        return unknown
     if isinstance(raised, TimedOut):
         hint = f"@{what}(timeout=…) sets how long it may take"
         if raised.seconds == site.run.budget.limits.step_timeout:
@@ -51,6 +62,14 @@ def failure(
     )
     error.__cause__ = raised
     return error
+
+
+def unknown_outcome(step: Invoke, message: str) -> ev.Unanswered:
+    """A call with an effect was started, and nobody knows whether it ended."""
+    hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
+    return ev.Unanswered(
+        Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint)
+    )
 
 
 def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:

@@ -85,18 +85,25 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:
     """Whether the calls of a body run on workers, all of them, apart from transforms and flows of
     such calls."""
-    found = list(_called(body, linked))
-    return any(runs_on_workers(one) for one in found) and all(
-        runs_on_workers(one) or isinstance(one, Transform) for one in found
+    callees = [callee for _, callee, _ in calls_of(body, linked)]
+    # The calls of an agent are those of its session, which is in the kernel.
+    return any(map(runs_on_workers, callees)) and all(
+        runs_on_workers(callee)
+        or isinstance(callee, Transform)
+        or (isinstance(callee, Linked) and callee.agent is None)
+        for callee in callees
     )
 
 
-def _called(body: Step, linked: Linked) -> Iterator[object]:
-    """What the steps of a body call; an agent's session is one callee."""
+def calls_of(
+    body: Step, linked: Linked, before: tuple[str, ...] = ()
+) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
+    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
+    its path, after those of ``before``."""
     for step in every(body):
-        callee = linked.callees.get(step.id) if isinstance(step, Invoke) else None
-        if isinstance(callee, Linked) and callee.agent is None:
-            for one in callee.flow.body.steps:
-                yield from _called(one, callee)
-        elif isinstance(step, Invoke):
-            yield callee
+        if isinstance(step, Invoke):
+            callee, path = linked.callees.get(step.id), (*before, step.id)
+            yield step, callee, path
+            if isinstance(callee, Linked):
+                for inner in callee.flow.body.steps:
+                    yield from calls_of(inner, callee, path)

@@ -32,6 +32,12 @@ class TimedOut(TimeoutError):
         self.seconds = seconds
 
 
+class OutcomeUnknown(Exception):
+    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
+
+    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""
+
+
 class StillRunning(asyncio.CancelledError):
     """A call did not stop within the grace; it is left running."""
 

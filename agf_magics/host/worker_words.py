@@ -6,7 +6,7 @@ A module of its own, because the settings read these texts too and must not impo
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 WORDS = ("here", "processes", "dask")
 """``here``: in this process; the others: in processes that this one starts."""
@@ -26,10 +26,13 @@ _ADDRESS = re.compile(
 )
 
 
+Kind = Literal["here", "processes", "dask", "address"]
+
+
 class Word(NamedTuple):
     """A text of ``on``, read."""
 
-    kind: Literal["here", "processes", "dask", "address"]
+    kind: Kind
     number: int | None = None
     """How many processes to start; None: one per core."""
     address: str = ""
@@ -45,18 +48,12 @@ def read_word(text: str) -> Word | None:
     >>> read_word("proceses") is None
     True
     """
-    if text == "here":
-        return Word("here")
-    if text == "processes":
-        return Word("processes")
-    if text == "dask":
-        return Word("dask")
+    if text in WORDS:
+        return Word(cast(Kind, text))
     counted = _COUNTED.fullmatch(text)
     if counted is not None:
         count = int(counted[2])
-        if not 1 <= count <= MOST_WORKERS:
-            return None
-        return Word("processes" if counted[1] == "processes" else "dask", count)
+        return Word(cast(Kind, counted[1]), count) if 1 <= count <= MOST_WORKERS else None
     address = _ADDRESS.fullmatch(text)
     return (
         Word("address", address=text)

@@ -181,6 +181,7 @@ class CollectedRecords:
         if type(records) is not list:
             raise ValueError("the records of an element are a list")
         try:
+            ended = set[tuple[Any, str]]()
             for record in records:
                 if type(record) is not tuple:
                     raise ValueError("a record is a tuple")
@@ -188,6 +189,10 @@ class CollectedRecords:
                     self._check_plain(*record)
                 else:
                     self._check(record)
+                call = (record[0], "") if len(record) == 5 else record[1:3]
+                if len(record) != 3 and call in ended:
+                    raise ValueError("a call has two outcomes")
+                ended.add(call)
         except UNREADABLE as error:
             raise ValueError(str(error)) from None
 

@@ -84,7 +84,7 @@ def read_answer(
         raise ValueError("it has another form")
     try:
         answer = load_plain(data, sources)
-    except Exception as error:
+    except BaseException as error:  # reading a pickle can raise SystemExit too
         raise Unread from error
     elements, counts, calls, began, ended = answer
     if (
@@ -109,7 +109,8 @@ def read_answer(
 def _check(i: int, element: Any, reader: Reader) -> None:
     """Raise unless this is an answer for element ``i``."""
     ok, value, events, records = element
-    if type(ok) is not bool or not (ok or isinstance(value, BaseException)):
+    # A CancelledError or KeyboardInterrupt would end the run as if the person had.
+    if type(ok) is not bool or not (ok or isinstance(value, Exception)):
         raise ValueError("an element has neither a value nor a failure")
     if type(events) is not list:
         raise ValueError("an element has an unknown event")

@@ -18,13 +18,20 @@ class Lost(Exception):
     """The outcome of a chunk whose worker ended before it reported."""
 
     def __init__(
-        self, why: str, *, last: bool = False, cancelled: bool = False, gone: bool = False
+        self,
+        why: str,
+        *,
+        last: bool = False,
+        cancelled: bool = False,
+        gone: bool = False,
+        late: float | None = None,
     ) -> None:
         """``why``: for the message of the call. ``last``: the backend has repeated the chunk
         itself, and it will not succeed. ``cancelled``: we have cancelled it, or ended its worker on
-        purpose, so that no call is to blame. ``gone``: the backend runs nothing any more."""
+        purpose, so that no call is to blame. ``gone``: the backend runs nothing any more. ``late``:
+        the time limit of its calls, in seconds, for which the worker has given no sign of life."""
         super().__init__(why)
-        self.last, self.cancelled, self.gone = last, cancelled, gone
+        self.last, self.cancelled, self.gone, self.late = last, cancelled, gone, late
 
 
 Cancel = Callable[[], None]

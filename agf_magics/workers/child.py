@@ -4,8 +4,8 @@ their outcomes.
 It runs as a script and imports nothing of ours. A frame is 8 bytes of length and a pickle; reading
 that pickle executes the chunk (`sending.applied`). An empty frame asks whether another process
 should take the place of this one: a module that is not installed was edited since it was imported
-here, or a call that took too long is still running. The process ends when its input ends or its
-parent is gone, whatever a call does.
+here, or a call that took too long is still running. The frame `ALIVE` asks for a sign of life, an
+empty frame. The process ends when its input ends or its parent is gone, whatever a call does.
 """
 
 from __future__ import annotations
@@ -21,32 +21,42 @@ from queue import SimpleQueue
 from typing import Any, BinaryIO
 
 LOOK = 1.0
-"""Seconds between two looks whether the parent is gone: a process that it forked may hold the pipe
-open."""
+"""Seconds between two looks of a process whether its parent is gone, and of the parent whether the
+process is: one that it forked may hold the pipe open."""
+ALIVE = b"?"
+"""Answered by the thread that reads, so that a call which holds the interpreter's lock, or a
+stopped process, shows by its silence."""
 SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
 ends."""
 
 
 def main() -> None:
-    source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a call prints must not break a frame
-    sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
+    # The pipes get other numbers, which a program that a call starts does not inherit: it must
+    # neither take the next chunk as its input nor write into a frame.
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.stderr
     parent = os.getppid()
     _end_with_parent()
     frames: SimpleQueue[bytes] = SimpleQueue()
-    threading.Thread(target=_read_frames, args=(source, frames), daemon=True).start()
+    writes = threading.Lock()
+    threading.Thread(
+        target=_read_frames, args=(source, frames, target, writes), daemon=True
+    ).start()
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     sys.path[:] = pickle.loads(frames.get())
     modules = Modules()
     try:
         while True:
             frame, began = frames.get(), time.time()
-            write_frame(
-                target,
-                _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _has_calls()),
-            )
+            answer = _outcome(frame) if frame else _fitness(modules)
+            with writes:
+                write_frame(target, answer)
             modules.note(began)
     except OSError:  # the kernel is gone
         os._exit(0)
@@ -64,9 +74,11 @@ def _outcome(frame: bytes) -> bytes:
         return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
 
 
-def _has_calls() -> bool:
-    """Whether a call is running, between two chunks (`chunk`)."""
-    return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
+def _fitness(modules: Modules) -> bytes:
+    """Whether another process should take the place of this one: a call is running, between two
+    chunks (`chunk`), or a module was edited."""
+    is_busy = bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
+    return pickle.dumps(modules.were_edited() or is_busy)
 
 
 class Modules:
@@ -108,10 +120,16 @@ def _state(file: str) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _read_frames(source: BinaryIO, frames: SimpleQueue[bytes]) -> None:
+def _read_frames(
+    source: BinaryIO, frames: SimpleQueue[bytes], target: BinaryIO, writes: threading.Lock
+) -> None:
     try:
         while (frame := read_frame(source)) is not None:
-            frames.put(frame)
+            if frame != ALIVE:
+                frames.put(frame)
+                continue
+            with writes:
+                write_frame(target, b"")
     finally:
         os._exit(0)
 

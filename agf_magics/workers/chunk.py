@@ -20,6 +20,7 @@ import threading
 import time
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 PRINTS = 65_536
@@ -28,6 +29,7 @@ FUNCTIONS = 64
 """Functions that a worker keeps at most; the oldest one is dropped."""
 KEPT = 256_000_000
 """Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
+OURS = "agf_magics."
 TRACE = 20_000
 """Characters of a traceback."""
 
@@ -50,7 +52,7 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
         function = _function(held, program, digest)
         arguments = pickle.loads(given)
     except BaseException as error:  # a module that the worker lacks
-        return "x", [_described(error)], time.perf_counter() - began, [], _worker()
+        return "x", [described(error)], time.perf_counter() - began, [], _worker()
     capture = _Capture() if order.get("kernel") != getattr(held, "kernel", "") else None
     getattr(held, "captures", {}).get(threading.get_ident(), []).append(
         capture
@@ -129,7 +131,7 @@ def _make_calls(
         mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
         spent.append(time.perf_counter() - began)
         marks += mark
-        values.append(_described(value) if mark == "e" else value)
+        values.append(described(value) if mark == "e" else value)
         if mark != "v" and order.get("stops"):
             return marks + "n" * (len(arguments) - i - 1), values
     return marks, values
@@ -323,12 +325,14 @@ def reduce_exception(thing: Any) -> Any:
     return NotImplemented
 
 
-def _described(error: BaseException) -> tuple[bytes, str]:
+def described(
+    error: BaseException, dump: Callable[[Any], bytes] | None = None
+) -> tuple[bytes, str]:
     """An exception, and the text of its traceback; one that cannot be sent, as the name of its
-    class and its text."""
+    class and its text. ``dump``: pickles it; None: `_dumped`."""
     text = _trace(error)
     try:
-        data = _dumped(error)
+        data = (dump or _dumped)(error)
         pickle.loads(data)
         return data, text
     except BaseException:
@@ -340,10 +344,11 @@ def _described(error: BaseException) -> tuple[bytes, str]:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback without the frames of this module."""
+    """The traceback without the frames of this package around the call. A function that was sent
+    by value keeps the name of its module."""
     try:
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename == _call.__code__.co_filename:
+        while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(OURS):
             trace = trace.tb_next
         return "".join(traceback.format_exception(type(error), error, trace))[-TRACE:]
     except BaseException:

@@ -8,9 +8,9 @@ import contextvars
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ..host.remote import Placement
 from ..text.diagnostics import Diagnostic
 from .backend import AHEAD, Cancel, WorkerBackend
-from .starvation import Starvation, Trip, clock
 
 
 class Chunk(Protocol):
@@ -20,12 +20,10 @@ class Chunk(Protocol):
     order: tuple[Any, ...]
     shared: bool
     """Whether other chunks were in flight at the same time; set by the dispatcher."""
+    is_suspect: bool
+    """Whether its worker was lost before."""
     cancel: Cancel
     """Set by the dispatcher."""
-
-    @property
-    def count(self) -> int:
-        """Of its calls or elements."""
 
     def land(self, outcome: Any) -> None:
         """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop,
@@ -43,13 +41,6 @@ class Source(Protocol):
         """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
 
 
-class OpenFanOut(Protocol):
-    """A fan-out that has work for the workers: `placed.Shown`."""
-
-    def again(self) -> None:
-        """The workers have started."""
-
-
 class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
@@ -58,11 +49,11 @@ class Dispatcher:
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.backend = backend
-        self.in_flight: dict[Chunk, Trip] = {}
+        self.in_flight: dict[Chunk, None] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
-        self.warn, self.starvation = warn, Starvation(backend, warn)
-        self._fan_outs: dict[OpenFanOut, None] = {}
+        self.warn = warn
+        self._fan_outs: dict[Shown, None] = {}
         self._sources: dict[Source, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
@@ -79,15 +70,13 @@ class Dispatcher:
     def remove(self, source: Source) -> None:
         self._sources.pop(source, None)
 
-    def open(self, fan_out: OpenFanOut) -> None:
+    def open(self, fan_out: Shown) -> None:
         """A fan-out begins."""
         self._fan_outs[fan_out] = None
-        self.starvation.open(fan_out)
 
-    def close(self, fan_out: OpenFanOut) -> None:
+    def close(self, fan_out: Shown) -> None:
         """A fan-out has no more work."""
         self._fan_outs.pop(fan_out, None)
-        self.starvation.close(fan_out)
 
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
@@ -122,24 +111,20 @@ class Dispatcher:
                 self._send(chunk)
 
     def _room(self) -> int:
-        room = max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
+        # Where a loss names no chunk, the call that ends its worker is known if it is alone.
         if not self.backend.identifies_lost_chunk and (
-            self._alone or any(one.has_suspects for one in self._sources)
+            any(chunk.is_suspect for chunk in self.in_flight)
+            or any(source.has_suspects for source in self._sources)
         ):
-            return 1 - len(self.in_flight)  # the call that ends its worker is known if it is alone
-        return room
-
-    @property
-    def _alone(self) -> bool:
-        return any(getattr(chunk, "is_suspect", False) for chunk in self.in_flight)
+            return 1 - len(self.in_flight)
+        return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
     def _send(self, chunk: Chunk) -> None:
-        trip = self.in_flight[chunk] = self.starvation.send()
+        self.in_flight[chunk] = None
         for one in self.in_flight if len(self.in_flight) > 1 else ():
             one.shared = True
 
         def done(outcome: Any) -> None:
-            trip.ended = trip.ended or clock()
             self._call(self._land, chunk, outcome)
 
         try:
@@ -166,14 +151,40 @@ class Dispatcher:
     def _land(self, chunk: Chunk, outcome: Any) -> None:
         if chunk not in self.in_flight:
             return  # the first outcome counts
-        trip, count = self.in_flight.pop(chunk), chunk.count
+        del self.in_flight[chunk]
         chunk.land(outcome)
         # it refers to the chunk: a circle would keep its arguments until the next collection
         chunk.cancel = _nothing
-        self.starvation.land(trip, outcome, count, self.in_flight.values())
         self.wake()
         for listener in list(self.listeners):
             listener()
+
+
+class Shown:
+    """What the live row says about an open fan-out on workers: how many of its elements they have,
+    and whether the workers are still being started. Reports each change."""
+
+    def __init__(self, dispatcher: Dispatcher, place: Callable[[Placement], None]) -> None:
+        self.dispatcher, self._place = dispatcher, place
+        self._count = 0
+        self._last = Placement(0, dispatcher.backend.name)
+        dispatcher.open(self)
+
+    def show(self, count: int) -> None:
+        """So many elements are with workers."""
+        self._count = count
+        backend = self.dispatcher.backend
+        now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
+        if now != self._last:
+            self._last = now
+            self._place(now)
+
+    def again(self) -> None:
+        """The workers have started."""
+        self.show(self._count)
+
+    def close(self) -> None:
+        self.dispatcher.close(self)
 
 
 def _nothing() -> None:

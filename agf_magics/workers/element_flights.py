@@ -10,12 +10,13 @@ from typing import Any
 
 from ..engine.runner import clock
 from ..flow.steps import Invoke, Step
+from ..host.calls import TimedOut
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
-from .backend import Cancel, WorkerBackend
+from .backend import Cancel, Lost, WorkerBackend
 from .element_chunk import body_name, run_elements
 from .lacks import is_here, lacking_module
-from .outcomes import worker_lost
+from .outcomes import NO_SIGN, worker_lost
 from .program import version_of_workers
 from .queue import KERNEL, RESULT
 
@@ -29,8 +30,16 @@ Landed = asyncio.Queue[tuple["ElementFlight", Any]]
 class Sent:
     """What all chunks of a fan-out share."""
 
-    def __init__(self, program: bytes, sources: Sequence[Source], modules: Sequence[str]) -> None:
+    def __init__(
+        self,
+        program: bytes,
+        sources: Sequence[Source],
+        modules: Sequence[str],
+        limit: float | None,
+    ) -> None:
+        """``limit``: seconds that each call of an element may take; None: one has no limit."""
         self.program, self.sources, self.modules = program, sources, modules
+        self.limit = limit
         self.digest = hashlib.sha256(program).hexdigest()
 
 
@@ -44,16 +53,17 @@ class ElementFlight:
         before."""
         self.landed, self.numbers, self.weight = landed, numbers, len(given)
         self.run: Callable[..., Any] = run_elements
-        options = {"kernel": KERNEL, "version": version_of_workers(), "most": RESULT}
+        options = {
+            "kernel": KERNEL,
+            "version": version_of_workers(),
+            "most": RESULT,
+            "timeout": sent.limit,
+        }
         self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
         self.shared = False
         self.is_suspect = is_suspect
         self.cancel: Cancel = _nothing
         self.when = clock()
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
 
     def land(self, outcome: Any) -> None:
         self.landed.put_nowait((self, outcome))
@@ -101,7 +111,7 @@ def is_refused(outcome: Any) -> bool:
     return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
 
 
-def damaged_answer(body: Step, workers: str, error: Exception) -> Diagnostic:
+def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic:
     """The failure of elements whose answer cannot be used."""
     name, span = body_name(body)
     message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
@@ -126,13 +136,15 @@ def explained(error: StepError, body: Step, workers: str) -> StepError:
     return error
 
 
-def element_lost(body: Step, losses: Sequence[str], gone: bool) -> Diagnostic:
+def element_lost(body: Step, losses: Sequence[str], lost: Lost) -> Diagnostic:
     """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
     name, span = body_name(body)
-    return replace(
-        worker_lost(name, "call" if isinstance(body, Invoke) else "element", losses, gone),
-        span=span,
-    )
+    if lost.late is not None and not lost.gone:
+        message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"
+        hint = "timeout= of @tool, or step_timeout, sets how long a call may take"
+        return Diagnostic("step.timeout", message, span, hint)
+    what = "call" if isinstance(body, Invoke) else "element"
+    return replace(worker_lost(name, what, losses or [str(lost)], lost.gone), span=span)
 
 
 def _nothing() -> None:

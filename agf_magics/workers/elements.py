@@ -19,7 +19,7 @@ from typing import Any, cast
 from ..catalog import Transform
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.place import one_call
+from ..engine.place import calls_of, one_call
 from ..engine.pool import Parts, Plan
 from ..engine.replayed import replay_recorded
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
@@ -33,7 +33,7 @@ from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
 from .answers import Answered, Shift, Unread, read_answer, write_prints
 from .backend import Lost
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, Shown
 from .element_flights import (
     ElementFlight,
     Landed,
@@ -44,10 +44,14 @@ from .element_flights import (
     is_refused,
     stopped,
 )
-from .eligible import HEAVY_ELEMENT, HEAVY_PROGRAM, calls_of, reason_to_stay, steps_of
+from .eligible import (
+    HEAVY_ELEMENT,
+    reason_to_stay,
+    steps_of,
+    time_limit_of,
+)
 from .outcomes import LOSSES
 from .pickles import dump_plain, load_plain
-from .placed import Shown
 from .program import make_program, sources_of
 from .sending import HEAVY, own_modules
 from .sizes import ChunkSize
@@ -82,15 +86,11 @@ class Elements:
             program = make_program(site, inside, sources, modules)
         except Exception:
             program = b""
-        if (
-            not 0 < len(program) <= HEAVY
-        ):  # calls are sent instead: their errors and warnings name the part
-            return None
-        if len(program) > HEAVY_PROGRAM:
-            return None
-        return ElementPool(
-            self.dispatcher, site, inside, keep, items, rest, Sent(program, sources, modules)
-        )
+        if not 0 < len(program) <= HEAVY:
+            return None  # calls are sent instead: their errors and warnings name the part
+        limit = time_limit_of(site.step.body, inside.linked, site.run.budget.limits.step_timeout)
+        sent = Sent(program, sources, modules, limit)
+        return ElementPool(self.dispatcher, site, inside, keep, items, rest, sent)
 
 
 class ElementPool(Parts):
@@ -282,7 +282,7 @@ class ElementPool(Parts):
         except Unread:  # the calls say which of the results cannot be read
             self.leaves, self.stays = False, [*self.stays, *flight.numbers]
             return
-        except Exception as error:  # whatever reading a damaged pickle raises
+        except BaseException as error:  # whatever reading a damaged pickle raises
             for i in flight.numbers if self.failure is None else ():
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
@@ -353,9 +353,10 @@ class ElementPool(Parts):
                 known = self.losses.get(i, 0)
                 self.losses[i] = known + 1 if alone or names_one else max(1, known)
                 how.append(str(lost))
-            if lost.gone or (alone and lost.last) or self.losses.get(i, 0) > LOSSES:
+            is_last = lost.gone or (alone and (lost.last or lost.late is not None))
+            if is_last or self.losses.get(i, 0) > LOSSES:
                 self._forget(i)
-                self._fail(i, element_lost(self.each.step.body, how or [str(lost)], lost.gone))
+                self._fail(i, element_lost(self.each.step.body, how, lost))
             else:
                 again.append(i)
         self.again.extendleft(reversed(again))

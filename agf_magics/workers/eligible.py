@@ -12,6 +12,7 @@ from typing import Any
 
 from ..catalog import Tool, Transform
 from ..engine.linked import Linked
+from ..engine.place import calls_of
 from ..engine.runner import CallSite, Scope
 from ..flow.frame import DROPPED, Frame, Ref, finished
 from ..flow.steps import (
@@ -35,9 +36,6 @@ MANY = 4
 FEWEST = 1
 """Calls in a body, from which on an element travels: an expression alone takes less time than its
 trip."""
-
-HEAVY_PROGRAM = 1_000_000
-"""Bytes of a program, above which calls are sent instead: a warning then names what is heavy."""
 
 HEAVY_ELEMENT = 10_000
 """Bytes of an element and its answer, above which calls are sent instead."""
@@ -125,18 +123,17 @@ def _is_for_kernel(callee: Tool | Transform) -> bool:
     return bool(getattr(callee, "kernel_only", False))
 
 
-def calls_of(
-    body: Step, linked: Linked, before: tuple[str, ...] = ()
-) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
-    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
-    its path, after those of ``before``."""
-    for step in every(body):
-        if isinstance(step, Invoke):
-            callee, path = linked.callees.get(step.id), (*before, step.id)
-            yield step, callee, path
-            if isinstance(callee, Linked):
-                for inner in callee.flow.body.steps:
-                    yield from calls_of(inner, callee, path)
+def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | None:
+    """Seconds that each call of ``body`` may take at most; None: one has no limit. ``limit``: that
+    of all steps of the run."""
+    most = 0.0
+    for step, callee, _ in calls_of(body, linked):
+        if not isinstance(callee, Linked):
+            limits = [one for one in (limit, step.timeout, callee.timeout) if one is not None]
+            if not limits:
+                return None
+            most = max(most, min(limits))
+    return most
 
 
 def steps_of(body: Step, linked: Linked) -> Iterator[Step]:

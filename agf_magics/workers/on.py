@@ -62,7 +62,9 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     """
     if on is None or _is_backend(on):
         return cast("WorkerBackend | None", on)
-    found = _of_text(on, names) if isinstance(on, str) else _of_object(on, names)
+    if isinstance(on, Workers):
+        return _with_options(on, names)
+    found = _of_text(on, names) if isinstance(on, str) else _of_object(on)
     look: Callable[[], None] | None = getattr(found, "look", None)
     if look is not None:
         with contextlib.suppress(OSError):  # the calls fail then
@@ -70,9 +72,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     return found
 
 
-def _of_object(on: object, names: Mapping[str, object] | None) -> WorkerBackend | None:
-    if isinstance(on, Workers):
-        return _with_options(on, names)
+def _of_object(on: object) -> WorkerBackend:
     if _is_client(on):
         from .dask.start import connect_client
 

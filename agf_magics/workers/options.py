@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from ..catalog.tools import are_resources
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -33,8 +33,6 @@ class WithOptions:
         """Raises DefinitionError ``step.unsendable`` if the setup cannot be sent."""
         self.backend = backend
         self.resources = dict(resources)
-        self.identifies_lost_chunk = backend.identifies_lost_chunk
-        self.kills = getattr(backend, "kills", False)
         self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
         self._setup: tuple[bytes, str] | None = None
         if setup is not None:
@@ -44,9 +42,9 @@ class WithOptions:
                 raise DefinitionError(unsendable_function(setup, error).diagnostic) from None
             self._setup = program.pickled, program.digest
 
-    @property
-    def name(self) -> str:
-        return self.backend.name
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the backend's own."""
+        return getattr(self.backend, name)
 
     @property
     def lanes(self) -> int:
@@ -55,30 +53,13 @@ class WithOptions:
         )
         return count(self.resources) if count is not None and self.resources else self.backend.lanes
 
-    @property
-    def starting(self) -> int:
-        return int(getattr(self.backend, "starting", 0))
-
-    def notify_started(self, call: Callable[[], None]) -> None:
-        notify: Callable[[Callable[[], None]], None] | None = getattr(
-            self.backend, "notify_started", None
-        )
-        if notify is not None:
-            notify(call)
-
-    def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
-        notify: Callable[[Callable[[Diagnostic], None]], None] | None = getattr(
-            self.backend, "notify_warning", None
-        )
-        if notify is not None:
-            notify(warn)
-
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
             "effect": own.get("effect", False),
+            "timeout": own.get("timeout"),
             "resources": {**self.resources, **own.get("resources", {})},
             "setup": (*self._setup, loadable(run))
             if self._setup is not None
@@ -91,9 +72,6 @@ class WithOptions:
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
         own = [Need("", self.resources, False, None)] if self.resources else []
         return find_problems(self.backend, [*own, *needs])
-
-    def describe(self) -> BackendStatus:
-        return describe(self.backend)
 
 
 def _checked(outcome: Any) -> Any:
@@ -122,7 +100,7 @@ def with_options(
     if not are_resources(resources):
         message = f"resources must be a mapping of names to numbers above 0, got {resources!r}"
         raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
-    return WithOptions(backend, setup, resources, adaptive)
+    return cast(WorkerBackend, WithOptions(backend, setup, resources, adaptive))
 
 
 def describe(backend: WorkerBackend) -> BackendStatus:

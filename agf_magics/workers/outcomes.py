@@ -7,16 +7,15 @@ import pickle
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
-from ..host.calls import Result, TimedOut
+from ..host.calls import OutcomeUnknown, Result, TimedOut
 from ..host.remote import Terms
 from ..host.threads import Call
 from ..text.diagnostics import Diagnostic, StepError
 from .backend import Cancel, Lost, WorkerBackend
 from .lacks import is_here, lacking_module
-from .remote_traceback import RemoteTraceback
+from .remote_traceback import raised_there
 from .sending import STAY, SharedData, name_of, other_python
 from .sizes import ChunkSize
 
@@ -27,6 +26,7 @@ LOST_HINT = (
     "does it end its process? If memory is short: give each call less data, or start "
     "workers with more memory"
 )
+NO_SIGN = "its worker gave no sign of life and was ended"
 GONE_HINT = (
     "%resume continues a run that has failed, on new processes; workers of a cluster must "
     "be started first"
@@ -104,20 +104,13 @@ class Flight:
         """For the message about a call that is left running."""
         return f" on {self.line.backend.name}"
 
-    @property
-    def count(self) -> int:
-        return len(self.entries)
-
     def interrupt(self, call: Call, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
         its worker ends."""
         if any(not entry.call.stopped for entry in self.entries):
             return
-        if force and self._dropped == 1 and self.kills:
-            self._dropped = 2
-            self.cancel()
-        elif not self._dropped:
-            self._dropped = 1
+        if self._dropped < 1 + (force and self.kills):
+            self._dropped += 1
             self.cancel()
 
     def place(self, sign: int) -> None:
@@ -146,11 +139,14 @@ class Flight:
     ) -> None:
         self._print(prints)
         if marks == "x":
-            self._end_all((False, _unread(self, _raised(*data[0]))))
+            self._end_all((False, _unread(self, raised_there(*data[0]))))
             return
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
+        if not begun:  # only a call after a failure is not started: it would be sent for ever
+            self._lose(Lost(f"{worker} made none of the calls that it was sent"))
+            return
         line = self.line
-        if begun and not line.terms.has_effect:
+        if not line.terms.has_effect:
             line.size.weigh_returned(
                 (len(data) if type(data) is bytes else sum(map(len, data))) / len(begun)
             )
@@ -179,7 +175,7 @@ class Flight:
             values = (
                 pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
             )
-        except Exception as error:
+        except BaseException as error:  # reading a pickle can raise SystemExit too
             if len(self.entries) > 1 and not self.line.terms.has_effect:
                 return [], self.entries
             text = f"{_UNREADABLE.format(self.name)}: {type(error).__name__}: {error}"
@@ -195,7 +191,7 @@ class Flight:
             case "v":
                 return True, value
             case "e":
-                error = _raised(*value)
+                error = raised_there(*value)
                 if isinstance(error, ModuleNotFoundError) and is_here(error):
                     failure = StepError(lacking_module(self.name, self.line.backend.name, error))
                     failure.__cause__ = error
@@ -244,9 +240,10 @@ class Flight:
                 # A pool that breaks loses all its chunks: only a call that was alone is to blame.
                 entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
                 entry.workers.append(str(lost))
-            self._repeat(entry, _call_lost(self, entry, lost), lost.gone or (alone and lost.last))
+            is_last = lost.gone or (alone and (lost.last or lost.late is not None))
+            self._repeat(entry, _call_lost(self, entry, lost), is_last)
 
-    def _repeat(self, entry: Entry, error: StepError, is_last: bool = False) -> None:
+    def _repeat(self, entry: Entry, error: Exception, is_last: bool = False) -> None:
         """Send a call again, alone; or end it with ``error``."""
         if self.line.terms.has_effect or is_last or entry.losses > LOSSES:
             end_call(entry, (False, error))
@@ -270,19 +267,6 @@ class Flight:
 _CANCELLED: Result = (False, asyncio.CancelledError())
 _FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 _UNREADABLE = "the kernel cannot read the result of {!r}"
-
-
-def _raised(data: bytes, text: str) -> BaseException:
-    """An exception of a worker, with the traceback there as its cause."""
-    try:
-        found = pickle.loads(data)
-    except Exception:
-        found = ("RuntimeError", text.strip().rpartition("\n")[2])
-    if isinstance(found, tuple):
-        found = type(found[0], (Exception,), {})(found[1])
-    assert isinstance(found, BaseException)
-    found.__cause__ = RemoteTraceback(text)
-    return found
 
 
 def _unread(flight: Flight, error: BaseException) -> StepError:
@@ -325,15 +309,12 @@ def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False)
     return Diagnostic("step.worker-lost", message, hint=LOST_HINT)
 
 
-def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> StepError:
-    found = worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone)
+def _call_lost(flight: Flight, entry: Entry, lost: Lost) -> Exception:
     if flight.line.terms.has_effect:
-        hint = (
-            "the tool has an effect (reuse=False), so the call is not repeated: check whether "
-            "it had its effect"
-        )
-        found = replace(found, hint=hint)
-    return StepError(found)
+        return OutcomeUnknown(f"its worker was lost: {lost}")
+    if lost.late is not None:
+        return TimedOut(lost.late, NO_SIGN)
+    return StepError(worker_lost(flight.name, "call", entry.workers or [str(lost)], lost.gone))
 
 
 def _nothing() -> None:

@@ -16,7 +16,6 @@ import marshal
 import pickle
 import re
 import sys
-import traceback
 import types
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
@@ -27,8 +26,8 @@ from ..catalog.arguments import Arguments
 from ..catalog.callables import names_around
 from ..text.diagnostics import StepError
 from ..text.source import Source
-from .chunk import TRACE, reduce_exception
-from .remote_traceback import RemoteTraceback
+from .chunk import described, reduce_exception
+from .remote_traceback import raised_there
 from .sending import ByName, by_value
 
 PACKAGE = __name__.partition(".")[0]
@@ -217,7 +216,7 @@ def _source(number: int) -> Source:
 
 def _reduce_error(error: StepError) -> Any:
     cause = error.__cause__
-    packed = _pack_cause(cause) if cause is not None else None
+    packed = described(cause, dump_plain) if cause is not None else None
     state = (error.path, error.where, error.arguments, error.partial, packed)
     return _new_error, (type(error), tuple(error.diagnostics)), state, None, None, _fill_error
 
@@ -238,38 +237,4 @@ def _fill_error(error: StepError, state: tuple[Any, ...]) -> None:
     if partial is not None:
         error.partial = partial
     if packed is not None:
-        error.__cause__ = _read_cause(*packed)
-
-
-def _pack_cause(cause: BaseException) -> tuple[bytes | None, str, str, str]:
-    """An exception; the name of its class and its text if it cannot be sent; its traceback."""
-    try:
-        trace = cause.__traceback__
-        while trace is not None and _is_own_frame(trace.tb_frame):
-            trace = trace.tb_next
-        text = "".join(traceback.format_exception(type(cause), cause, trace))[-TRACE:]
-    except BaseException:  # a class of a user
-        text = type(cause).__name__
-    try:
-        data = dump_plain(cause)
-        pickle.loads(data)
-        return data, "", "", text
-    except BaseException:
-        try:
-            said = str(cause)
-        except BaseException:
-            said = ""
-        return None, type(cause).__name__, said, text
-
-
-def _is_own_frame(frame: types.FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).partition(".")[0] == PACKAGE
-
-
-def _read_cause(data: bytes | None, name: str, said: str, text: str) -> BaseException:
-    cause: BaseException = (
-        pickle.loads(data) if data is not None else type(name, (Exception,), {})(said)
-    )
-    if cause.__cause__ is None:
-        cause.__cause__ = RemoteTraceback(text)
-    return cause
+        error.__cause__ = raised_there(*packed)

@@ -11,15 +11,18 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from io import RawIOBase
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 
 from . import child, chunk
 from .backend import CLOSED, Cancel, Lost
@@ -28,6 +31,8 @@ from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
+SILENCE = 3.0
+"""Seconds, at least, in which a process that is asked must give a sign of life."""
 
 
 class Processes:
@@ -70,7 +75,8 @@ class Processes:
             self._start()
         if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
-        job = _Job(applied(run, order), done)
+        options = order[-1] if isinstance(order[-1], Mapping) else {}
+        job = _Job(applied(run, order), options.get("timeout"), done)
         with self._lock:
             if self.closed:
                 done(Lost(CLOSED, gone=True))
@@ -186,18 +192,21 @@ class Processes:
             job.process = process
             if job.killed:
                 process.kill()
-            outcome = process.execute(job.frame)
+            outcome = process.execute(job.frame, job.limit)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             if process is None:  # it could not be started
                 outcome = Lost(f"no process could be started: {error}")
             else:
-                how = self._end(process)
-                outcome = (
-                    Lost(CLOSED, gone=True) if self.closed else Lost(how, cancelled=job.killed)
-                )
+                how, late = self._end(process), job.limit if isinstance(error, _Silent) else None
+                outcome = Lost(how, cancelled=job.killed, late=late)
+                if self.closed:
+                    outcome = Lost(CLOSED, gone=True)
                 process = None
-        except BaseException as error:
+        except BaseException as error:  # of unpickling: nobody knows what is left in the pipe
             outcome = error
+            if process is not None:
+                self._end(process)
+                process = None
         job.process = None
         job.done(outcome)
         return process
@@ -210,8 +219,10 @@ class Processes:
 class _Job:
     """A chunk on its way."""
 
-    def __init__(self, frame: bytes, done: Callable[[Any], None]) -> None:
-        self.frame, self.done = frame, done
+    def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
+        """``limit``: seconds that each of its calls may take at most; None: one of them has no
+        limit."""
+        self.frame, self.limit, self.done = frame, limit, done
         self.process: _Child | None = None
         self.killed = self._cancelled = False
         self._taken = threading.Lock()
@@ -231,8 +242,16 @@ class _Job:
         self._cancelled = True
 
 
+class _Silent(OSError):
+    """A process gives no sign of life: it is stopped, or a call holds the interpreter's lock."""
+
+
 class _Child:
-    """A process."""
+    """A process.
+
+    Its death is noticed by looking at the process and not only at the pipe, which a process that a
+    call has forked keeps open. Where the system cannot wait for a pipe (Windows), no call can
+    fork."""
 
     def __init__(self, runs: int) -> None:
         """``runs``: how many were started."""
@@ -242,14 +261,15 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            bufsize=0,
         )
-        self._input, self._output = (
-            cast("BinaryIO", self.process.stdin),
-            cast("BinaryIO", self.process.stdout),
-        )
-        child.write_frame(
-            self._input, pickle.dumps([os.path.abspath(path or ".") for path in sys.path])
-        )
+        self._input = cast("RawIOBase", self.process.stdin)
+        self._output = cast("RawIOBase", self.process.stdout)
+        if hasattr(select, "poll"):
+            os.set_blocking(self._input.fileno(), False)
+        self._asked: float | None = None
+        """When it was asked for a sign of life that it has not given yet."""
+        self._write(pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
 
     def is_fit(self, runs: int) -> bool:
         """Whether it may execute the next chunk: it was not restarted while it had no work, and
@@ -260,18 +280,57 @@ class _Child:
             return True
         self._runs = runs
         try:
-            return self.execute(b"") is False
+            return self.execute(b"", 0.0) is False
         except (OSError, EOFError, pickle.UnpicklingError):
             return False
 
-    def execute(self, frame: bytes) -> Any:
+    def execute(self, frame: bytes, limit: float | None = None) -> Any:
         """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the
-        process ends."""
-        child.write_frame(self._input, frame)
-        found = child.read_frame(self._output)
-        if found is None:
-            raise EOFError
-        return pickle.loads(found)
+        process ends, and `_Silent` if it gives no sign of life although ``limit`` seconds are
+        over."""
+        self._asked = None
+        self._write(frame)
+        while True:
+            size = int.from_bytes(self._read(8, limit), "big")
+            if size:
+                return pickle.loads(self._read(size, limit))
+            self._asked = None
+
+    def _write(self, frame: bytes) -> None:
+        rest = memoryview(len(frame).to_bytes(8, "big") + frame)
+        while rest:
+            self._wait(self._input, "POLLOUT", None)
+            rest = rest[self._input.write(rest) or 0 :]
+
+    def _read(self, size: int, limit: float | None) -> bytearray:
+        data = bytearray(size)
+        rest = memoryview(data)
+        while rest:
+            self._wait(self._output, "POLLIN", limit)
+            count = self._output.readinto(rest)
+            if not count:
+                raise EOFError
+            rest = rest[count:]
+        return data
+
+    def _wait(self, pipe: RawIOBase, event: str, limit: float | None) -> None:
+        """Wait until ``pipe`` can be used; see `execute`."""
+        if not hasattr(select, "poll"):
+            return
+        poll = select.poll()
+        poll.register(pipe, getattr(select, event))
+        began = time.monotonic()
+        while not poll.poll(child.LOOK * 1000):
+            now = time.monotonic()
+            if self.process.poll() is not None and not poll.poll(0):
+                raise EOFError
+            if limit is None:
+                continue
+            if self._asked is not None and now - self._asked > max(limit, SILENCE):
+                raise _Silent
+            if self._asked is None and now - began > limit:
+                self._asked = now
+                self._write(child.ALIVE)
 
     def kill(self) -> None:
         with contextlib.suppress(OSError):

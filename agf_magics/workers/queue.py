@@ -13,6 +13,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..host.limits import Grant, granted
@@ -21,9 +22,8 @@ from ..host.threads import Call
 from ..text.diagnostics import Diagnostic
 from . import chunk
 from .backend import WorkerBackend
-from .dispatch import Dispatcher
+from .dispatch import Dispatcher, Shown
 from .outcomes import Entry, Flight, end_call
-from .placed import Shown
 from .sending import (
     HEAVY,
     Program,
@@ -89,15 +89,8 @@ class CallQueue:
         return RemotePool(self, report, terms, halts, place)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        dispatcher = self.dispatcher
-        dispatcher.listeners[wake] = None
-        dispatcher.starvation.open(wake)
-
-        def forget() -> None:
-            dispatcher.listeners.pop(wake, None)
-            dispatcher.starvation.close(wake)
-
-        return forget
+        self.dispatcher.listeners[wake] = None
+        return partial(self.dispatcher.listeners.pop, wake, None)
 
     def line(
         self,

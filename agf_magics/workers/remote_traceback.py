@@ -4,6 +4,7 @@ the tool failed."""
 from __future__ import annotations
 
 import linecache
+import pickle
 import re
 from collections.abc import Callable, Iterator
 
@@ -16,6 +17,19 @@ class RemoteTraceback(Exception):
 
     def __str__(self) -> str:
         return f"\n{with_source(self.args[0])}"
+
+
+def raised_there(data: bytes, text: str) -> BaseException:
+    """An exception of a worker, with the traceback there as its cause."""
+    try:
+        error = pickle.loads(data)
+    except BaseException:
+        error = ("RuntimeError", text.strip().rpartition("\n")[2])
+    if isinstance(error, tuple):
+        error = type(error[0], (Exception,), {})(error[1])
+    assert isinstance(error, BaseException)
+    error.__cause__ = RemoteTraceback(text)
+    return error
 
 
 def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:

@@ -179,9 +179,10 @@ def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None
 
     path = str(log)
     run = run_fan(work, [1, 2, 3], client, reuse=False)
-    assert run.output == [1, 3]
-    assert codes(run) == ["step.worker-lost"]
-    assert sorted(log.read_text().split()) == ["1", "2", "3"]
+    assert run.status == "waiting"
+    assert run.error is not None
+    assert run.error.code == "step.unknown-outcome"
+    assert log.read_text().split().count("2") == 1
 
 
 @pytest.mark.parametrize("holds_lock", [False, True])
@@ -380,6 +381,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         registry = agf.Registry()
         agf.tool(work, name="work", registry=registry)
         own.wait_for_workers(1)
+        find_backend(own).patience = 24  # type: ignore[union-attr]
         handle = agf.start(
             FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own,
             on_event=lambda event: warned.set() if isinstance(event, ev.Warned) else None,
@@ -395,6 +397,81 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         assert (found.code, found.message) == (
             "on.no-workers", "all workers have left the scheduler: the run waits for one",
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [None, "worker"], ids=["elements", "calls"])
+def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -> None:
+    """Whatever ``on_error`` says: nothing is dropped because nobody was there to do it."""
+
+    def work(x: int) -> int:
+        import pathlib
+        import time
+
+        pathlib.Path(begun).touch()
+        time.sleep(600)
+        return x
+
+    begun = str(tmp_path / "begun")
+    with (
+        distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50) as cluster,
+        distributed.Client(cluster, set_as_default=False) as own,
+    ):
+        registry, backend = agf.Registry(), find_backend(own)
+        backend.patience = 0.5  # type: ignore[union-attr]
+        agf.tool(work, name="work", where=way, registry=registry)
+        handle = agf.start(FAN.format(on_error="continue"), {"xs": list(range(50))}, registry=registry, on=own)
+        while not Path(begun).exists():
+            assert not handle.wait(0.02).done
+        cluster.scale(0)
+        run = handle.wait(60)
+        assert run.error is not None
+        assert run.error.code == "on.no-workers"
+        assert run.error.diagnostic.message == "all workers have left, and for 0.5 s no other one has come"
+        cluster.scale(1)
+        own.wait_for_workers(1)
+        assert run_fan(lambda x: x, [1, 2], own).output == [1, 2], "the next run finds new workers"
+
+
+def test_our_cluster_starts_again_if_a_worker_dies_while_it_starts(tmp_path: Path) -> None:
+    dies = tmp_path / "dies_once.py"
+    dies.write_text(
+        f"import os, pathlib\nmark = pathlib.Path({str(tmp_path / 'mark')!r})\n"
+        "if not mark.exists():\n    mark.touch()\n    os._exit(1)\n"
+    )
+    with dask.config.set({"distributed.worker.preload": [str(dies)]}):
+        backend = start_cluster(1)
+        try:
+            assert run_fan(lambda x: x, [1, 2], backend).output == [1, 2]
+        finally:
+            backend.close()
+    assert (tmp_path / "mark").exists()
+
+
+def test_our_cluster_opens_another_worker_for_one_that_died_while_it_started(tmp_path: Path) -> None:
+    """A nanny whose worker did not start stays with its cluster, which opens no other one."""
+
+    def work(x: int) -> int:
+        import os
+        import pathlib
+
+        if not pathlib.Path(begun).exists():
+            pathlib.Path(begun).touch()
+            os._exit(1)
+        return x
+
+    begun = str(tmp_path / "begun")
+    dies = tmp_path / "dies_second.py"
+    dies.write_text(
+        f"import os, pathlib\nbegun, mark = pathlib.Path({begun!r}), pathlib.Path({str(tmp_path / 'mark')!r})\n"
+        "if begun.exists() and not mark.exists():\n    mark.touch()\n    os._exit(1)\n"
+    )
+    with dask.config.set({"distributed.worker.preload": [str(dies)]}):
+        backend = start_cluster(1)
+        try:
+            assert run_fan(work, list(range(5)), backend).output == list(range(5))
+        finally:
+            backend.close()
+    assert (tmp_path / "mark").exists()
 
 
 def test_our_cluster_replaces_a_worker_that_dask_has_given_up(tmp_path: Path) -> None:

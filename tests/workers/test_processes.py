@@ -173,10 +173,14 @@ def test_a_run_says_that_its_workers_were_closed_while_it_ran(reuse: bool, tmp_p
         workers.close()
     error = run.wait().error
     assert error is not None
-    found, name = error.diagnostic, "work" if reuse else "hold"
-    assert found.code == "step.worker-lost"
-    assert found.message == f"no worker can run '{name}': its workers were closed (%workers --close)"
-    assert ("%resume" if reuse else "check whether it had its effect") in str(found.hint)
+    found, why = error.diagnostic, "its workers were closed (%workers --close)"
+    if reuse:
+        assert (found.code, found.message) == ("step.worker-lost", f"no worker can run 'work': {why}")
+        assert "%resume" in str(found.hint)
+    else:
+        assert found.code == "step.unknown-outcome"
+        assert found.message == f"the outcome of 'work' is unknown: its worker was lost: {why}"
+        assert "check whether it had its effect" in str(found.hint)
 
 
 def test_a_script_needs_no_guard(tmp_path: Path) -> None:

@@ -27,15 +27,16 @@ from ..sending import Apart, applied_apart, loadable
 from ..status import BackendStatus, WorkerStatus
 from . import tasks
 from .asking import ask_workers, cancel_flights
-from .checks import compare_versions, find_dashboard, find_problems, without_workers
+from .checks import compare_versions, find_dashboard, find_problems, no_worker_came, without_workers
 from .flight import DaskFlight
 from .losses import CONNECTED, explain_end, find_failure, lost_connection
 from .programs import submit_program
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""
-LEFT = 5
-"""Looks without a worker after which the run warns: a worker that ended may be restarted sooner."""
+PATIENCE = 60.0
+"""Seconds without a worker after which the run ends. It warns after a twelfth of them, since a
+worker that ended may be restarted sooner."""
 HEAVY = 1_000_000
 """Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
 
@@ -63,6 +64,8 @@ class Dask:
         again and again."""
         self.end_worker: Callable[[str], None] | None = None
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
+        self.patience = PATIENCE
+        """Seconds without a worker, after the first one, after which the run ends."""
         self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
         self.ahead = AHEAD
         self.client: Any = None
@@ -80,6 +83,8 @@ class Dask:
         none."""
         self._started: list[Callable[[], None]] = []  # called at the end of that time
         self._failure: Exception | None = None
+        self._deserted = False
+        """Whether it had no worker for so long that chunks fail at once."""
         self._flights: dict[str, DaskFlight] = {}
         """The chunks in flight, by key. Only the client's loop uses it."""
         self._arrived: list[DaskFlight] = []
@@ -172,6 +177,9 @@ class Dask:
     async def _send(self, flight: DaskFlight) -> None:
         if flight.ended or flight.cancels:
             flight.end(Lost("cancelled", cancelled=True))
+            return
+        if self._deserted:
+            flight.end(no_worker_came(self.patience, self.kills))
             return
         self._flights[flight.key] = flight
         if not self._looking:
@@ -295,25 +303,34 @@ class Dask:
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
         chunks that ended."""
-        looks, had_workers = 0, False
+        loop, has_warned, had_workers = asyncio.get_running_loop(), False, self.kills
+        seen = loop.time()
         while self._flights and not self.closed:
             with contextlib.suppress(Exception):
                 await self._update()
             had_workers = had_workers or bool(self._threads)
-            looks = looks + 1 if had_workers and not self._threads else 0
+            if self._threads or not had_workers:
+                seen, has_warned = loop.time(), False
             if self.grow is not None and len(self._threads) < self._own:
                 self.grow()
-            elif looks == LEFT:
+            elif loop.time() - seen > self.patience / 12 and not has_warned:
+                has_warned = True
                 for warn in filter(None, [one() for one in self._warned]):
                     warn(without_workers("all workers have left the scheduler"))
+            self._deserted = loop.time() - seen > self.patience
             for flight in list(self._flights.values()):
-                if flight.worker and flight.worker not in self.tokens and flight.future is not None:
-                    future = flight.future
-                    self._finish(flight, Lost(await explain_end(self.client, flight.worker)))
-                    with contextlib.suppress(Exception):  # the scheduler was lost
-                        await self.client.cancel([future], force=True)
+                if self._deserted:
+                    await self._give_up(flight, no_worker_came(self.patience, self.kills))
+                elif flight.worker and flight.worker not in self.tokens and flight.future:
+                    await self._give_up(flight, Lost(await explain_end(self.client, flight.worker)))
             await asyncio.sleep(LOOK)
         self._looking = False
+
+    async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
+        future = flight.future
+        self._finish(flight, outcome)
+        with contextlib.suppress(Exception):  # the scheduler was lost
+            await self.client.cancel([future] if future is not None else [], force=True)
 
     async def _update(self) -> None:
         threads: Mapping[str, int] = await self.client.nthreads()
@@ -332,6 +349,7 @@ class Dask:
         """Ask the scheduler for the workers, now."""
         if self.client is None:
             return
+        self._deserted = False
         self._loop.add_callback(
             self._programs.clear
         )  # large functions of earlier runs leave the cluster

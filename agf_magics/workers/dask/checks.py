@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ...host.limits import LimitReached
 from ...host.worker_words import is_private
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..needs import Need, lacking_resource
@@ -107,6 +108,16 @@ def without_workers(why: str) -> Diagnostic:
     return Diagnostic(
         "on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning"
     )
+
+
+def no_worker_came(seconds: float, is_own: bool) -> LimitReached:
+    """What ends a run whose workers have all left. ``is_own``: the cluster is one of this
+    process."""
+    message = f"all workers have left, and for {seconds:g} s no other one has come"
+    hint = "start workers: dask worker ADDRESS"
+    if is_own:
+        hint = "do the calls need more memory than there is? %workers --restart starts new workers"
+    return LimitReached(Diagnostic("on.no-workers", message, hint=f"{hint}; then %resume"))
 
 
 def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:

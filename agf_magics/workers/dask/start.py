@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -22,6 +23,8 @@ from .backend import Dask
 
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
 """What a worker of our own cluster does first."""
+STARTS = 3
+"""How often a cluster is started if one of its workers dies meanwhile."""
 REACH = 5.0
 """Seconds in which the scheduler of an address must answer."""
 
@@ -45,12 +48,14 @@ def start_cluster(count: int | None = None) -> Dask:
             from distributed import Client, LocalCluster, fire_and_forget
 
             preload = [*config.get("distributed.worker.preload", ()), OWN_WORKER]
-            cluster = LocalCluster(
+            cluster = _started(
+                LocalCluster,
                 n_workers=count,
                 threads_per_worker=1,
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
-                security=find_spec("cryptography") is not None,
+                # Encrypted where that is possible; distributed refuses False.
+                security=True if find_spec("cryptography") is not None else None,
                 silence_logs=logging.CRITICAL,
                 preload=preload,
             )
@@ -63,7 +68,7 @@ def start_cluster(count: int | None = None) -> Dask:
                 fire_and_forget(
                     client.submit(loadable(tasks.import_elements), workers=[worker], pure=False)
                 )
-            backend.grow = lambda: cluster.scale(count)
+            backend.grow = lambda: _grow(cluster, count)
             backend.end_worker = lambda address: _end_worker(cluster, address)
             backend.open(client)
         except Exception as error:
@@ -72,6 +77,24 @@ def start_cluster(count: int | None = None) -> Dask:
 
     threading.Thread(target=start, name="agf-dask-start", daemon=True).start()
     return backend
+
+
+def _started(kind: Callable[..., Any], **options: Any) -> Any:
+    """A cluster. One worker that dies while it starts fails the whole cluster, so it is started
+    again: in a script without a guard, and with another fault, it fails again."""
+    for _ in range(STARTS - 1):
+        with contextlib.suppress(RuntimeError):
+            return kind(**options)
+    return kind(**options)
+
+
+def _grow(cluster: Any, count: int) -> None:
+    """Start the workers that are missing. The cluster keeps the nanny of a worker that died while
+    it started, and opens no other one in its place."""
+    for name, nanny in list(cluster.workers.items()):
+        if nanny.status.name in ("failed", "closed"):
+            cluster.workers.pop(name, None)
+    cluster.scale(count)
 
 
 def _end_worker(cluster: Any, address: str) -> None:
@@ -163,12 +186,13 @@ def _running_loop() -> object:
 
 
 def _not_started(error: Exception) -> RuntimeError:
-    cause = error.__cause__ or error
-    guard = (
-        "a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not "
-        "for on='processes'"
-    )
-    return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause} ({guard})")
+    cause, hint = error.__cause__ or error, ""
+    if isinstance(error, RuntimeError) and hasattr(sys.modules["__main__"], "__file__"):
+        hint = (
+            " (a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not "
+            "for on='processes')"
+        )
+    return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause}{hint}")
 
 
 def _close_all(ends: list[Callable[[], object]]) -> None:

@@ -1,0 +1,134 @@
+"""Install the wheel with each extra alone in an empty environment, and run what the extra is for.
+
+    python .ci/extras.py dist/agf_magics-*.whl [EXTRA ...]      (make extras)
+
+An extra that needs a package of another one works in every environment with all of them, and in no environment of a
+user who follows the documentation.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+FOLDER = Path("build/extras")
+
+FAN = '''
+import agf_magics as agf
+
+TEXT = """
+pipeline: main
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: abort
+    do: {{tool: {{name: double, args: {{x: !expr item}}}}}}
+    collect: {{transform: {{value: sum(pipe)}}}}
+"""
+
+if __name__ == "__main__":
+
+    @agf.tool
+    def double(x: int) -> int:
+        return 2 * x
+
+    assert agf.run(TEXT, {{"numbers": [1, 2, 3]}}, on={on!r}).output == 12
+'''
+
+CASES = {
+    "": FAN.format(on="here"),
+    "processes": FAN.format(on="processes:2"),
+    "dask": FAN.format(on="dask:1"),
+    "diagrams": """
+import agf_magics as agf
+
+flow = agf.load("pipeline: main\\nsteps: [{transform: {value: '1'}}]")
+assert agf.draw(flow).svg().lstrip().startswith("<svg"), agf.draw(flow).svg()[:80]
+""",
+    "graphs": '''
+import agf_magics as agf
+
+GRAPH = """
+state: {words: list, said: any}
+nodes:
+  say: {type: llm, prompt: "{% for word in words %}{{ word | upper }} {% endfor %}", state_key: said}
+edges: [{from: START, to: say}, {from: say, to: END}]
+"""
+
+
+@agf.agent(default=True)
+def echo(prompt: str) -> str:
+    return prompt
+
+
+flow = agf.define(GRAPH, "graph", name="main")
+assert "PEARS FIGS" in agf.run("main", {"words": ["pears", "figs"]}).output["said"]
+''',
+    "llm": """
+import agf_magics as agf
+from pydantic_ai.models.test import TestModel
+
+agf.model_agent("clerk", model=TestModel(custom_output_text="seven"), default=True, tools=[])
+run = agf.run("pipeline: main\\nsteps: [{agent: {prompt: 'How much?'}}]")
+assert run.output == "seven", run.output
+""",
+    "lab": """
+import subprocess
+import sys
+
+listed = subprocess.run(
+    [sys.executable, "-m", "jupyter", "labextension", "list"], capture_output=True, text=True, check=True
+)
+assert "agf-magics" in listed.stdout + listed.stderr, listed
+""",
+}
+
+
+def check(wheel: Path, extra: str) -> str:
+    """What is wrong with an extra; empty: nothing."""
+    folder = FOLDER / (extra or "none")
+    venv.create(folder / "env", clear=True, with_pip=True)
+    python = folder / "env" / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    script = folder / "case.py"
+    script.write_text(CASES[extra], encoding="utf-8")
+    target = f"{wheel.resolve()}[{extra}]" if extra else str(wheel.resolve())
+    pip = [
+        str(python.absolute()),
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "install",
+        target,
+    ]
+    for command in (pip, [str(python.absolute()), script.name]):
+        try:
+            done = subprocess.run(
+                command, cwd=folder, capture_output=True, text=True, timeout=900, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"{command[-1]} did not end in 15 minutes"
+        if done.returncode:
+            return (done.stdout + done.stderr)[-4_000:]
+    return ""
+
+
+def main(arguments: list[str]) -> int:
+    wheel, extras = Path(arguments[0]), arguments[1:] or list(CASES)
+    failed = 0
+    for extra in extras:
+        why = check(wheel, extra)
+        failed += bool(why)
+        print(
+            f"{extra or '(none)':10} {'FAILED' if why else 'ok'}",
+            why,
+            sep="\n" if why else " ",
+            flush=True,
+        )
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

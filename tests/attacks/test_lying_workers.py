@@ -1,0 +1,289 @@
+"""Workers that lie: whatever one answers, the run ends, a value is the right one or its call fails with a code, and the
+journal has at most one outcome of each call.
+
+A cluster is trusted like the kernel (SECURITY.md): an answer is a pickle, whose reading can run code. These answers are
+those of a damaged worker, of one with another version, and of one that only confuses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.journal.queries import records
+from agf_magics.settings import Settings, current
+from agf_magics.workers.backend import Lost
+from tests.workers.fans import FAN
+from tests.workers.in_process import InProcess
+
+XS = list(range(6))
+
+
+class Exits:
+    def __init__(self, kind: type[BaseException]) -> None:
+        self.kind = kind
+
+    def __reduce__(self) -> Any:
+        return _raise, (self.kind,)
+
+
+def _raise(kind: type[BaseException]) -> None:
+    raise kind
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+async def never() -> None:
+    """An awaitable cannot be a value."""
+
+
+def replaced(at: int, value: Any) -> Callable[[Any], Any]:
+    return lambda outcome: (*outcome[:at], value, *outcome[at + 1 :])
+
+
+def raised(error: Any) -> Callable[[Any], Any]:
+    """Each call raised ``error``, a pickle or an object."""
+    data = error if isinstance(error, bytes) else pickle.dumps(error)
+    return lambda outcome: ("e" * len(outcome[0]), pickle.dumps([(data, "a trace")] * len(outcome[0])), *outcome[2:])
+
+
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda outcome: None,
+    "a text": lambda outcome: "vvvvv",
+    "a mapping": lambda outcome: {"marks": "v"},
+    "too few fields": lambda outcome: outcome[:4],
+    "too many fields": lambda outcome: (*outcome, 1),
+    "no marks": replaced(0, ""),
+    "more marks than calls": lambda outcome: (outcome[0] + "v", *outcome[1:]),
+    "unknown marks": lambda outcome: ("z" * len(outcome[0]), *outcome[1:]),
+    "marks of another type": replaced(0, 5),
+    "nothing was started, for ever": lambda outcome: ("n" * len(outcome[0]), pickle.dumps([]), *outcome[2:]),
+    "the chunk cannot be read, and no reason": replaced(0, "x"),
+    "values of another type": replaced(1, "text"),
+    "values that are no pickle": replaced(1, b"\x80\x05no"),
+    "too many values": replaced(1, pickle.dumps([1] * 99)),
+    "too few values": replaced(1, pickle.dumps([])),
+    "values that are no list": replaced(1, pickle.dumps(7)),
+    "a pickle for each, and not of bytes": replaced(1, [1, 2]),
+    "a pickle that exits": replaced(1, pickle.dumps([Exits(SystemExit)])),
+    "a pickle that interrupts": replaced(1, pickle.dumps([Exits(KeyboardInterrupt)])),
+    "a pickle that cancels": replaced(1, pickle.dumps([Exits(asyncio.CancelledError)])),
+    "a pickle that is too deep": replaced(1, pickle.dumps([Exits(RecursionError)])),
+    "seconds of another type": replaced(2, "long"),
+    "seconds below 0": replaced(2, -1e300),
+    "seconds that are no number": replaced(2, float("nan")),
+    "endless seconds": replaced(2, float("inf")),
+    "prints of another type": replaced(3, 5),
+    "prints of a call that is not there": replaced(3, [(99, "stdout", "x")]),
+    "prints that are no text": replaced(3, [(0, "stdout", b"x")]),
+    "prints without a call": replaced(3, [("a", None, None)]),
+    "a worker without a name": replaced(4, None),
+    "an error that is none": raised(7),
+    "an error that is no pickle": raised(b"no"),
+    "an error that exits when it is read": raised(Exits(SystemExit)),
+    "a class name that is no name": raised(("a\0b", "text")),
+    "a class name of another type": raised((5, "text")),
+    "a KeyboardInterrupt": raised(KeyboardInterrupt()),
+    "a SystemExit": raised(SystemExit(3)),
+    "a cancellation": raised(asyncio.CancelledError()),
+    "a StopIteration": raised(StopIteration(1)),
+    "a GeneratorExit": raised(GeneratorExit()),
+    "a time limit that is no number": lambda outcome: (
+        "t" * len(outcome[0]), pickle.dumps([[]] * len(outcome[0])), *outcome[2:]
+    ),
+    "a result that cannot be sent, and no reason": lambda outcome: ("u" * len(outcome[0]), *outcome[1:]),
+    "a failed setup that nobody asked for": lambda outcome: ("setup", "why", "trace"),
+    "a loss": lambda outcome: Lost("it says so"),
+    "an exception": lambda outcome: ValueError("of the backend"),
+    "an interrupt": lambda outcome: KeyboardInterrupt(),
+}  # fmt: skip
+
+
+def answered(change: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
+    """The answer for elements, changed: ``[elements, counts, calls, began, ended]``."""
+
+    def lie(outcome: Any) -> Any:
+        answer = list(pickle.loads(outcome[1]))
+        changed = change(answer)
+        return ("ok", pickle.dumps(tuple(answer) if changed is None else changed), *outcome[2:])
+
+    return lie
+
+
+def element(change: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
+    """The first element of each chunk, changed: ``[ok, value, events, records]``."""
+
+    def lie(answer: list[Any]) -> None:
+        first = list(answer[0][0])
+        changed = change(first)
+        answer[0][0] = tuple(first) if changed is None else changed
+
+    return answered(lie)
+
+
+def put(at: int, value: Any) -> Callable[[list[Any]], None]:
+    return lambda parts: parts.__setitem__(at, value)
+
+
+def record(at: int, value: Any) -> Callable[[list[Any]], None]:
+    """The first record of an element with another field: ``(place, started, ended, given, value)``."""
+
+    def lie(parts: list[Any]) -> None:
+        first = parts[3][0]
+        parts[3][0] = (*first[:at], value, *first[at + 1 :])
+
+    return lie
+
+
+ELEMENTS: dict[str, Callable[[Any], Any]] = {
+    "nothing": lambda outcome: None,
+    "another word": replaced(0, "yes"),
+    "bytes of another type": replaced(1, "text"),
+    "bytes that are no pickle": replaced(1, b"\x80\x05no"),
+    "a pickle that exits": replaced(1, pickle.dumps(Exits(SystemExit))),
+    "a pickle that interrupts": replaced(1, pickle.dumps(Exits(KeyboardInterrupt))),
+    "a pickle that cancels": replaced(1, pickle.dumps(Exits(asyncio.CancelledError))),
+    "seconds that are no number": replaced(2, float("nan")),
+    "endless seconds": replaced(2, float("inf")),
+    "seconds below 0": replaced(2, -5.0),
+    "prints of another type": replaced(3, 5),
+    "prints that are no text": replaced(3, [(0, "stdout", object)]),
+    "another form": answered(lambda answer: {"elements": answer}),
+    "no elements": answered(put(0, [])),
+    "twice as many elements": answered(lambda answer: answer[0].extend(answer[0])),
+    "one element less": answered(lambda answer: (answer[0][1:], *answer[1:])),
+    "a huge number of calls": answered(put(2, 10**400)),
+    "calls below 0": answered(put(2, -1)),
+    "counts of another type": answered(put(1, 7)),
+    "counts of an unknown step": answered(put(1, {("steps[9]",): (1, 1)})),
+    "more ends than starts": answered(put(1, {("steps[0].do",): (1, 2)})),
+    "counts below 0": answered(put(1, {("steps[0].do",): (-1, -2)})),
+    "a count that is huge": answered(put(1, {("steps[0].do",): (10**30, 10**30)})),
+    "times in another order": answered(put(3, 1e12)),
+    "an element of another form": element(lambda parts: 5),
+    "an outcome that is neither": element(put(0, "ok")),
+    "a failure that is none": element(put(0, False)),
+    "a failure that interrupts": element(lambda parts: (False, KeyboardInterrupt(), [], [])),
+    "a failure that exits": element(lambda parts: (False, SystemExit(1), [], [])),
+    "a failure that cancels": element(lambda parts: (False, asyncio.CancelledError(), [], [])),
+    "an event that is none": element(put(2, [7])),
+    "events of another type": element(put(2, 7)),
+    "records of another type": element(put(3, 7)),
+    "a record twice": element(lambda parts: parts[3].extend(parts[3])),
+    "no record": element(put(3, [])),
+    "a record of another form": element(put(3, [(1, 2)])),
+    "a record of another step": element(record(0, ("steps[7].do",))),
+    "a record of another element": element(record(0, ("steps[0].do", 3))),
+    "a record with another time": element(record(1, "then")),
+    "a record with another value": element(record(4, "77")),
+    "a record whose value is no JSON": element(record(4, "{")),
+    "a record whose value is too deep": element(record(4, "[" * 100_000)),
+    "a record whose arguments are no text": element(record(3, 5)),
+}
+
+
+@pytest.fixture(autouse=True)
+def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
+
+
+def work(x: int) -> int:
+    return x * 2
+
+
+def start(backend: InProcess, where: Any, on_error: str = "continue") -> Any:
+    registry = agf.Registry()
+    agf.tool(work, where=where, registry=registry)
+    limits = agf.Limits(timeout=20)
+    return agf.start(FAN.format(on_error=on_error), {"xs": XS}, registry=registry, on=backend, limits=limits)
+
+
+def outcomes(handle: Any) -> list[Any]:
+    return [
+        (row.at, row.tries)
+        for row in records(handle.journal.store, handle.journal.num)
+        if row.what in ("finished", "failed")
+    ]
+
+
+def holds(handle: Any) -> None:
+    """What must be true of a run, whatever its workers said."""
+    ended = handle.wait(30)
+    assert ended.status in ("ok", "error"), ended.status
+    assert ended.error is None or "time" not in ended.error.code, ended.error
+    failed = {found.element for found in ended.progress.failures}
+    assert all(found.error.code.startswith("step.") for found in ended.progress.failures)
+    if ended.status == "ok":
+        assert ended.output == [x * 2 for x in XS if x not in failed]
+    recorded = outcomes(handle)
+    assert len(recorded) == len(set(recorded)), "an outcome is recorded twice"
+    assert start(InProcess(), None).result().output == [x * 2 for x in XS], "the next run is not affected"
+
+
+@pytest.mark.parametrize("on_error", ["continue", "abort"])
+@pytest.mark.parametrize("lie", CALLS)
+def test_a_lie_about_calls(lie: str, on_error: str) -> None:
+    backend = InProcess()
+    backend.change = CALLS[lie]
+    holds(start(backend, "worker", on_error))
+
+
+@pytest.mark.parametrize("on_error", ["continue", "abort"])
+@pytest.mark.parametrize("lie", ELEMENTS)
+def test_a_lie_about_elements(lie: str, on_error: str) -> None:
+    backend = InProcess()
+
+    def change(outcome: Any) -> Any:
+        return ELEMENTS[lie](outcome) if type(outcome) is tuple and outcome[0] == "ok" else outcome
+
+    backend.change = change
+    holds(start(backend, None, on_error))
+
+
+class Repeats(InProcess):
+    """Reports each outcome, then another one."""
+
+    def __init__(self, second: Any) -> None:
+        super().__init__()
+        self.second = second
+
+    def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Any:
+        def twice(outcome: Any) -> None:
+            done(outcome)
+            done(self.second)
+
+        return super().submit(run, order, twice)
+
+
+@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "elements"])
+@pytest.mark.parametrize("second", [None, Lost("late"), KeyboardInterrupt(), ("v", pickle.dumps([99]), 0.0, [], "")])
+def test_a_second_outcome_of_a_chunk_is_ignored(second: Any, where: Any) -> None:
+    handle = start(Repeats(second), where)
+    assert handle.result().output == [x * 2 for x in XS]
+    holds(handle)
+
+
+@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "elements"])
+def test_an_answer_after_the_cancellation_is_not_journaled(where: Any) -> None:
+    backend = InProcess(holds=True)
+    handle = start(backend, where, "abort")
+    assert backend.arrived.wait(20)
+    held = list(backend.held)
+    handle.cancel()
+    ended = handle.wait(20)
+    assert ended.status == "cancelled"
+    for data, done in held:
+        done(backend.execute(data))
+    assert not outcomes(handle)
