@@ -110,6 +110,8 @@ class CallRows:
             started = time.time()
             text, whole = to_show(given, self.most)
             again = None
+            if self.secret.surrounds(text):
+                return self._start(step, callee, key, given, tools, grant)
             if whole:
                 known = self._steps.get(id(step))
                 if known is None or known.step is not step or known.tool is not callee:
@@ -172,7 +174,7 @@ class CallRows:
         if self.secret.active or call.digest_again is not None:
             return None
         text = json_text(value, self.most)
-        if text is None:
+        if text is None or self.secret.surrounds(text):
             return None
         (at, tries), kind, name, begun, given, whole, digest, *_ = call
         return self.json(encode(at), tries, kind, name, begun, given, whole, text, digest)

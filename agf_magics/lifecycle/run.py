@@ -33,6 +33,7 @@ from ..settings import current
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..workers.backend import WorkerBackend
 from .event_queue import EventQueue
+from .secret_flow import bound_secrets, reachable_flows
 from .trace import Trace, trace_rows
 
 
@@ -71,6 +72,7 @@ class Run:
         self._stream = False
         """Whether the text of models is reported while it arrives."""
         self.secrets = Secrets()
+        self.secrets.surround(bound_secrets(reachable_flows(linked)))
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.background = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Several
+from functools import partial
 
 from ..catalog import Tool
 from ..engine.linked import Choice, Linked
@@ -27,6 +28,7 @@ from ..flow.steps import (
     children,
     every,
 )
+from ..secrets.masking import names_a_secret
 
 VALUE = "\0"
 """Not a name in a frame: ``(VALUE, id)`` is the value of a step, ``(VALUE, "")`` the pipe into a
@@ -86,6 +88,19 @@ def find_secret_sources(
                 }
         inputs |= {path[-1] for path in paths}
     return frozenset(inputs), frozenset(steps)
+
+
+def bound_secrets(flows: Several[Linked]) -> Iterator[str]:
+    """The texts that a `functools.partial` gives to the tools of these flows for parameters whose
+    names say that they are secrets (decision D13)."""
+    for each in flows:
+        for callee in each.callees.values():
+            function = callee.function if isinstance(callee, Tool) else None
+            while isinstance(function, partial):
+                for name, value in function.keywords.items():
+                    if names_a_secret(name) and isinstance(value, str):
+                        yield value
+                function = function.func
 
 
 def secret_paths(linked: Linked) -> frozenset[Place]:

@@ -10,9 +10,11 @@ too short to search for.
 from __future__ import annotations
 
 import json
+import os
 import re
 import traceback
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..catalog import MASK, Tool
@@ -53,6 +55,26 @@ class Received(NamedTuple):
 
 NOTHING = Received()
 
+LEAST = 8
+"""Characters of a secret of the surroundings; a shorter one would be found everywhere."""
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the name of a variable or a parameter says that its value is a secret.
+
+    >>> names_a_secret("OPENAI_API_KEY"), names_a_secret("token"), names_a_secret("HOME")
+    (True, True, False)
+    """
+    return _NAMED.search(name) is not None
+
+
+def surrounding() -> Parts:
+    """The secrets in the environment: tools read them, and exceptions write them out (decision
+    D13)."""
+    texts = (text for name, text in os.environ.items() if names_a_secret(name))
+    return Parts(frozenset(text for text in texts if len(text) >= LEAST))
+
 
 class Preview(NamedTuple):
     text: str
@@ -72,7 +94,12 @@ class Secrets:
         id."""
         self.blind = False
         """Whether a secret cannot be searched for: then no value is stored or shown."""
-        self._forms = Forms()
+        self._learned = Forms()
+        """Those of secret arguments."""
+        self._surrounding = _forms_of_all(surrounding())
+        """Those that any tool may read from its surroundings."""
+        self._forms = self._surrounding
+        """Both."""
         self._returned = Parts()
         self._unsearchable = False
         self._known = set[Parts]()
@@ -81,13 +108,25 @@ class Secrets:
 
     @property
     def active(self) -> bool:
-        return self.blind or bool(self._forms.texts or self._forms.raws)
+        """Whether a secret argument is known. Values are then searched before they are stored, and
+        elements stay in the kernel; a secret of the surroundings has no such cost."""
+        return self.blind or bool(self._learned.texts or self._learned.raws)
+
+    def surround(self, texts: Iterable[str]) -> None:
+        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D13)."""
+        more = forms_of(Parts(frozenset(text for text in texts if len(text) >= LEAST)))
+        self._surrounding = self._surrounding.joined(more)
+        self._forms = self._forms.joined(more)
+
+    def _learn(self, forms: Forms) -> None:
+        self._learned = self._learned.joined(forms)
+        self._forms = self._forms.joined(forms)
 
     def learn(self, value: Value) -> Received:
         parts = parts_of(value)
         if parts.found and parts not in self._known:
             self._known.add(parts)
-            self._forms = self._forms.joined(forms_of(parts))
+            self._learn(forms_of(parts))
         unknown = parts.short or parts.opaque
         self._unsearchable = self._unsearchable or unknown
         self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST_SECRETS
@@ -116,9 +155,16 @@ class Secrets:
     def end(self) -> None:
         """From now on, the end of the run is stored."""
         if not self.too_many and self._returned.found:
-            self._forms = self._forms.joined(forms_of(self._returned))
+            self._learn(forms_of(self._returned))
 
     # --- searching ---
+
+    def surrounds(self, stored: str | bytes | None) -> bool:
+        """Whether a stored value contains a secret of the surroundings."""
+        forms = self._surrounding
+        if isinstance(stored, str):
+            return any(form in stored for form in forms.jsons)
+        return stored is not None and any(form in stored for form in forms.raws)
 
     def holds(self, value: Value, near: bool = True) -> bool:
         """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
@@ -166,11 +212,9 @@ class Secrets:
         """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
         call that returned it. ``secret``: it is a secret itself."""
         packed = encode_value(value, most)
-        return (
-            packed
-            if not self.active and not secret
-            else self.packed(packed, value, received, secret)
-        )
+        if not self.active and not secret and not self.surrounds(packed.data):
+            return packed
+        return self.packed(packed, value, received, secret)
 
     def packed(
         self, packed: EncodedValue, value: Value, received: Received, secret: bool = False
@@ -205,7 +249,7 @@ class Secrets:
 
     def to_show(self, value: Value, most: int) -> Preview:
         text, whole = to_show(value, most)
-        if not self.active:
+        if not self.active and not self.surrounds(text):
             return Preview(text, whole)
         masked = self.each(value) if isinstance(value, dict) else self.shown(value)
         shown, complete = to_show(masked, most)
@@ -214,7 +258,7 @@ class Secrets:
         return Preview(shown, whole and shown == text, shown != text)
 
     def shown(self, value: Value) -> Value:
-        if not self.active:
+        if not self._forms.texts and not self.active:
             return value
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
@@ -235,7 +279,9 @@ class Secrets:
             return {
                 self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()
             }
-        return f"⟨{kind.__name__}⟩" if self._in_opaque(value) else value
+        # A table is not written out for each look at it only because there is a key in the
+        # environment.
+        return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value
 
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
@@ -258,7 +304,7 @@ class Secrets:
     def maskable(self, text: str) -> int:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
         arrives: no secret begins in them and ends after them."""
-        forms = self._forms.texts
+        forms = self._learned.texts  # the keys of the environment would hold back each reply
         if not forms:
             return len(text)
         length = max(0, len(text) + 1 - max(map(len, forms)))
@@ -270,7 +316,7 @@ class Secrets:
 
     def error(self, error: BaseException) -> None:
         """Mask an error of ours, and remove its cause if that contains a secret."""
-        if not self.active or not isinstance(error, AgfError):
+        if not (self.active or self._forms.texts) or not isinstance(error, AgfError):
             return
         found = tuple(map(self.diagnostic, error.diagnostics))
         if found != error.diagnostics:
@@ -294,7 +340,7 @@ class Secrets:
 
     def raised(self, error: BaseException) -> bool:
         """Whether an exception of user code, or one in its chain, contains a secret."""
-        if not self.active or self.blind:
+        if self.blind or not self._forms.texts:
             return self.blind
         texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
         return any(self._in_text(text, True) for text in texts)
@@ -307,6 +353,12 @@ class Secrets:
         if (message, hint) == (found.message, found.hint):
             return found
         return Diagnostic(found.code, message, found.span, hint, found.severity, found.related)
+
+
+@lru_cache(maxsize=8)
+def _forms_of_all(parts: Parts) -> Forms:
+    """`forms_of`, kept: the environment is the same for most runs."""
+    return forms_of(parts)
 
 
 def hide(value: Value, names: Collection[str]) -> Value:

@@ -7,8 +7,10 @@ import contextlib
 import dataclasses
 import datetime
 import decimal
+import functools
 import html
 import json
+import os
 import pickle
 import re
 import sqlite3
@@ -18,6 +20,7 @@ import types
 import urllib.parse
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
+from agf_magics.settings import current
 from tests.engine import kept
 
 
@@ -470,3 +474,36 @@ def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
     assert none == [None, None]
     assert all(one)
     assert set(one).isdisjoint(other)
+
+
+def test_a_key_of_the_environment_is_masked_and_not_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    key = "abcd-1234-efgh"
+    monkeypatch.setenv("SEARCH_API_KEY", key)
+    monkeypatch.setattr(current, "settings", replace(current.settings, journal=str(tmp_path / "r.sqlite")))
+
+    def search(q: str) -> dict[str, Any]:
+        if q == "bad":
+            raise PermissionError(f"401 for https://api.test/?key={os.environ['SEARCH_API_KEY']}")
+        return {"url": f"https://api.test/?key={os.environ['SEARCH_API_KEY']}"}
+
+    registry = agf.Registry()
+    agf.tool(search, registry=registry)
+    flow = agf.load("pipeline: p\nsteps:\n- tool: {name: search, args: {q: !expr ctx.q}, output: found}\n")
+    failed = agf.run(flow, {"q": "bad"}, registry=registry, raises=False)
+    assert f"key={MASK}" in str(failed.error)
+    assert failed.error is not None
+    assert failed.error.__cause__ is None
+    done = agf.run(flow, {"q": "good"}, registry=registry)
+    assert key in str(done.output), "the value itself is not changed"
+    assert key.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_what_a_partial_gives_for_a_token_is_masked() -> None:
+    def search(q: str, token: str) -> str:
+        raise PermissionError(f"401 with {token}")
+
+    registry = agf.Registry()
+    agf.tool(functools.partial(search, token="s3cret-of-a-partial"), name="search", registry=registry)
+    flow = agf.load("pipeline: p\nsteps:\n- tool: {name: search, args: {q: pear}}\n")
+    failed = agf.run(flow, registry=registry, raises=False)
+    assert f"401 with {MASK}" in str(failed.error)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,3 +180,69 @@ def test_a_name_that_is_too_long_is_told(call: Callable[..., Any]) -> None:
             assert caught.value.code == "tool.file-path"
             assert len(str(caught.value)) < 300
     call("file__write", path="n" * 255, content="x")
+
+
+PROGRAMS = [
+    "jsonschema.py",
+    "x.PYC",
+    "a/b.so",
+    "m.pyd",
+    "start.sh",
+    "run.bat",
+    "x.ps1",
+    "x.exe",
+    "page.js",
+    "lib.py/notes.txt",
+]
+
+
+@pytest.mark.parametrize("path", PROGRAMS)
+def test_what_is_imported_or_run_is_not_written(call: Callable[..., Any], folder: Path, path: str) -> None:
+    with pytest.raises(StepError, match="could be run") as told:
+        call("file__write", path=path, content="x")
+    assert told.value.code == "tool.file-path"
+    assert list(folder.rglob("*")) == []
+
+
+@pytest.mark.parametrize("path", ["json/data.txt", "jsonschema/x.txt", "pytest/notes.txt"])
+def test_a_folder_with_the_name_of_a_package_is_not_written(call: Callable[..., Any], path: str) -> None:
+    with pytest.raises(StepError, match="the name of a package"):
+        call("file__write", path=path, content="x")
+
+
+def test_a_program_is_not_overwritten(call: Callable[..., Any], folder: Path) -> None:
+    program = folder / "deploy"
+    program.write_text("echo")
+    program.chmod(0o755)
+    with pytest.raises(StepError, match="it is a program"):
+        call("file__write", path="deploy", content="x")
+    assert program.read_text() == "echo"
+
+
+def test_a_file_that_is_too_large_is_not_read(call: Callable[..., Any], folder: Path) -> None:
+    with (folder / "large.txt").open("wb") as file:
+        file.truncate(3_000_000_000)
+    with pytest.raises(StepError, match="more than 10 MB"):
+        call("file__read", path="large.txt")
+
+
+def test_a_late_import_does_not_look_into_the_working_folder(tmp_path: Path) -> None:
+    (tmp_path / "wave.py").write_text("raise SystemExit('imported')")
+    (tmp_path / "only_here.py").write_text("raise SystemExit('imported')")
+    code = """
+import sys
+from agf_magics.text.late_imports import installed_only
+assert sys.path[0] == ""
+with installed_only():
+    import wave
+    try:
+        import only_here
+    except ModuleNotFoundError as error:
+        print(error.name, wave.__file__ != "wave.py")
+try:
+    import only_here
+except SystemExit as end:
+    print(end)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["only_here True", "imported"]
