@@ -9,6 +9,7 @@ from ..engine.failures import describe_exception
 from ..flow.frame import Ref
 from ..flow.steps import Flow, Step, every
 from ..flow.values import TooDeep, Value, settle, type_name
+from ..flow.wiring import wires
 from ..settings import current
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.source import Span
@@ -61,6 +62,37 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
                 hint,
             )
     return list(found.values())
+
+
+def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
+    """A warning for each field of ``given`` that ``flow`` does not read.
+
+    Where a language does not say all that its steps read (a function of a graph gets the whole
+    state), only for a field that looks like one that is read and is not given.
+    """
+    if not given:
+        return
+    read = {name for name in _read_names(flow) if name}
+    reads_all = not flow.reads_are_complete or "".join(flow.stores[-1:]) in read
+    left = sorted(read - given.keys())
+    for name in given:
+        hint = suggest(name, left) if name not in read else None
+        if name in read or (hint is None and (reads_all or not read)):
+            continue
+        message = f"{flow.name!r} does not read {name!r}, which the input has"
+        yield Diagnostic("run.unused-input", message, None, hint, "warning")
+
+
+def _read_names(flow: Flow) -> Iterator[str]:
+    """The fields of the input that steps of ``flow`` read or that it declares."""
+    yield from (ref.path[-1] for ref in flow.inputs)
+    for wire in wires(flow):
+        if not wire.source:
+            yield (
+                wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.").split(".")[0]
+            )
+    declared = flow.accepts.get("properties") if flow.accepts is not None else None
+    yield from declared if isinstance(declared, Mapping) else ()
 
 
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:

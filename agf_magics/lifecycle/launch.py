@@ -31,7 +31,7 @@ from ..workers.lacks import is_worker
 from ..workers.sending import STAY
 from .driving import run_here, start_on_engine, wait_for
 from .event_queue import EventQueue
-from .input import missing_fields, settle_input
+from .input import missing_fields, settle_input, unused_fields
 from .live import Live, live
 from .options import DEFAULTS, RunOptions
 from .persistence import start_journal
@@ -274,14 +274,15 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     given = FlowInput(
         settle_input(input, found_flow), context=_context(found_flow, registry, copies)
     )
-    for missing in missing_fields(found_flow, given.input if isinstance(given.input, dict) else {}):
+    fields = given.input if isinstance(given.input, dict) else {}
+    for missing in missing_fields(found_flow, fields):
         problems.add(missing)
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
-    found = sort_findings(tuple(own), tuple(problems))
+    found = sort_findings((*own, *unused_fields(found_flow, fields)), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)

@@ -16,6 +16,7 @@ from ..definitions.define import Defined, findings_before_run, register
 from ..flow.steps import Flow
 from ..host.limits import Limits
 from ..lifecycle import launch
+from ..lifecycle.input import unused_fields
 from ..lifecycle.options import RunOptions
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
@@ -205,6 +206,9 @@ class Notebook:
         cell that registered the flow."""
         if shown is None:
             shown = () if inline else flow.warnings
+        unused = tuple(unused_fields(flow, request.given))
+        if unused and not request.quiet:
+            print(format_findings(unused))
         drawn = flow if request.draw else None
         display = view.choose_view(
             self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background
@@ -222,7 +226,7 @@ class Notebook:
                     background=background,
                     inline=inline,
                     reuse=request.reuse,
-                    shown=tuple(shown),
+                    shown=(*shown, *unused),
                     stream=display.shows_page,
                     on=workers_of(request.on, self.names, request.dry),
                 ),
