@@ -236,7 +236,7 @@ def _read_own(path: Path) -> Settings:
 
 def _text_of(path: Path) -> str:
     """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
-    key with too many dots: tomllib takes a square time for these (decision D4')."""
+    key with too many dots: tomllib takes a square time for these (decision D4)."""
     with path.open("rb") as file:
         raw = file.read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
@@ -297,7 +297,7 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
 
 
 def _refuse_higher_limits(found: Settings, before: Settings, table: _Table) -> None:
-    """A project can only lower a limit (decision D4')."""
+    """A project can only lower a limit (decision D4)."""
     for name in LIMITING:
         limit, most = getattr(found, name), getattr(before, name)
         has_limit = most != 0 or name not in UNLIMITED_BY_0

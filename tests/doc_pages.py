@@ -102,7 +102,9 @@ def entries(page: str) -> list[Entry]:
     ]
 
 
-WARNED = re.compile(r"^warning: (?P<text>[^\n]*\[(?P<code>magic\.[a-z-]+)\](?:\n [^\n]*)*)", re.MULTILINE)
+WARNED = re.compile(
+    r"^warning: (?P<text>[^\n]*\[(?P<code>(?:magic\.[a-z-]+|run\.unused-input))\](?:\n [^\n]*)*)", re.MULTILINE
+)
 """A warning about the line of a magic, which is printed before the magic runs."""
 
 

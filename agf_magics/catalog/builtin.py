@@ -31,7 +31,7 @@ from .notebook_files import (
 )
 from .registry import Registry
 
-LARGEST_FILE = 10_000_000
+MOST_READ = 10_000_000
 """Bytes of a file that ``file__read`` reads."""
 
 SWITCH = "%config AgfMagics.allow_shell = True"
@@ -96,10 +96,10 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
     try:
         with opened(root, path, _names(root, path, protected), "read") as file:
             _refuse_protected(file, path, protected)
-            if file.status.st_size > LARGEST_FILE:
-                raise NotThere(f"has more than {LARGEST_FILE // 10**6} MB")
+            if file.status.st_size > MOST_READ:
+                raise NotThere(f"has more than {MOST_READ // 10**6} MB")
             with open(file.descriptor, "rb", closefd=False) as content:
-                return content.read(LARGEST_FILE).decode("utf-8-sig")
+                return content.read(MOST_READ).decode("utf-8-sig")
     except NotThere as error:
         near = _near(root / path) if str(error) == "does not exist" else None
         raise StepError(Diagnostic("tool.file-read", f"{path!r} {error}", hint=near)) from None

@@ -67,7 +67,7 @@ RUNNABLE = frozenset(
     }
 )
 """Suffixes of what Python imports, and of programs and scripts: they are read, and never written
-(decision D3')."""
+(decision D3)."""
 
 MAX_NAME = 255
 MAX_PATH = 4_096
@@ -152,7 +152,7 @@ def is_protected(name: str) -> bool:
 
 def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
     """Raises StepError ``tool.file-path`` for a file that Python would import or a system would run,
-    and for a file in a folder with the name of an installed package (decision D3')."""
+    and for a file in a folder with the name of an installed package (decision D3)."""
     for name, as_written in zip(map(fold, parts), parts, strict=True):
         suffix = name.rpartition(".")[2] if "." in name else ""
         if suffix in RUNNABLE:

@@ -92,7 +92,7 @@ def find_secret_sources(
 
 def bound_secrets(flows: Several[Linked]) -> Iterator[str]:
     """The texts that a `functools.partial` gives to the tools of these flows for parameters whose
-    names say that they are secrets (decision D13)."""
+    names say that they are secrets (decision D42)."""
     for each in flows:
         for callee in each.callees.values():
             function = callee.function if isinstance(callee, Tool) else None

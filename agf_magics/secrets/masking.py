@@ -71,7 +71,7 @@ def names_a_secret(name: str) -> bool:
 
 def surrounding() -> Parts:
     """The secrets in the environment: tools read them, and exceptions write them out (decision
-    D13)."""
+    D42)."""
     texts = (text for name, text in os.environ.items() if names_a_secret(name))
     return Parts(frozenset(text for text in texts if len(text) >= LEAST))
 
@@ -113,7 +113,7 @@ class Secrets:
         return self.blind or bool(self._learned.texts or self._learned.raws)
 
     def surround(self, texts: Iterable[str]) -> None:
-        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D13)."""
+        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
         more = forms_of(Parts(frozenset(text for text in texts if len(text) >= LEAST)))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)

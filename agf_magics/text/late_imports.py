@@ -2,7 +2,7 @@
 
 A kernel has the notebook's folder before the installed packages on ``sys.path``. That folder may hold
 a stranger's ``jsonschema.py``, and the person has not asked for it: a late import of this package must
-not run it (decision D3').
+not run it (decision D3).
 """
 
 from __future__ import annotations

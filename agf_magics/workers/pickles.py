@@ -217,7 +217,10 @@ def _source(number: int) -> Source:
 def _reduce_error(error: StepError) -> Any:
     cause = error.__cause__
     packed = described(cause, dump_plain) if cause is not None else None
-    state = (error.path, error.where, error.arguments, error.partial, packed)
+    state = (
+        *(error.path, error.where, error.arguments, error.partial),
+        *(error.is_unknown_name, packed),
+    )
     return _new_error, (type(error), tuple(error.diagnostics)), state, None, None, _fill_error
 
 
@@ -230,8 +233,10 @@ def _new_error(kind: Any, diagnostics: tuple[Any, ...]) -> StepError:
 
 
 def _fill_error(error: StepError, state: tuple[Any, ...]) -> None:
-    path, error.where, arguments, partial, packed = state
+    path, error.where, arguments, partial, is_unknown_name, packed = state
     error.path = path
+    if is_unknown_name is True:
+        error.is_unknown_name = True
     if arguments:
         error.arguments = arguments
     if partial is not None:

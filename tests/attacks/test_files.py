@@ -94,13 +94,13 @@ def test_what_runs_code_or_opens_something_is_never_touched(folder: Path, name: 
 FINE = (
     "a.txt",
     "a.b.c",
-    "my_conftest.py",
+    "my_conftest.txt",
     "pyproject.toml.md",
     "pyproject",
     "makefile.md",
     "path.pth.txt",
-    "setup.py",
-    "sitecustomized.py",
+    "setup.py.txt",
+    "sitecustomized",
     "git",
     "größe.txt",
     "می‌خواهم.txt",  # with a zero-width non-joiner, which Persian needs

@@ -132,10 +132,10 @@ def test_a_project_may_still_limit_and_move_its_journal_below() -> None:
 
 def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
     own('allow-shell = true\nallow_import = true\nmodel-base-url = "http://127.0.0.1:1"\ntimeout = 7\nmax-text = 5\n')
-    Path("pyproject.toml").write_text("[tool.agf-magics]\ntimeout = 8\n")
+    Path("pyproject.toml").write_text("[tool.agf-magics]\ntimeout = 6\n")
     found = read(Path.cwd())
     assert (found.allow_shell, found.allow_import, found.model_base_url) == (True, True, "http://127.0.0.1:1")
-    assert (found.timeout, found.max_text) == (8, 5)
+    assert (found.timeout, found.max_text) == (6, 5)
 
 
 @pytest.mark.parametrize(
