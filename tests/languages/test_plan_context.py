@@ -66,6 +66,11 @@ def test_an_output_that_nothing_is_found_for_is_null_and_warned_of(registry: agf
     assert [found.code for found in done.warnings if found.code == "plan.no-output"] == ["plan.no-output"]
 
 
+def test_the_hint_for_an_output_names_the_fields_of_the_value_that_it_reads(registry: agf.Registry) -> None:
+    done = run("{name: p, state: {x: {size: 1}}, calls: [{_tool: one}], output: †state.x.sise}", registry)
+    assert [(found.code, found.hint) for found in done.warnings] == [("plan.no-output", "did you mean size?")]
+
+
 def test_changing_an_output_changes_no_history(registry: agf.Registry) -> None:
     done = run("{name: p, calls: [{_tool: echo, v: [1], _outputPath: †state.a}], output: †state}", registry)
     done.output["a"].append(2)
