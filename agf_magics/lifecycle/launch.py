@@ -285,6 +285,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     found = sort_findings((*own, *unused_fields(found_flow, fields)), tuple(problems))
     seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
     warnings = tuple(one for one in found if (one.code, one.span) not in seen)
+    if given.context is not None and not copies:
+        registry.contexts.add(given.context)
     made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
     made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
     made._workers = workers
@@ -318,12 +320,15 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
 
 
 def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
-    """The named context of a plan, or a copy of it."""
+    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
+    so that a cell that runs twice gives the same."""
     name = flow.extension.context if flow.extension is not None else None
     if name is None or not (name or flow.name):
         return None
-    context = registry.contexts.named(name or flow.name)
-    return Context(context.name, context.log) if copies else context
+    if not name:
+        return Context(flow.name)
+    context = registry.contexts.named(name)
+    return Context(name, context.log) if copies else context
 
 
 def make_emitter(

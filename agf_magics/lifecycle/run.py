@@ -57,6 +57,13 @@ class Run:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.input, self.context = given.input, given.context
+        count = len(given.context.log or ()) if given.context is not None else 0
+        self._continues = (
+            f"reads {count:,} earlier message{'s' * (count != 1)} of the context "
+            f"{given.context.name!r}"
+            if given.context is not None and count
+            else ""
+        )
         self.limits = limits
         self.dry = dry
         self.progress = Progress(linked.flow, linked.callees)
@@ -147,10 +154,11 @@ class Run:
 
     @property
     def note(self) -> str:
-        """Whether the run is a dry or a resumed one or reused results, and which model replaced the
-        one that the definition names (decision B2). Usually empty."""
+        """Whether the run is a dry or a resumed one or reused results, how many earlier messages of
+        a named context it reads, and which model replaced the one that the definition names
+        (decision B2). Usually empty."""
         others = (found.message for found in self._warnings if found.code == "model.configured")
-        return "; ".join(filter(None, (self._kind, *dict.fromkeys(others))))
+        return "; ".join(filter(None, (self._kind, self._continues, *dict.fromkeys(others))))
 
     @property
     def _kind(self) -> str:

@@ -264,7 +264,7 @@ calls:
 output: †state""",
     Option(
         "--context",
-        "the named context that it reads and extends; by default the context of its own name",
+        "the named context that it continues; by default each run begins with an empty one",
         "context",
         "NAME",
     ),

@@ -33,7 +33,7 @@ class LanguageMagics(NotebookMagics):
     def plan(self, parsed: ParsedLine, body: str) -> Any:
         context = parsed.word("--context")
         if context is not None and not context.text.strip():
-            hint = "remove it: the default is the name of the plan"
+            hint = "remove it: each run begins with an empty context"
             raise line_error("name", "the name of a context cannot be blank", context, hint)
         if "--planner" in parsed:
             from .planners import (

@@ -92,7 +92,7 @@ LIBRARY = {
         "  each: {type: map, over: [1], as: x, collect: out, node: {type: tool_call, tool: two, state_key: v}}\n"
         "edges: [{from: START, to: each}, {from: each, to: END}]\n",
     ),
-    "plan": ("plan", "calls:\n- {_tool: two, _outputPath: †state.x}\n"),
+    "plan": ("plan", "context: plan\ncalls:\n- {_tool: two, _outputPath: †state.x}\n"),
 }
 
 

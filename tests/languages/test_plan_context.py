@@ -66,6 +66,11 @@ def test_an_output_that_nothing_is_found_for_is_null_and_warned_of(registry: agf
     assert [found.code for found in done.warnings if found.code == "plan.no-output"] == ["plan.no-output"]
 
 
+def test_the_hint_for_an_output_names_the_fields_of_the_value_that_it_reads(registry: agf.Registry) -> None:
+    done = run("{name: p, state: {x: {size: 1}}, calls: [{_tool: one}], output: †state.x.sise}", registry)
+    assert [(found.code, found.hint) for found in done.warnings] == [("plan.no-output", "did you mean size?")]
+
+
 def test_changing_an_output_changes_no_history(registry: agf.Registry) -> None:
     done = run("{name: p, calls: [{_tool: echo, v: [1], _outputPath: †state.a}], output: †state}", registry)
     done.output["a"].append(2)
@@ -141,7 +146,8 @@ def run_raw(text: str, registry: agf.Registry, **more: Any) -> agf.Run:
 
 
 def test_a_cycle_refuses_the_run_before_any_call(registry: agf.Registry) -> None:
-    text = plan("_tool: inc, n: †state.b, _outputPath: †state.a", "_tool: inc, n: †state.a, _outputPath: †state.b")
+    calls = "_tool: inc, n: †state.b, _outputPath: †state.a", "_tool: inc, n: †state.a, _outputPath: †state.b"
+    text = plan(*calls, context="p")
     done = run_raw(text, registry)
     assert done.error is not None
     assert done.error.code == "plan.cycle"
@@ -495,7 +501,7 @@ def test_a_secret_does_not_stay_in_any_shape_of_a_message(registry: agf.Registry
         return len(token)
 
     registry.contexts.named("p").log = Log([message])
-    done = run(plan("_tool: use, token: †state.token, _outputPath: †state.a", name="p"), registry)
+    done = run(plan("_tool: use, token: †state.token, _outputPath: †state.a", context="p"), registry)
     told = repr(list(agf.context("p", registry=registry).log))
     assert (done.stores["state"]["a"], "s3cret" in told, "shown" in told) == (6, False, True)
 
@@ -503,8 +509,35 @@ def test_a_secret_does_not_stay_in_any_shape_of_a_message(registry: agf.Registry
 # --- named contexts ---
 
 
+COUNT = "{name: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †state.n}], output: †state.n}"
+
+
+def test_a_run_begins_with_an_empty_context_unless_it_names_one(registry: agf.Registry) -> None:
+    runs = [run(COUNT, registry) for _ in range(3)]
+    assert [(done.output, done.note) for done in runs] == [(1, "")] * 3
+    assert len(agf.context("p", registry=registry)) == 2  # those of the last run
+    named = run(COUNT.replace("name: p", "name: q, context: p"), registry)
+    assert (named.output, named.note) == (2, "reads 2 earlier messages of the context 'p'")
+
+
+def test_a_call_that_now_fails_is_not_covered_by_the_result_of_an_earlier_run(registry: agf.Registry) -> None:
+    answers = iter([1.3])
+    agf.tool(lambda: next(answers), name="quote", registry=registry)
+    text = plan("_tool: quote, _outputPath: †state.rate || †state.error", output="†state.rate || 1.1")
+    assert [run(text, registry).output for _ in range(2)] == [1.3, 1.1]
+
+
+def test_runs_of_one_plan_at_once_do_not_share_a_context(registry: agf.Registry) -> None:
+    both = threading.Barrier(2, timeout=60)
+    agf.tool(lambda: both.wait() >= 0, name="meet", registry=registry)
+    flow = agf.define("{name: p, calls: [{_tool: meet, _outputPath: †state.a}]}", "plan", registry=registry)
+    assert flow is not None
+    first, second = (agf.start(flow, registry=registry) for _ in range(2))
+    assert [one.wait().stores for one in (first, second)] == [{"state": {"a": True}}] * 2
+
+
 def test_a_context_goes_on_from_run_to_run_and_is_begun_anew_when_asked(registry: agf.Registry) -> None:
-    text = "{name: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †state.n}], output: †state.n}"
+    text = "{name: p, context: p, calls: [{_tool: inc, n: '†state.n || 0', _outputPath: †state.n}], output: †state.n}"
     assert [run(text, registry).output for _ in range(3)] == [1, 2, 3]
     held = agf.context("p", registry=registry)
     assert held.resolve("†state.n", at=2) == 1
@@ -512,7 +545,7 @@ def test_a_context_goes_on_from_run_to_run_and_is_begun_anew_when_asked(registry
     before = held.log
     held.clear()
     assert (len(held), len(before)) == (0, 6)
-    assert run(text.replace("name: p", "name: p, context: shared"), registry).output == 1
+    assert run(text.replace("context: p", "context: shared"), registry).output == 1
     assert len(agf.context("shared", registry=registry)) == 2
 
 
@@ -524,7 +557,7 @@ def test_two_runs_on_one_context_at_once_are_refused(registry: agf.Registry) -> 
         assert go.wait(60)
 
     agf.tool(hang, registry=registry)
-    flow = agf.define("{name: p, calls: [{_tool: hang, _outputPath: †state.a}]}", "plan", registry=registry)
+    flow = agf.define("{name: p, context: p, calls: [{_tool: hang, _outputPath: †state.a}]}", "plan", registry=registry)
     assert flow is not None
     first = agf.start(flow, registry=registry)
     try:

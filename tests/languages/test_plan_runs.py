@@ -32,7 +32,7 @@ class Case:
             agf.tool(self.tool(eval(source)), name=name, registry=self.registry)
         if row.get("context"):
             self.registry.contexts.named("p").log = Log(row["context"])
-        document = {"name": "p", "calls": row["plan"], "ordered": row.get("ordered", False)}
+        document = {"name": "p", "context": "p", "calls": row["plan"], "ordered": row.get("ordered", False)}
         self.text = json.dumps(document, ensure_ascii=False)
 
     def tool(self, answer: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:

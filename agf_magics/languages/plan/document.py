@@ -75,6 +75,9 @@ class DocumentReader(Reader):
         self.tools.update(given.get("tools") or {})
         listed: Items | None = given.get("calls")
         calls = self.calls(listed.items if listed is not None else ())
+        in_calls = len(self.suspects)
+        output = self.template(given["output"]) if "output" in given else None
+        in_output = (one._replace(marked=True) for one in self.suspects[in_calls:])
         name, description, context = (given.get(key) for key in ("name", "description", "context"))
         return Document(
             sign=self.sign,
@@ -83,12 +86,12 @@ class DocumentReader(Reader):
             context=context.text if context else None,
             calls=calls,
             messages=messages,
-            output=self.template(given["output"]) if "output" in given else None,
+            output=output,
             has_output="output" in given,
             mode=given.get("mode") or "eager",
             ordered=given.get("ordered") or False,
             confirm=self.confirm(given.get("confirm"), calls, listed),
-            suspects=tuple(self.suspects),
+            suspects=(*self.suspects[:in_calls], *in_output),
         )
 
     def messages(self, given: Mapping[str, Any], node: Fields) -> tuple[Mapping[str, Value], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from ...text.diagnostics import Diagnostic, Severity, suggest
 from .calls import Call, expressions
@@ -11,7 +12,7 @@ from .document import Document
 from .needs import Dependencies, exists
 from .order import Place, above, places
 from .reference import Reference, as_written, is_mixed, references
-from .templates import Suspect
+from .templates import KINDS, Suspect
 
 _SUGGESTED = 20
 """The most unwritten references for which a similar name is searched."""
@@ -22,7 +23,9 @@ def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     for turn in needs.turns:
         yield from _output_path(turn.call, document.sign)
         yield from _arguments(turn.call)
-    yield from _unwritten(needs)
+    written = _written(needs)
+    yield from _unwritten(needs, written)
+    yield from _output(needs, document, written)
     yield from _suspects(needs, document)
     if not document.ordered:
         yield from _races(needs)
@@ -56,11 +59,35 @@ def _arguments(call: Call) -> Iterator[Diagnostic]:
                 )
 
 
-def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
+def _written(needs: Dependencies) -> dict[str, dict[str, None]]:
+    """The paths that calls write, by their kinds."""
+    paths: dict[str, dict[str, None]] = {}
+    for destination in (one for turn in needs.turns for one in turn.call.destinations):
+        paths.setdefault(destination.kind, {})[".".join(destination.path)] = None
+    return paths
+
+
+def _output(
+    needs: Dependencies, document: Document, written: dict[str, dict[str, None]]
+) -> Iterator[Diagnostic]:
+    """References of the output that the text gives no value, but one of a similar name."""
+    read = dict.fromkeys(ref for one in expressions(document.output) for ref in references(one))
+    unwritten = (
+        ref
+        for ref in read
+        if not any(
+            kind == ref.kind and layer.meets(ref.path) for (kind, _), layer in needs.layers.items()
+        )
+        and not any(exists(ref, needs.log, reader) for reader in (None, *needs.log.instances))
+    )
+    for ref in islice(unwritten, _SUGGESTED):
+        if near := suggest(".".join(ref.path), written.get(ref.kind, ())):
+            message = f"no call writes {as_written(ref)}"
+            yield Diagnostic("plan.unwritten", message, ref.span, near, "warning")
+
+
+def _unwritten(needs: Dependencies, written: dict[str, dict[str, None]]) -> Iterator[Diagnostic]:
     """References that the text gives no value."""
-    known: dict[str, dict[str, None]] = {}
-    for one in (one for turn in needs.turns for one in turn.call.destinations):
-        known.setdefault(one.kind, {})[".".join(one.path)] = None
     misses = 0
     for turn in needs.turns:
         for ref in (one for one in turn.call.expressions if isinstance(one, Reference)):
@@ -73,7 +100,7 @@ def _unwritten(needs: Dependencies) -> Iterator[Diagnostic]:
                 continue
             misses += 1
             near = (
-                suggest(".".join(ref.path), known.get(ref.kind, ()))
+                suggest(".".join(ref.path), written.get(ref.kind, ()))
                 if misses <= _SUGGESTED
                 else None
             )
@@ -94,8 +121,12 @@ def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     output = (ref for one in expressions(document.output) for ref in references(one))
     known = {(one.kind, one.path[0]) for one in (*read, *output) if one.path}
     known |= {(one.kind, one.path[0]) for call in calls for one in call.destinations if one.path}
+    kinds = {*KINDS, *(kind for kind, _ in known)}
     reported = set()
     for suspect in document.suspects:
+        if suspect.form == "kind":
+            yield from _unknown_kind(suspect, kinds, known, document.sign)
+            continue
         name = (suspect.kind, suspect.first)
         exists_now = name in known or exists(
             Reference(suspect.kind, (suspect.first,)), needs.log, None
@@ -103,9 +134,24 @@ def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
         exists_now = exists_now or (
             suspect.marked and suspect.kind == "input"
         )  # no text has the fields of the input
+        exists_now = exists_now or (suspect.form == "whole" and suspect.kind == "state")
         if exists_now and suspect.text not in reported:
             reported.add(suspect.text)
             yield _literal(suspect)
+
+
+def _unknown_kind(
+    suspect: Suspect, kinds: set[str], known: set[tuple[str, str]], sign: str
+) -> Iterator[Diagnostic]:
+    """A text like ``$result.x``. Without a path, in an argument, and like no name it is text."""
+    near = suggest(suspect.kind, sorted(kinds))
+    if ("state", suspect.kind) in known:
+        near = f"write {sign}state.{suspect.reference}"
+    if near or suspect.marked:
+        shown = ", ".join(f"{sign}{kind}" for kind in sorted(kinds))
+        message = f"{suspect.span.text!r} is passed as text: there is no kind {suspect.kind!r}"
+        hint = near or f"the kinds of this plan are {shown}; a result is read as {sign}state.NAME"
+        yield Diagnostic("plan.unknown-kind", message, suspect.span, hint, "warning")
 
 
 def _literal(suspect: Suspect) -> Diagnostic:

@@ -81,6 +81,17 @@ class Paths:
             found.update(number for inner in place.inside(-1) for number in inner.numbers)
         return sorted(found)
 
+    def meets(self, path: tuple[str, ...]) -> bool:
+        """Whether there is a number at ``path``, above or below it."""
+        place = self
+        for segment in path:
+            if place.numbers:
+                return True
+            if segment not in place.below:
+                return False
+            place = place.below[segment]
+        return True
+
     def between(self, first: int, limit: int) -> list[int]:
         """Its own numbers from ``first`` to ``limit``, exclusive."""
         numbers = self.numbers

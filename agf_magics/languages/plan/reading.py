@@ -62,13 +62,15 @@ def not_found(expression: Expression, log: Log, instance: str | None = None) -> 
 
 
 def suggest_field(reference: Reference, log: Log, instance: str | None = None) -> str | None:
-    """A hint with the fields of the kind that ``reference`` reads."""
+    """A hint with the fields of the innermost mapping that ``reference`` reads."""
     with suppress(StepError):
-        value = log.read(Reference(reference.kind), instance)
-        if reference.path and type(value) is dict:
-            return suggest(
-                reference.path[0], value, f"the fields of {reference.sign}{reference.kind}"
-            )
+        value, place = log.read(Reference(reference.kind), instance), reference.kind
+        for name in reference.path:
+            if type(value) is not dict:
+                break
+            if name not in value:
+                return suggest(name, value, f"the fields of {reference.sign}{place}")
+            value, place = value[name], f"{place}.{name}"
     return None
 
 

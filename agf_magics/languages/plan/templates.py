@@ -28,6 +28,8 @@ _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
+_UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?:\.[^\s.|&()\[\]]++)*+)\s*+(?=\Z|\[|\|\||&&)")
+"""A whole reference, or the first one of a fallback."""
 _PUNCTUATION = ".,;:!?"
 
 
@@ -39,11 +41,12 @@ class Suspect(NamedTuple):
     kind: str
     first: str
     """The first part of its path."""
-    form: Literal["whole", "part", "computed"]
-    """Whether the text is nothing else, contains other text, or is an arithmetic expression."""
+    form: Literal["whole", "part", "computed", "kind"]
+    """Whether the text is nothing else, contains other text, is an arithmetic expression, or begins
+    with a sign and a kind that does not exist."""
     marked: bool
-    """Whether it has braces or a sign: ``{{input.word}}``, where ``input.word`` may be the name of
-    a file."""
+    """Whether it has braces or a sign, or is in the output: ``input.word`` may be the name of a
+    file, and ``$HOME`` a text."""
     text: str
     span: Span
 
@@ -130,6 +133,11 @@ class Reader(documents.Reader):
 def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
     """What in a text may be meant as a reference (decision P21)."""
     text = node.text
+    if unknown := _UNKNOWN.match(text):
+        kind, path = unknown.groups()
+        span = node.locate(unknown.start(1) - 1, unknown.end(2))
+        yield Suspect(f"{kind}{path}", kind, path, "kind", bool(path), text, span)
+        return
     inner = text.strip()
     braces = inner.startswith(("{", "${")) and inner.endswith("}")
     inner = inner.strip("${} \t\n").lstrip(DAGGER) if braces else text

@@ -24,7 +24,7 @@ PLAN: Final = kind(
     Key(
         "context",
         NAME,
-        "The named context that it reads and extends. Defaults to its name.",
+        "The named context that it continues. Without one, each run begins with an empty context.",
         code="plan.wrong-type",
     ),
     Key(
