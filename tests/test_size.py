@@ -5,10 +5,27 @@ from __future__ import annotations
 import pytest
 
 from .size import Size, report, size_of, sizes
+from .ways import files, ways
 
 MOST = Size(files=384, decisions=18_070, code=50_767, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
+
+MOST_FILES = {
+    "a text to a flow": 33,
+    "a run of one call": 37,
+    "the same with the journal": 55,
+    "Run from here": 83,
+    "elements on workers, in the kernel": 60,
+}
+"""Files that a reader opens who follows one of the ways; docs/design.md lists them."""
+
+
+def test_no_way_is_longer_than_it_was() -> None:
+    found = ways()
+    for name, way in found.items():
+        print(f"{name}: {len(way)} functions, {len(files(way))} files")
+    assert {name: len(files(way)) for name, way in found.items() if len(files(way)) > MOST_FILES[name]} == {}
 
 
 def test_the_package_is_within_its_budget() -> None:
