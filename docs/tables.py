@@ -331,11 +331,11 @@ def plan_methods() -> str:
 
 
 def way_list() -> str:
-    """The files of the ways of `tests.ways`: room by room, in the order in which a way comes to them."""
+    """The files of the ways of `tests.ways`, by room; their order depends on when threads run."""
     rows = []
     for name, way in ways.ways().items():
         rooms: dict[str, list[str]] = {}
-        for path in ways.files(way):
+        for path in sorted(ways.files(way)):
             room, _, file = path.removesuffix(".py").rpartition("/")
             rooms.setdefault(room, []).append(file)
         places = "; ".join(f"**{room or 'agf_magics'}** {', '.join(files)}" for room, files in rooms.items())
