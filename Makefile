@@ -16,7 +16,7 @@ EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/s
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test laws coverage lint types format notebooks docs bench browser browser-tools dist wheel-check extras clean
+.PHONY: help install demo lab test laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ coverage: $(VENV)/.has-test  ## the same, with a coverage report (pages in build
 lint: $(VENV)/.has-test  ## ruff: rules and format
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+
+size:  ## how large the package is: decisions, lines, files
+	@$(PYTHON) -m tests.size
 
 format: $(VENV)/.has-test  ## ruff: apply automatic fixes
 	@$(PY) -m ruff check --fix .

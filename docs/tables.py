@@ -27,6 +27,7 @@ from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
 from agf_magics.progress import events
+from tests import ways
 
 from .markdown import code as _code
 from .markdown import table as _table
@@ -311,6 +312,19 @@ def plan_methods() -> str:
                   ((f"`{name}`", text) for name, text in METHODS.items()))  # fmt: skip
 
 
+def way_list() -> str:
+    """The files of the ways of `tests.ways`, by room; their order depends on when threads run."""
+    rows = []
+    for name, way in ways.ways().items():
+        rooms: dict[str, list[str]] = {}
+        for path in sorted(ways.files(way)):
+            room, _, file = path.removesuffix(".py").rpartition("/")
+            rooms.setdefault(room, []).append(file)
+        places = "; ".join(f"**{room or 'agf_magics'}** {', '.join(files)}" for room, files in rooms.items())
+        rows.append((name, str(len(ways.files(way))), places))
+    return _table(("way", "files", "where"), rows)
+
+
 TABLES: Mapping[str, Callable[..., str]] = {
     "plan": plan_keys,
     "plan-methods": plan_methods,
@@ -328,4 +342,5 @@ TABLES: Mapping[str, Callable[..., str]] = {
     "graph-names": graph_names,
     "events": event_list,
     "command-line": command_line,
+    "ways": way_list,
 }
