@@ -14,33 +14,32 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
-from .definitions.define import define, evaluate, load
+from .engine.limits import Limits
+from .engine.threads import running
+from .flow.events import Event, Question
 from .flow.steps import Flow
-from .host.limits import Limits
-from .host.threads import running
-from .lifecycle.export import export
+from .lifecycle.define import define, evaluate, load
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun
-from .lifecycle.past_runs import runs
+from .lifecycle.past_runs import export, runs
 from .lifecycle.persistence import own_files
 from .lifecycle.rerun import rerun
 from .lifecycle.resume import resume
+from .lifecycle.settings import current
 from .lifecycle.stale import stale
-from .progress.events import Event, Question
-from .settings import current
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
+    from .lifecycle.contexts import NamedContext, context
     from .pictures.diagram import Diagram
-    from .planning.contexts import NamedContext, context
 else:
     _LATE = {
-        "NamedContext": (".planning.contexts", "NamedContext"),
+        "NamedContext": (".lifecycle.contexts", "NamedContext"),
         "agent_tools": (".lifecycle.agent_tools", None),
-        "context": (".planning.contexts", "context"),
+        "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
     }
     _LAUNCHES = (

@@ -24,22 +24,20 @@ from typing import Any
 
 import agf_magics as agf
 
-from . import settings
 from .catalog import default
-from .definitions.define import check_definition, source_of
+from .engine.interrupts import held_interrupts
 from .engine.runner import clock
+from .flow.events import Question
 from .flow.values import Value
-from .host.held import held_interrupts
 from .languages import detect_language
-from .lifecycle.answers import ask_at_prompt
+from .lifecycle import settings
+from .lifecycle.define import check_definition, source_of
 from .lifecycle.driving import wait_for
+from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.launch import start_run
-from .lifecycle.options import RunOptions
 from .pictures.page import progress_text
 from .pictures.plain import counted
-from .progress.events import Question
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints
-from .text.excerpt import wrapped
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, wrapped
 from .text.source import UNUSABLE, path_error_reason
 
 PACKAGE = Path(__file__).parent

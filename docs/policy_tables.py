@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agf_magics.flow.violations import TYPE_NAMES
+from agf_magics.flow.json_schema import TYPE_NAMES
 from agf_magics.languages.policy import SCHEMA
 
 from .markdown import table

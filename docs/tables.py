@@ -17,16 +17,17 @@ from operator import attrgetter
 from typing import Any, get_args
 
 import agf_magics as agf
-from agf_magics import __main__, settings
+from agf_magics import __main__
+from agf_magics.flow import events
 from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
-from agf_magics.languages.pipeline import words
+from agf_magics.languages.pipeline import kinds
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.plan import words as plan_words
+from agf_magics.languages.plan import document as plan_words
+from agf_magics.lifecycle import settings
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
-from agf_magics.progress import events
 from tests import ways
 
 from .markdown import code as _code
@@ -58,15 +59,15 @@ def _meaning(key: Key) -> str:
 
 
 def step(kind: str) -> str:
-    return _keys(words.STEPS[kind])
+    return _keys(kinds.STEPS[kind])
 
 
 def document(kind: str) -> str:
-    return _keys(words.DOCUMENTS[kind])
+    return _keys(kinds.DOCUMENTS[kind])
 
 
 def target() -> str:
-    return _keys(words.TARGET)
+    return _keys(kinds.TARGET)
 
 
 def field_types() -> str:
@@ -80,7 +81,7 @@ def field_types() -> str:
 
 def functions() -> str:
     return _table(
-        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in words.FUNCTIONS.items())
+        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in kinds.FUNCTIONS.items())
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 from agf_magics.catalog import default
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from agf_magics.workers.on import started
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.

@@ -23,17 +23,14 @@ CODE = re.compile(rf"^(?:{'|'.join(LAYERS)})\.[a-z0-9-]+$")
 WHAT = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
 LAYER_OF = {
-    "notebook/background.py": "magic",
+    "notebook/history.py": "magic",
     "notebook/config.py": "magic",
     "notebook/contexts.py": "magic",
-    "notebook/history.py": "magic",
     "notebook/magics.py": "magic",
     "notebook/notebook.py": "magic",
     "notebook/given.py": "magic",
-    "notebook/languages.py": "magic",
     "notebook/options.py": "magic",
     "notebook/planners.py": "magic",
-    "notebook/run_list.py": "magic",
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 

@@ -36,7 +36,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 from agf_magics.catalog import default
-from agf_magics.definitions.define import register
+from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.run import Run
 from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source

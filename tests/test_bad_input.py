@@ -18,8 +18,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import install
-from agf_magics.progress import events as ev
-from agf_magics.settings import current
+from agf_magics.flow import events as ev
+from agf_magics.lifecycle.settings import current
 
 STEPS = "pipeline: p\nsteps:\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.pipeline import steps, words
+from agf_magics.languages.pipeline import kinds
 from agf_magics.languages.pipeline.json_schema import document_schema
 from tests.test_layers import MAY
 
@@ -53,9 +53,9 @@ def test_a_new_step_kind_needs_at_most_five_files() -> None:
 
 def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
-    kind = words.Kind("double", "Doubles a value.", {"value": words.STEPS["transform"].keys["value"]})
-    monkeypatch.setitem(words.STEPS, "double", kind)  # type: ignore[arg-type]
-    monkeypatch.setitem(steps.BUILD, "double", steps.BUILD["transform"])  # type: ignore[arg-type]
+    kind = kinds.Kind("double", "Doubles a value.", {"value": kinds.STEPS["transform"].keys["value"]})
+    monkeypatch.setitem(kinds.STEPS, "double", kind)  # type: ignore[arg-type]
+    monkeypatch.setitem(kinds.BUILD, "double", kinds.BUILD["transform"])  # type: ignore[arg-type]
     flow = agf.load("{pipeline: p, steps: [{double: {value: '21'}}]}")
     run = agf.run(flow, registry=agf.Registry())
     assert run.output == 21

@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics import settings as all_settings
 from agf_magics.catalog import install
-from agf_magics.definitions.define import define, register
 from agf_magics.flow.steps import Edge
 from agf_magics.journal.store import Store
 from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.languages.graph.edges import outgoing
 from agf_magics.languages.graph.lint import circles
+from agf_magics.lifecycle import settings as all_settings
+from agf_magics.lifecycle.define import define, register
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.options import read
 from agf_magics.text import nodes

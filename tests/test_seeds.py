@@ -15,10 +15,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.languages.pipeline import words
+from agf_magics.languages.pipeline import kinds as words
 from agf_magics.languages.pipeline.r1 import nodes
 from agf_magics.languages.pipeline.r1 import parse as parse_r1
-from agf_magics.settings import Settings
+from agf_magics.lifecycle.settings import Settings
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Fields, Items, Node, Scalar, documents

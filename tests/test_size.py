@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=384, decisions=18_070, code=50_767, comments=0)
+MOST = Size(files=218, decisions=18_199, code=49_911, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -1,19 +1,12 @@
 """The things of a kernel that flows can name: tools, agents, models, flows, schemas."""
 
-from .agents import USER, Agent, check_reply, parse_json_reply
+from .agents import ANYBODY, USER, Agent, ModelAgent, check_reply, parse_json_reply
 from .builtin import install
-from .callables import Where
-from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
 from .messages import Delta, Offered, Part, Reply, Request
-from .model_agents import ANYBODY, ModelAgent
-from .model_faults import ModelFault, timeout_fault
-from .models import Model, model_of
-from .policies import Policy
-from .registry import Registry, default
-from .shelf import Shelf
-from .tools import MASK, Tool, make_tool
-from .transforms import Transform
+from .models import Model, ModelFault, model_of, timeout_fault
+from .registry import Context, Policy, Registry, Shelf, Transform, default
+from .tools import MASK, Tool, Where, make_tool
 
 __all__ = [
     "ANYBODY",

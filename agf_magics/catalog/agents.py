@@ -1,5 +1,8 @@
 """Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies
-(P10)."""
+(P10).
+
+Agents that are a model: an identity like any other, with a session instead of a function.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,21 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
+from ..flow.patterns import unusable
 from ..flow.schemas import Schema, conform
-from ..flow.session import format_prompt, unfenced
+from ..flow.session import STEPS, format_prompt, unfenced
 from ..flow.values import TooDeep, Value, is_json, isolate
-from ..text.diagnostics import Diagnostic, StepError, suggest
-from .arguments import Arguments
-from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
+from .models import Model
+from .tools import (
+    Arguments,
+    Where,
+    callable_by_name,
+    checked_limits,
+    checked_name,
+    description_of,
+    is_async,
+)
 
 USER = "user"
 """The person in the notebook: an identity with all tools (decision A12), which no agent can
@@ -292,3 +304,58 @@ def _short(value: Value) -> str:
     return (
         text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
     ) or "empty text"
+
+
+SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class ModelAgent:
+    """An agent that a model answers for."""
+
+    name: str
+    model: Model | None = None
+    """None: the configured one."""
+    instructions: str = ""
+    description: str = ""
+    tools: tuple[str, ...] | None = None
+    """The tools that it may use; None: all registered tools."""
+    default: bool = False
+    """Whether it answers steps that name no identity."""
+    gives: Mapping[str, Any] | None = None
+    """JSON Schema of its answer if the step has none; None: text."""
+    steps: int = STEPS
+    settings: Mapping[str, Value] | None = None
+    read: Callable[[Value], Value] | None = None
+    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
+    decides."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
+        ``gives``."""
+        checked_name(self.name, "model_agent", "name")
+        if self.name == USER:
+            raise ValueError(
+                f"{USER!r} is the person in the notebook, who may use all tools: choose another "
+                f"name"
+            )
+        if unknown := next((key for key in self.settings or () if key not in SETTINGS), None):
+            raise TypeError(
+                f"model_agent has no parameter {unknown!r}; settings are {', '.join(SETTINGS)}"
+            )
+        if type(self.steps) is not int or self.steps < 1:
+            raise ValueError(f"max_steps must be a whole number, 1 or more, got {self.steps!r}")
+        if not isinstance(self.instructions, str):
+            raise TypeError(f"instructions must be text, got {self.instructions!r}")
+        if refused := unusable(self.gives, f"model_agent {self.name!r}"):
+            raise DefinitionError(*refused)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ModelAgent {self.name}: "
+            f"{self.model.name if self.model is not None else 'the configured model'}>"
+        )
+
+
+ANYBODY = ModelAgent(name="model")
+"""Answers if a model is configured and no agent is registered."""

@@ -4,6 +4,8 @@ ms: it is imported with the first call.
 Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the
 dataclass, model or enum of the annotation, which pydantic's own strict mode refuses. So the scalars
 in pydantic's schema are made strict. The fields of a pydantic model follow the model's own rules.
+
+pydantic's errors of arguments as plain phrases, without the values of secrets.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import operator
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -24,7 +26,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
-from ..flow.values import is_json, settle
+from ..flow.schemas import shown_value
+from ..flow.values import Value, is_json, settle, type_name
 
 Schema = dict[str, Any]
 
@@ -258,3 +261,158 @@ def _why(error: Exception) -> str:
 
 def _not_yet(error: Exception) -> bool:
     return isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined"
+
+
+EXPECTED = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "set_type": "a list",
+    "frozen_set_type": "a list",
+    "iterable_type": "a list",
+    "sequence_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "none_required": "null",
+    "callable_type": "a function",
+    "model_type": "an object or a {class_name}",
+    "dataclass_type": "an object or a {class_name}",
+    "model_attributes_type": "an object",
+    "is_instance_of": "a {class}",
+    "literal_error": "{expected}",
+    "enum": "{expected}",
+}
+
+TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    "array": "list",
+    "object": "object",
+}
+
+
+def faults(
+    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]
+) -> list[str]:
+    """Each error as a phrase after the name of a tool: ``needs 'name'``, ``has no argument
+    'nmae'``."""
+    phrases: list[str] = []
+    expected: dict[str, list[str]] = {}
+    got: dict[str, str] = {}
+    deep = _deepest(found, given)
+    for error in deep:
+        loc, kind = error["loc"], error["type"]
+        path, tail = _follow(given, loc)
+        hidden = loc[0] in secret
+        if hidden:  # no keys of a secret either
+            path, tail = str(loc[0]), ()
+        if kind == "extra_forbidden":
+            phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
+        elif kind == "missing":
+            name = tail[-1] if tail else loc[-1]
+            phrases.append(f"needs {_join(path, name)!r}")
+        elif kind in EXPECTED:
+            word = EXPECTED[kind].format(**error.get("ctx") or {})
+            expected.setdefault(path, []).append(word)
+            got.setdefault(path, _got(error["input"], hidden, word))
+        elif hidden:
+            phrases.append(f"refuses {path!r}")
+        else:
+            phrases.append(_otherwise(path, error))
+    for path, words in expected.items():
+        phrases.append(f"expects {' or '.join(dict.fromkeys(words))} for {path!r}, got {got[path]}")
+    return list(dict.fromkeys(phrases))
+
+
+def takes(schema: Mapping[str, Any]) -> str:
+    """The arguments of a JSON Schema in one line: ``name (text), limit (number, optional)``."""
+    required = schema.get("required", ())
+    known = [
+        f"{name} ({_word(field, schema)}{'' if name in required else ', optional'})"
+        for name, field in schema.get("properties", {}).items()
+    ]
+    if schema.get("additionalProperties"):
+        known.append("any other" if known else "anything")
+    return ", ".join(known) or "no arguments"
+
+
+def _deepest(
+    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]
+) -> list[Mapping[str, Any]]:
+    """The errors without those of a union's other members if one member matched further."""
+    places = [_follow(given, error["loc"])[0] for error in found]
+    tagged = {p for p, error in zip(places, found, strict=True) if _tags(given, error["loc"])}
+    return [
+        error
+        for place, error in zip(places, found, strict=True)
+        if not (
+            place in tagged
+            and any(p != place and p.startswith((place + ".", place + "[")) for p in tagged)
+        )
+    ]
+
+
+def _follow(given: Value, loc: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+    """The path of ``loc`` in the value, and the rest. pydantic adds the names of a union's members,
+    which are neither keys nor indices of the value."""
+    path, rest = "", list(loc)
+    value: Any = given
+    for index, bit in enumerate(loc):
+        if (isinstance(value, dict) and bit in value) or (
+            isinstance(value, (list, tuple)) and isinstance(bit, int) and 0 <= bit < len(value)
+        ):
+            value = value[bit]  # type: ignore[index]
+            path = _join(path, bit)
+            rest = list(loc[index + 1 :])
+    return path, rest
+
+
+def _tags(given: Value, loc: Sequence[str | int]) -> bool:
+    path, _ = _follow(given, loc)
+    plain = ""
+    for bit in loc:
+        plain = _join(plain, bit)
+    return plain != path
+
+
+def _join(path: str, bit: str | int) -> str:
+    if isinstance(bit, int):
+        return f"{path}[{bit}]"
+    return f"{path}.{bit}" if path else bit
+
+
+def _otherwise(path: str, error: Mapping[str, Any]) -> str:
+    message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if message.startswith("Input should be "):
+        wanted = message.removeprefix("Input should be ")
+        return f"expects {path!r} to be {wanted}, got {_got(error['input'], False, '')}"
+    return f"refuses {path!r}: {message[:1].lower()}{message[1:]}"
+
+
+def _got(value: Value, hidden: bool, wanted: str) -> str:
+    kind = type(value)
+    if kind.__name__ in wanted.split() and kind not in (str, int, float, bool):
+        return f"a {kind.__name__} of another definition (from an earlier cell?)"
+    return type_name(value) if hidden else shown_value(value)
+
+
+def _word(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
+    if "$ref" in field:
+        name = str(field["$ref"]).rpartition("/")[2]
+        inner = schema.get("$defs", {}).get(name, {})
+        return _word(inner, schema) if "enum" in inner else name
+    if "enum" in field:
+        return " or ".join(repr(v) for v in field["enum"])
+    if "const" in field:
+        return repr(field["const"])
+    if "anyOf" in field:
+        return " or ".join(dict.fromkeys(_word(one, schema) for one in field["anyOf"]))
+    if "type" in field:
+        return TYPES.get(str(field["type"]), str(field["type"]))
+    return str(field.get("title", "anything"))

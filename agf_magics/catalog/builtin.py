@@ -1,4 +1,10 @@
-"""The built-in tools: ``file__read``, ``file__write`` and ``shell`` (decisions A14, P8).
+"""A command as a process: it is not read by a shell, and it ends with the call that started it.
+
+Its output goes to files, not pipes: no thread has to read two pipes, and endless output needs no
+memory. It leads a process group, so that its child processes end with it, whether an interrupt, the
+timeout or ``stopped`` (checked ten times a second) ends the call.
+
+The built-in tools: ``file__read``, ``file__write`` and ``shell`` (decisions A14, P8).
 
 The file tools use the files below the notebook's folder that are not protected (notebook_files.py).
 The shell is off until the person turns it on; a definition cannot.
@@ -6,18 +12,25 @@ The shell is off until the person turns it on; a definition cannot.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import itertools
 import json
+import math
 import os
+import signal
+import subprocess
+import tempfile
+import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, TypedDict
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from . import shell as process
 from .decorators import tool
 from .notebook_files import (
     OWN_TOOL,
@@ -30,6 +43,148 @@ from .notebook_files import (
     refuse_runnable,
 )
 from .registry import Registry
+
+MAX_PRINTED = 10_000_000
+"""Bytes of output. More is an error: truncated text looks like complete text."""
+
+TAIL = 2_000
+"""Bytes of its last output that the error shows."""
+
+GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class Finished(NamedTuple):
+    """The output of a command, without final line ends, as in ``$(…)``."""
+
+    stdout: str
+    stderr: str
+    exit_code: int
+
+
+def run(
+    command: Sequence[str],
+    folder: Path,
+    timeout: float | None,
+    success_codes: Sequence[int],
+    stopped: Callable[[], bool],
+) -> Finished:
+    """Run ``command`` in ``folder``; ``timeout`` in seconds. Raises StepError ``tool.shell-…``."""
+    if timeout is not None and not timeout > 0:
+        raise StepError(
+            Diagnostic(
+                "tool.shell-timeout",
+                f"timeout must be a number of seconds above 0, got {timeout:g}",
+            )
+        )
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = _start(command, folder, out, err)
+        end = functools.partial(_end, process)
+        atexit.register(end)
+        try:
+            _wait(process, command[0], timeout, stopped, (out, err))
+        finally:
+            end()
+            atexit.unregister(end)
+        code = process.returncode
+        if code not in success_codes:
+            how = f"exited with {code}" if code >= 0 else f"was ended by signal {-code}"
+            words = _last_words(err) or _last_words(out)
+            raise StepError(
+                Diagnostic(
+                    "tool.shell-exit",
+                    f"{command[0]!r} {how}",
+                    hint=f"it wrote: {words}" if words else None,
+                )
+            )
+        return Finished(_text(out), _text(err), code)
+
+
+def _start(
+    command: Sequence[str], folder: Path, out: BinaryIO, err: BinaryIO
+) -> subprocess.Popen[bytes]:
+    if not command or not command[0].strip():
+        raise StepError(Diagnostic("tool.shell-command", "the command is empty"))
+    try:
+        return subprocess.Popen(
+            list(command),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+    except FileNotFoundError:
+        why = "there is no such program" if folder.is_dir() else "the notebook's folder is gone"
+    except OSError as error:
+        why = error.strerror or str(error)
+    except ValueError as error:  # a NUL in a word
+        why = str(error)
+    hint = (
+        "a command is a program and its arguments; without a shell there are no pipes and no "
+        "built-ins"
+    )
+    raise StepError(
+        Diagnostic("tool.shell-command", f"{command[0]!r} cannot be run: {why}", hint=hint)
+    )
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    name: str,
+    timeout: float | None,
+    stopped: Callable[[], bool],
+    printed: tuple[BinaryIO, BinaryIO],
+) -> None:
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while process.returncode is None:
+        left = deadline - time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(min(max(left, 0), 0.1))
+        if any(os.fstat(file.fileno()).st_size > MAX_PRINTED for file in printed):
+            message = f"{name!r} printed more than {MAX_PRINTED:,} bytes"
+            raise StepError(
+                Diagnostic("tool.shell-output", message, hint="write the output to a file")
+            )
+        if process.returncode is None and left <= 0:
+            raise StepError(
+                Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s")
+            )
+        if process.returncode is None and stopped():
+            raise StepError(Diagnostic("tool.shell-stopped", f"{name!r} was stopped"))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it and its child processes, unless it has ended by itself."""
+    if process.poll() is not None:
+        return
+    try:
+        _signal(process, signal.SIGTERM)
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:  # also after a second interrupt
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        process.wait()
+
+
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended
+            os.killpg(process.pid, number)
+    else:
+        process.kill()
+
+
+def _text(file: BinaryIO) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _last_words(file: BinaryIO) -> str:
+    file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+    return file.read().decode("utf-8", "replace").strip()
+
 
 MOST_READ = 10_000_000
 """Bytes of a file that ``file__read`` reads."""
@@ -82,7 +237,7 @@ def install(
         AgfMagics.allow_shell is True)."""
         if not allow_shell():
             raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
-        ran = process.run(command, folder(), timeout, success_codes, stopped)
+        ran = run(command, folder(), timeout, success_codes, stopped)
         return Ran(stdout=ran.stdout, stderr=ran.stderr, exit_code=ran.exit_code)
 
     tool(read, group="file", registry=registry, reuse=False)

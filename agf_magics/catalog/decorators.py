@@ -8,14 +8,10 @@ from typing import Any, overload
 
 from ..flow.session import STEPS
 from ..flow.values import Value
-from .agents import make_agent
-from .callables import F, Names, Where, checked_names, name_of
-from .model_agents import ModelAgent
+from .agents import ModelAgent, make_agent
 from .models import model_of
-from .policies import check_policy, make_policy
-from .registry import Registry, into
-from .tools import make_tool
-from .transforms import make_transform
+from .registry import Registry, check_policy, into, make_policy, make_transform
+from .tools import F, Names, Where, checked_names, make_tool, name_of
 
 
 @overload

@@ -1,17 +1,308 @@
-"""Tools: Python functions that a flow may call by name."""
+"""The name, description and signature of any callable, and whether it is async.
+
+Functions, bound methods, partials, callable objects, classes and builtins are inspected in
+different ways.
+
+The arguments of a function: its signature, read when it is registered, and the model of its
+annotations, built when it is first needed: a later cell may define the types, and pydantic is
+imported only for calls.
+
+Tools: Python functions that a flow may call by name.
+"""
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
+import math
+import sys
+import types
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
-from ..flow.declared import DerivedTool
+from ..flow.patterns import unusable
+from ..flow.step import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .arguments import Arguments, invalid_names
-from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .annotations import faults, takes
+
+if TYPE_CHECKING:
+    from .annotations import ArgumentsModel
+
+Where: TypeAlias = Literal["loop", "kernel", "thread", "worker"]
+"""The place of a call: the engine's loop, the thread that waits for the run, another thread, a
+worker of the run."""
+
+Names: TypeAlias = list[str] | tuple[str, ...] | set[str] | frozenset[str] | str
+"""Names for a decorator; a string is one name."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PLACES = get_args(Where)
+
+
+def name_of(
+    function: Callable[..., Any], what: str, name: str | None, group: str | None = None
+) -> str:
+    """The name to register ``function`` under: the one that is given, or its own; ``group`` makes
+    ``group__name``."""
+    if not callable(function):
+        raise TypeError(f"@{what} needs a function, not {function!r}; write the name as name=…")
+    own = getattr(function, "__name__", None)
+    if name is None:
+        if isinstance(function, functools.partial) or own == "<lambda>":
+            kind = "a lambda" if own == "<lambda>" else "a partial"
+            raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
+        name = own or type(function).__name__
+    for part, word in ((name, "name"), (group, "group")):
+        if part is not None:
+            checked_name(part, what, word)
+    _refuse_shape(function, what, name)
+    return f"{group}__{name}" if group is not None else name
+
+
+def description_of(function: Callable[..., Any]) -> str:
+    """The first line of its docstring; empty without one."""
+    inner = _inner(function)
+    if not inspect.isroutine(inner) and not inspect.isclass(inner):
+        inner = inner if type(inner).__call__.__doc__ is None else type(inner).__call__
+    lines = (inspect.getdoc(inner) or "").strip().splitlines()
+    return lines[0].strip() if lines else ""
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether a call returns a coroutine."""
+    inner = _inner(function)
+    if inspect.iscoroutinefunction(inner):
+        return True
+    call = getattr(inner, "__call__", None)  # noqa: B004  # a method, not whether there is one
+    return not inspect.isclass(inner) and inspect.iscoroutinefunction(call)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
+    """None for a builtin without one (``math.log``)."""
+    try:
+        return inspect.signature(function)
+    except ValueError:
+        return None
+
+
+def names_around(function: Callable[..., Any]) -> dict[str, Any]:
+    """The globals that its annotations use."""
+    inner = inspect.unwrap(_inner(function))
+    if inspect.isclass(inner):
+        return vars(sys.modules[inner.__module__]) if inner.__module__ in sys.modules else {}
+    if inspect.ismethod(inner):
+        inner = inner.__func__
+    if not hasattr(inner, "__globals__"):
+        inner = inspect.unwrap(type(inner).__call__)
+    found = getattr(inner, "__globals__", {})
+    return found if isinstance(found, dict) else {}
+
+
+def callable_by_name(
+    function: Callable[..., Any], signature: inspect.Signature | None
+) -> Callable[..., Any]:
+    """``function``, wrapped if it has positional-only parameters, so that it can be called by
+    names."""
+    positional = (
+        [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        if signature
+        else []
+    )
+    if not positional:
+        return function
+
+    def by_name(**given: Any) -> Any:
+        first = [given.pop(p.name, p.default) for p in positional]
+        return function(*first, **given)
+
+    return by_name
+
+
+def checked_limits(where: object, timeout: object) -> None:
+    """Raise TypeError or ValueError for a wrong place or time."""
+    if where is not None and where not in PLACES:
+        raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+        raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
+    if not (math.isfinite(timeout) and timeout > 0):
+        raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
+
+
+def checked_names(names: object, option: str) -> tuple[str, ...]:
+    """The names for an option; a string is one name, not its letters."""
+    if isinstance(names, str):
+        return (names,)
+    if not isinstance(names, (list, tuple, set, frozenset)) or not all(
+        isinstance(n, str) for n in names
+    ):
+        raise TypeError(f"{option} must be a list of names, got {names!r}")
+    return tuple(dict.fromkeys(names))
+
+
+def checked_name(name: object, what: str, word: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"the {word} of {what} must be text, not {name!r}")
+    if not name or any(c.isspace() or not c.isprintable() for c in name):
+        raise ValueError(f"the {word} of {what} must be text without spaces, not {name!r}")
+
+
+def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:
+    inner = _inner(function)
+    if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+        raise ValueError(
+            f"{what} {name!r} yields, but a call has one result: return a list instead"
+        )
+    if isinstance(inner, types.FunctionType):
+        around = inner.__qualname__.rpartition(".")[0]
+        first = next(iter(inspect.signature(inner).parameters), None)
+        if first in ("self", "cls") and around and not around.endswith("<locals>"):
+            raise ValueError(
+                f"{around}.{name} is not bound to an object: register a bound method, "
+                f"{what}(obj.{name})"
+            )
+
+
+def _inner(function: Callable[..., Any]) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def invalid_names(error: Exception) -> frozenset[str]:
+    """The arguments that ``error`` is about, which `Arguments.validate` raised."""
+    found = error.errors(include_url=False) if hasattr(error, "errors") else []
+    return frozenset(str(e["loc"][0]) for e in found if e["loc"])
+
+
+class Arguments:
+    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which
+    `explain` makes readable."""
+
+    __slots__ = (
+        "_function",
+        "_gives",
+        "_model",
+        "_refused",
+        "_unchecked",
+        "_what",
+        "more",
+        "parameters",
+        "secret",
+        "signature",
+        "validate",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        what: str,
+        *,
+        secret: Collection[str] = (),
+        unchecked: Collection[str] = (),
+    ) -> None:
+        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values
+        are never shown; ``unchecked``: parameters whose annotations are not checked."""
+        self._function, self._what = function, what
+        self._refused: tuple[Diagnostic, ...] = ()
+        self._model: ArgumentsModel | None = None
+        self._gives: tuple[dict[str, Any] | None] | None = None
+        self.signature = signature_of(function)
+        """None: unknown."""
+        self.parameters: dict[str, inspect.Parameter] = {}
+        self.more = self.signature is None
+        """Whether it takes other names too."""
+        starred = ""
+        for name, parameter in self.signature.parameters.items() if self.signature else ():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.more = True
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                starred = name
+            else:
+                self.parameters[name] = parameter
+        if starred and not self.more:
+            raise ValueError(
+                f"{what} cannot have *{starred}: arguments are passed by name, so write "
+                f"{starred}: list"
+            )
+        self._unchecked = frozenset(unchecked)
+        self.secret = frozenset(secret)
+        self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return self._read().schema
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Annotations that cannot be used; their arguments are not checked."""
+        return self._read().doubts
+
+    @property
+    def refused(self) -> tuple[Diagnostic, ...]:
+        """Patterns of the annotations that cannot be used, as errors (decision D5)."""
+        self._read()
+        return self._refused
+
+    @property
+    def takes(self) -> str:
+        """``name (text), limit (number, optional)``"""
+        return takes(self.schema)
+
+    @property
+    def gives(self) -> dict[str, Any] | None:
+        """JSON Schema of the result; None if it has no annotation or is not JSON."""
+        if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
+            return None
+        if self._gives is None:
+            from .annotations import schema_of
+
+            self._gives = (
+                schema_of(self.signature.return_annotation, names_around(self._function)),
+            )
+        return self._gives[0]
+
+    def explain(
+        self, code: str, who: str, error: Exception, given: Mapping[str, Value]
+    ) -> Diagnostic:
+        """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
+        if not hasattr(error, "errors"):  # a validator in a user's class that raises anything else
+            why = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
+            return Diagnostic(code, f"{who} cannot check its arguments: {why}")
+        found = error.errors(include_url=False)
+        hints = [
+            suggest(e["loc"][0], self.parameters)
+            for e in found
+            if e["type"] == "extra_forbidden" and len(e["loc"]) == 1
+        ]
+        if any(e["type"] in ("extra_forbidden", "missing") for e in found):
+            hints.append(f"it takes {self.takes}")
+        hint = " ".join(dict.fromkeys(filter(None, hints))) or None
+        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, self.secret))}", hint=hint)
+
+    def _first(self, given: dict[str, Value]) -> dict[str, Value]:
+        self._read()
+        return self.validate(given)
+
+    def _read(self) -> ArgumentsModel:
+        # Types of later cells are looked up again here, but not at every call.
+        if self._model is None or self._model.unresolved:
+            from .annotations import build
+
+            checked = {
+                n: p.replace(annotation=Any) if n in self._unchecked else p
+                for n, p in self.parameters.items()
+            }
+            self._model = build(checked, self.more, names_around(self._function), self.secret)
+            self.validate = self._model.validate
+            self._refused = unusable(self._model.schema, self._what)
+        return self._model
+
 
 MASK = "•••"
 

@@ -1,4 +1,6 @@
-"""The one way of a call: permission, arguments, secret, journal, call, result.
+"""The results of a dry run, made from schemas instead of calls.
+
+The one way of a call: permission, arguments, secret, journal, call, result.
 
 `call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it
 shares with agents, models, transforms and policies, and the only way out of the engine. A fan-out
@@ -14,33 +16,91 @@ alone, and by the task that makes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..catalog import Policy, Tool, Transform, Where
-from ..flow.frame import Args, Frame, Ref
-from ..flow.schemas import conform
+from ..catalog import Agent, Policy, Tool, Transform, Where
+from ..flow import events as ev
+from ..flow.schemas import conform, json_schema, sample
+from ..flow.step import Args, Frame, Ref, Taken
 from ..flow.steps import Invoke
 from ..flow.values import ATOMS, TooDeep, Value, isolate, settle
-from ..host.calls import Result
-from ..host.limits import LAUNCHES, Grant, granted
-from ..host.loop import start_background
-from ..host.remote import Terms
 from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
 from ..journal.records import error_from
-from ..progress import events as ev
-from ..secrets.placeholders import substitute_secrets
+from ..journal.secrets import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from . import dry_run as dry
-from .failures import RESULT, failure, unknown_outcome, unusable, with_place
+from .failures import (
+    ATTEMPTS,
+    RESULT,
+    ask_person,
+    failure,
+    permitted,
+    unknown_outcome,
+    unusable,
+    with_place,
+)
+from .limits import LAUNCHES, Grant, granted
 from .linked import Linked
-from .place import has_effect, where
-from .questions import ATTEMPTS, ask_person, permitted
-from .runner import CallSite, ShapeResult, clock
-from .streaming import open_prints, separate_prints
+from .loop import start_background
+from .pool import has_effect, where
+from .runner import CallSite, ShapeResult, clock, open_prints, separate_prints
+from .threads import Terms
+from .user_code import Result
+
+
+def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
+    """A value of the step's schema or of the function's return annotation, else null (for an agent
+    a text). It has the fields that the definition reads.
+
+    ``callee``: None if no agent is registered yet.
+    """
+    if step.gives is not None:
+        return sample(
+            json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True)
+        )
+    if step.asking.schema is not None:
+        return sample(step.asking.schema)
+    gives = callee.gives if callee is not None else None
+    if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
+        return add_fields(sample(gives), step, linked)
+    if isinstance(callee, Tool):
+        return None
+    return add_fields(
+        f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked
+    )
+
+
+def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
+    """``value`` with the fields that the definition reads of this step's result: of the type that
+    their reader takes, else texts."""
+    for taken in linked.flow.taken:
+        if taken.step == step.id:
+            value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
+    return value
+
+
+def _with(names: Sequence[str], value: Value, made: Value) -> Value:
+    if not names:
+        return made
+    held = value if type(value) is dict else {}
+    inner = held.get(names[0])
+    if names[0] in held and len(names) == 1:
+        return held
+    return {**held, names[0]: _with(names[1:], inner, made)}
+
+
+def _wanted(taken: Taken, linked: Linked) -> Value:
+    reader = linked.callees.get(taken.into[0]) if taken.into else None
+    accepts: Any = (
+        reader.flow.accepts if isinstance(reader, Linked) else getattr(reader, "accepts", None)
+    )
+    field = accepts.get("properties", {}).get(taken.into[1]) if accepts and taken.into else None
+    return (
+        sample({**field, "$defs": accepts.get("$defs", {})}) if isinstance(field, dict) else "text"
+    )
 
 
 class UserCallable(Protocol):
@@ -62,7 +122,7 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     run, step = site.run, site.step
     given = permit(site, tool)
     if run.dry:
-        return dry.result(step, tool, site.scope.linked)
+        return result(step, tool, site.scope.linked)
     if step.permit is not None:
         instead = await permitted(site, given, tool)
         if instead is not None and step.instead is not None:

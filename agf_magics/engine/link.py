@@ -11,13 +11,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
-from ..catalog.arguments import Arguments
-from ..catalog.tools import derive
+from ..catalog.tools import Arguments, derive
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
-from ..host.limits import LAUNCHES, OFFERED, RESULT
 from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
-from .field_checks import (
+from .checks import (
     check_arguments,
     check_passed,
     check_schema,
@@ -25,8 +23,19 @@ from .field_checks import (
     unknown_gifts,
     unknown_reads,
 )
-from .linked import Built, Callee, Choice, Linked, Person
-from .sessions import ModelBinding, model_binding, registered_name, session_flow, session_name
+from .limits import LAUNCHES, OFFERED, RUN_RESULT
+from .linked import (
+    Built,
+    Callee,
+    Choice,
+    Linked,
+    ModelBinding,
+    Person,
+    model_binding,
+    registered_name,
+    session_flow,
+    session_name,
+)
 
 MOST_STEPS = 100_000
 """Steps of a flow and of all its calls: ten small flows that call each other can have billions."""
@@ -158,7 +167,7 @@ class _Linker:
         """Whether a name is that of a launch, which is only for agents outside of runs (decision
         A13)."""
         called = name.removeprefix(OFFERED)
-        offered = name == RESULT or (called != name and called in self.registry.flows)
+        offered = name == RUN_RESULT or (called != name and called in self.registry.flows)
         return name in LAUNCHES or (offered and name not in self.registry.tools)
 
     def person(self, step: Invoke, around: tuple[str, ...]) -> Person:

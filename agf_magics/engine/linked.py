@@ -1,18 +1,261 @@
-"""A linked flow: a flow with the meaning of its names for one run."""
+"""Sessions of agents that are models, as flows.
+
+A linked flow: a flow with the meaning of its names for one run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..catalog import Agent, ModelAgent, Policy, Tool, Transform
-from ..flow.schemas import Schema
-from ..flow.steps import Flow, Invoke, every
+from ..catalog import (
+    Agent,
+    Model,
+    ModelAgent,
+    Policy,
+    Registry,
+    Tool,
+    Transform,
+    check_reply,
+    parse_json_reply,
+)
+from ..flow.json_schema import describe_all, judge
+from ..flow.react import ComputedExpr, react
+from ..flow.schemas import Schema, json_schema
+from ..flow.session import Offer, Session, format_for_model, format_prompt
+from ..flow.step import FlowResult, Frame, Name, Outcome, Ref
+from ..flow.steps import Flow, Invoke, Sequence, every
 from ..flow.values import Value
-from ..host.limits import Grant
-from ..text.source import Span
-from .sessions import ModelBinding
+from ..text.diagnostics import Diagnostic, Diagnostics, StepError
+from ..text.source import Source, Span
+from .limits import Grant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ModelBinding:
+    model: Model
+    tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
+    """By the names that the model uses."""
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def answers(self) -> tuple[str, tuple[str, ...] | None]:
+        """As `Linked.answers`."""
+        return self.name, tuple(self.tools)
+
+
+def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
+    """The model that answers ``step``: the configured one, else the one that the step names
+    (decision B2)."""
+    made, configured = (step.config or {}).get("made"), registry.model
+    named = made if isinstance(made, Model) else registry.named(step.name.text)
+    model = configured if configured is not None and made is None else named
+    span = step.name.span or step.span
+    if problem := model.problem():
+        found.add(replace(problem, span=span))
+    if model is not named and step.name.text and model.name != named.name:
+        message = f"the configured model {model.name} answers instead of {step.name.text!r}"
+        found.add(Diagnostic("model.configured", message, span, severity="note"))
+    if step.tools is None:
+        return ModelBinding(model, registry.offered)
+    # Unknown tools are reported at the step that calls them.
+    names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
+    shelves = (registry.tools, registry.agents, registry.flows)
+    known = (
+        (name, next((shelf[text] for shelf in shelves if text in shelf), None))
+        for name, text in names
+    )
+    return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
+
+
+def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
+    """The registered name of an alias (decision B5)."""
+    known = (
+        name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
+    )
+    return name if known else Name(step.registered.get(name.text, name.text), name.span)
+
+
+def session_flow(
+    agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]
+) -> Flow:
+    """The flow that answers ``step``; its input is that of an agent function."""
+    span = step.name.span or step.span or around.source.span(0, 0)
+    wanted = schemas.get(step.gives.text) if step.gives is not None else None
+    asking = step.asking
+    own = None if asking.wins else agent.model
+    session = Session(
+        model=Name(own.name if own is not None else asking.model, asking.span or span),
+        made=own,
+        prompt=ComputedExpr(span, _prompt),
+        files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
+        system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
+        instructions=agent.instructions,
+        tools=None
+        if agent.tools is None
+        else tuple(Offer(Name(tool, span)) for tool in agent.tools),
+        settings={**(agent.settings or {}), **asking.settings},
+        # A model is asked with all fields required (decision P7).
+        schema=json_schema(wanted, schemas, all_required=True)
+        if wanted is not None
+        else asking.schema or agent.gives,
+        read=agent.read or _reader(agent, step, wanted, schemas),
+        steps=asking.steps or agent.steps,
+        with_calls=asking.calls,
+        over=lambda steps: _over(steps, agent, span, by_step=asking.steps is not None),
+    )
+    return _session(agent.name, session, around.language, around.source, span)
+
+
+def _session(agent: str, session: Session, language: str, source: Source, span: Span) -> Flow:
+    steps = (
+        react(session, id="session", word="session", span=span, label=agent, target=_Answer()),
+    )
+    return Flow(
+        name=session_name(agent),
+        language=language,
+        source=source,
+        body=Sequence(id="built", word="steps", span=span, steps=steps),
+        start=lambda given: {"given": given.input},
+        end=lambda frame: FlowResult(frame["answer"], {}),
+        kept=lambda frame: {},
+        span=span,
+        is_built=True,
+    )
+
+
+def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
+    """The flow of a session of an earlier run, to show it: it cannot run."""
+    prompt, over = ComputedExpr(span, _prompt), Diagnostic("model.max-steps", "", span)
+    session = Session(model=Name(model, span), prompt=prompt, over=lambda steps: over)
+    return _session(agent, session, language, span.source, span)
+
+
+def asked_model(flow: Flow) -> str:
+    """The name of the model that a session asks; empty: the configured one."""
+    return next(
+        (
+            step.name.text
+            for step in every(flow.body)
+            if isinstance(step, Invoke) and step.kind == "model"
+        ),
+        "",
+    )
+
+
+def session_name(agent: str) -> str:
+    """The name of the flow that answers for an agent."""
+    return f"{agent} (a model)"
+
+
+def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnostic:
+    message = f"the model asked for tools in step {steps}, its last one, in which it must answer"
+    more = (
+        f"max_iterations: {2 * steps}"
+        if by_step
+        else f"agf.model_agent({agent.name!r}, max_steps={2 * steps}, …)"
+    )
+    hint = f"{more} allows more; or tell it in its instructions to stop"
+    return Diagnostic("model.max-steps", message, span, hint)
+
+
+def _prompt(frame: Frame) -> Value:
+    """The prompt, else the input as text."""
+    given = frame["given"]
+    return given.get("prompt") or format_prompt(given.get("input"))
+
+
+def _reader(
+    agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
+) -> Callable[[Value], Value]:
+    schema = step.asking.schema or agent.gives
+    judge_answer = judged(schema, agent.name) if wanted is None and schema is not None else None
+    span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
+
+    def conforming(answer: Value) -> Value:
+        return (
+            judge_answer(answer)
+            if judge_answer is not None
+            else check_reply(answer, wanted, schemas)
+        )
+
+    def read(answer: Value) -> Value:
+        try:
+            return conforming(answer)
+        except StepError as error:
+            found = error.diagnostic
+        raise StepError(Diagnostic(found.code, found.message, span, found.hint))
+
+    return read
+
+
+class _Answer:
+    """Stores the value of the session."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, "answer": outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return ()
+
+
+def describe_tool(
+    binding: ModelBinding, name: str, descriptions: Mapping[str, str]
+) -> tuple[str, str, Mapping[str, Any]]:
+    """The name, description and JSON Schema of a tool, as a model gets them."""
+    callee = binding.tools[name]
+    if isinstance(callee, Tool):
+        return name, descriptions.get(name) or callee.description, callee.accepts
+    accepts = callee.accepts if isinstance(callee, Flow) else _agent_input(callee)
+    return name, descriptions.get(name) or callee.description, accepts or {"type": "object"}
+
+
+PROMPT: Mapping[str, Any] = {
+    "type": "string",
+    "description": "What the agent is asked, with all that it must know.",
+}
+
+
+def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
+    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
+    where it reads one."""
+    fields = agent.accepts if isinstance(agent, Agent) else None
+    if fields is None and isinstance(agent, Agent) and "input" in agent.handed:
+        return None
+    if isinstance(agent, Agent) and fields is not None and "prompt" not in agent.handed:
+        return fields
+    known = fields or {"type": "object", "additionalProperties": False}
+    properties, required = known.get("properties", {}), known.get("required", ())
+    return {
+        **known,
+        "properties": {"prompt": PROMPT, **properties},
+        "required": ["prompt", *required],
+    }
+
+
+def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
+    """A function that returns the value of an answer, the JSON in a text. It raises StepError
+    ``agent.reply-schema``.
+
+    ``owner``: the name of the agent, for the message.
+    """
+    violations = judge(schema)
+
+    def conforming(answer: Value) -> Value:
+        value = parse_json_reply(answer) if isinstance(answer, str) else answer
+        if wrong := violations(value):
+            message = (
+                f"the reply does not conform to the schema of {owner!r}: {describe_all(wrong)}"
+            )
+            hint = f"the reply was: {format_for_model(answer)[:300]}"
+            raise StepError(Diagnostic("agent.reply-schema", message, hint=hint))
+        return value
+
+    return conforming
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,19 +10,18 @@ from typing import NamedTuple
 
 from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
 from ..catalog.fingerprint import digest_value
+from ..flow import events as ev
+from ..flow.rows import cost_of
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.limits import Grant, LimitReached
-from ..progress import events as ev
-from ..progress.rows import cost_of
-from ..secrets.placeholders import replace_secrets
+from ..journal.secrets import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .call import call
 from .failures import with_place
-from .runner import CallSite, Runner, clock
-from .sessions import ModelBinding, describe_tool
-from .streaming import ReplyStream
+from .limits import Grant, LimitReached
+from .linked import ModelBinding, describe_tool
+from .runner import CallSite, ReplyStream, Runner, clock
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""

@@ -21,25 +21,27 @@ from collections.abc import Callable
 from typing import Any, final
 
 from ..catalog.fingerprint import digest_value
-from ..flow.sequences import (
+from ..flow import events as ev
+from ..flow.steps import Each, Fold
+from ..flow.values import (
+    Value,
     is_array,
     is_quick,
     is_sequence,
     sequence_name,
+    settle,
     source_of,
+    type_name,
     why_no_sequence,
 )
-from ..flow.steps import Each, Fold
-from ..flow.values import Value, settle, type_name
-from ..host.calls import Result, TimedOut
-from ..host.host import Place
-from ..host.limits import granted
+from ..journal.codec import weigh
 from ..journal.records import SequenceRow
-from ..progress import events as ev
-from ..serialization.codec import weigh
 from ..text.diagnostics import Diagnostic, StepError
 from .failures import describe_exception
+from .host import Place
+from .limits import granted
 from .runner import CallSite, clock
+from .user_code import Result, TimedOut
 
 MOST = 100_000_000
 """The most elements of a sequence: the list of their results alone takes 800 MB."""

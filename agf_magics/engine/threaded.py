@@ -19,24 +19,22 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..flow.frame import finished
+from ..flow import events as ev
+from ..flow.step import finished
 from ..flow.steps import Each
 from ..flow.values import Value
-from ..host.calls import is_awaitable
-from ..host.host import TURN
-from ..host.limits import granted
-from ..host.remote import CallPool, Placement, Terms, WidePool
-from ..host.thread_pool import ThreadPool
 from ..journal.call_rows import StartedCall
-from ..progress import events as ev
 from ..text.diagnostics import StepError
 from .call import finish, permit, resources_of, start_record, value_of
-from .element import Element
-from .open_calls import OpenCalls
-from .place import OneCall, has_effect
-from .pool import Parts, Plan, retry_scope
+from .host import TURN
+from .limits import granted
+from .open_calls import Element, OpenCalls
+from .pool import OneCall, Parts, Plan, has_effect, retry_scope
 from .runner import CallSite, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
+from .thread_pool import ThreadPool
+from .threads import CallPool, Placement, Terms, WidePool
+from .user_code import is_awaitable
 
 AHEAD = 128
 """The number of quick calls that wait for a thread: with so many, waking the thread and the loop

@@ -3,18 +3,26 @@ the differences.
 
 The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would
 run a supplied pattern with Python's `re`, or take quadratic time.
+
+Whether a JSON Schema has the fields that a text reads of a value.
+
+The violations of a JSON Schema, which `json_schema.judge` finds, in words.
+
+Of alternatives (``anyOf``, ``oneOf``) the most likely one is described: the one that matches
+deepest into the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.late_imports import installed_only
 from .conforms import JSON_TYPES, conforms, is_surely_a_schema
-from .json_schema_keywords import Budget, TooCostly, budget
+from .json_schema_keywords import Budget, TooCostly, budget, unnamed
 from .patterns import MANY, NAMED, ONE
+from .schemas import shown_value
 from .values import Value
 
 if TYPE_CHECKING:
@@ -172,3 +180,215 @@ def _placed(schema: Any) -> Any:
         elif word in NAMED and isinstance(inner, Mapping):
             made[word] = {name: _placed(part) for name, part in inner.items()}
     return made
+
+
+EACH = "[]"
+"""Every element of a list, in a path of fields."""
+
+_SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
+
+
+def lacking(
+    schema: Mapping[str, Any] | None, fields: Sequence[str]
+) -> tuple[int, tuple[str, ...]] | None:
+    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it
+    has there.
+
+    Only ``properties`` decide; a schema with other keywords for fields may have any field.
+
+    >>> lacking({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, ["a", "[]", "c"])
+    (2, ('b',))
+    """
+    at: Any = schema
+    for index, name in enumerate(fields):
+        at = _referred(schema, at)
+        if not isinstance(at, Mapping):
+            return None
+        if name == EACH:
+            at = at.get("items")
+            continue
+        known = at.get("properties")
+        if not isinstance(known, Mapping) or not known or at.keys() & _SAYS_MORE:
+            return None
+        if name not in known:
+            return index, tuple(known)
+        at = known[name]
+    return None
+
+
+def _referred(root: Any, at: Any) -> Any:
+    """The target of a reference within the schema, if ``at`` is only a reference."""
+    for _ in range(20):
+        where = (
+            at.get("$ref")
+            if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"}
+            else None
+        )
+        if not isinstance(where, str) or not where.startswith("#/"):
+            break
+        at = root
+        for part in where[2:].split("/"):
+            at = (
+                at.get(part.replace("~1", "/").replace("~0", "~"))
+                if isinstance(at, Mapping)
+                else None
+            )
+    return at
+
+
+TYPE_NAMES: Mapping[str, str] = {
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+}
+
+
+def describe(violation: Violation) -> str:
+    """A violation without its place.
+
+    >>> describe(Violation((), "type", ["string", "null"], 3))
+    'needs text or null, not the number 3'
+    """
+    describe_one = _DESCRIBE.get(violation.keyword)
+    return (
+        describe_one(violation)
+        if describe_one
+        else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
+    )
+
+
+def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
+    """Violations in one line, each with its place.
+
+    >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
+    >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
+    "items[0]: needs at least 1, not the number 0; 'id' is missing"
+    """
+    found = [leaf for violation in violations for leaf in leaves(violation)]
+    lines = list(
+        dict.fromkeys(f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in found)
+    )
+    return "; ".join(lines[:most]) + (
+        f"; and {len(lines) - most} more" if len(lines) > most else ""
+    )
+
+
+def place(path: Iterable[str | int]) -> str:
+    """``items[0].id``"""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    ).removeprefix(".")
+
+
+def leaves(violation: Violation) -> Iterator[Violation]:
+    """The violations to describe: those of the most likely alternative, else the violation
+    itself."""
+    if violation.keyword in ("anyOf", "oneOf"):
+        ways = [
+            way
+            for way in violation.within
+            if not any(m.keyword == "type" and m.path == violation.path for m in way)
+        ]
+        if ways:  # else it has none of the types
+            for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+                yield from leaves(inner)
+            return
+    yield violation
+
+
+def missing(violation: Violation) -> list[str]:
+    """The required names that are absent."""
+    return [name for name in violation.wanted if name not in violation.found]
+
+
+def kinds(wanted: Any) -> str:
+    names = [
+        TYPE_NAMES.get(name, str(name))
+        for name in ([wanted] if isinstance(wanted, str) else wanted)
+    ]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def shown_choice(value: Value) -> str:
+    """A value of a schema."""
+    if isinstance(value, list):
+        return ", ".join(map(shown_choice, value[:20])) + (
+            f" and {len(value) - 20} more" if len(value) > 20 else ""
+        )
+    return shown_value(value).removeprefix("text ").removeprefix("the number ")
+
+
+def _type(violation: Violation) -> str:
+    return f"needs {kinds(violation.wanted)}, not {shown_value(violation.found)}"
+
+
+def _required(violation: Violation) -> str:
+    names = missing(violation)
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
+
+
+def _either(violation: Violation) -> str:
+    types = [
+        m.wanted
+        for way in violation.within
+        for m in way
+        if m.keyword == "type" and m.path == violation.path
+    ]
+    if types and len(types) == len(violation.within):
+        names = [
+            name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)
+        ]
+        return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(violation.found)}"
+    return (
+        f"matches {'none' if violation.within else 'more than one'} of the "
+        f"{len(violation.wanted)} alternatives"
+    )
+
+
+def _not(violation: Violation, what: str) -> str:
+    return f"needs {what}, not {shown_value(violation.found)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+_DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
+    "type": _type,
+    "required": _required,
+    "anyOf": _either,
+    "oneOf": _either,
+    "enum": lambda m: _not(m, f"one of {shown_choice(m.wanted)}"),
+    "const": lambda m: _not(m, shown_choice(m.wanted)),
+    "minimum": lambda m: _not(m, f"at least {m.wanted}"),
+    "maximum": lambda m: _not(m, f"at most {m.wanted}"),
+    "exclusiveMinimum": lambda m: _not(m, f"more than {m.wanted}"),
+    "exclusiveMaximum": lambda m: _not(m, f"less than {m.wanted}"),
+    "minLength": lambda m: _not(
+        m, f"text of at least {_count(m.wanted, 'letter')}" if m.wanted > 1 else "text"
+    ),
+    "maxLength": lambda m: _not(m, f"text of at most {_count(m.wanted, 'letter')}"),
+    "pattern": lambda m: _not(m, f"text that matches {m.wanted}"),
+    "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
+    "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
+    "uniqueItems": lambda m: "has an element twice",
+    "additionalProperties": lambda m: f"has unknown fields: {', '.join(map(repr, extra(m)))}",
+    "false": lambda m: "is not allowed",
+    "items": lambda m: (
+        f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed"
+    ),
+    "unusable": lambda m: f"cannot be checked: its schema is not valid: {m.wanted}",
+    "$ref": lambda m: (
+        f"cannot be checked: its schema refers to "
+        f"{f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
+    ),
+}
+
+
+def extra(violation: Violation) -> list[str]:
+    """The names that a closed object does not allow."""
+    return unnamed(violation.found, violation.rule)

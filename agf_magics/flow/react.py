@@ -13,8 +13,8 @@ from typing import Any
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .frame import Frame, Outcome, Ref, Target
 from .session import Conversation, Session, observation
+from .step import Frame, Outcome, Ref, Target
 from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
 from .values import Value
 

@@ -1,4 +1,9 @@
-"""Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
+"""The shape of every step's value before a run, from schemas, literals and expressions along the
+wires.
+
+Computed on demand, once per step.
+
+Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
 is their order.
 
 A certain failure is an error, a legal text that looks wrong a warning, other information a note
@@ -13,10 +18,88 @@ from typing import NamedTuple
 
 from ..text.diagnostics import Diagnostic, nearest, spend_comparisons, suggest
 from ..text.source import Span
-from .frame import Ref
-from .outcomes import Outcomes
-from .steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every
-from .wiring import Key, Read, Trace, Write, follow
+from .shapes import Found, SchemaShapes, Shape, descend, list_of
+from .step import Args, Expr, Ref, Step
+from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, every
+from .wiring import Read, StoreKey, Trace, Write, follow
+
+
+class Outcomes:
+    """The shapes of one flow."""
+
+    def __init__(self, flow: Flow, trace: Trace) -> None:
+        self.flow = flow
+        self.found: list[Diagnostic] = []
+        """Errors of the expressions, found on the way."""
+        self._repeated = trace.repeated
+        self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
+        for read in trace.reads:
+            self._reads.setdefault(read.step.id, {})[read.ref.path] = read
+        self._outcomes: dict[str, Shape | None] = {}
+        self._expressions: dict[int, Shape | None] = {}
+        """By identity: each expression is inferred once, so that its errors are reported once."""
+        self._schemas = SchemaShapes(flow.schemas)
+
+    def of(self, step: Step) -> Shape | None:
+        """The shape of the value of ``step``."""
+        if step.id not in self._outcomes:
+            self._outcomes[step.id] = self._find(step)
+        return self._outcomes[step.id]
+
+    def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
+        """The shape of an expression of ``step``."""
+        if self.flow.infer is None:
+            return None
+        if id(expr) in self._expressions:
+            return self._expressions[id(expr)]
+        reads = self._reads.get(step.id, {})
+
+        def look(path: tuple[str, ...]) -> Found:
+            read = reads.get(path)
+            return self._read(read) if read else (None, None)
+
+        self._expressions[id(expr)] = shape = self.flow.infer(
+            expr, look, self.found, step.id in self._repeated
+        )
+        return shape
+
+    def _find(self, step: Step) -> Shape | None:
+        match step:
+            case Invoke(gives=name) if name is not None:
+                return self._schemas.of(name.text)
+            case Compute():
+                return self.expression(step, step.value)
+            case Each(collect=collect) | Branches(collect=collect) if collect is not None:
+                return self.of(collect)
+        return None
+
+    def _read(self, read: Read) -> Found:
+        rest = read.ref.path[len(read.key) :]
+        if any(write.again for write in read.writes):  # it depends on itself
+            return None, None
+        if len(read.writes) == 1:
+            (write,) = read.writes
+            return (
+                descend(self._written(write), rest[1:])
+                if write.part
+                else descend(self._written(write), rest)
+            )
+        if read.writes and all(write.part for write in read.writes):
+            fields = {str(write.part): self._written(write) for write in read.writes}
+            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        return None, None
+
+    def _written(self, write: Write) -> Shape | None:
+        step = write.step
+        match write.role:
+            case "outcome":
+                return self.of(step)
+            case "results":
+                return list_of(self.of(step))
+            case "element" if isinstance(step, (Each, Fold)):
+                items = self.expression(step, step.over)
+                return items.of if items else None
+        return None
 
 
 class Facts(NamedTuple):
@@ -48,7 +131,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     In a step that runs for each item of a list also a name after ``and`` is needed: some item will
     read it, and ``on_error: continue`` would drop that item (decision P24).
     """
-    found: dict[Key, Ref] = {}
+    found: dict[StoreKey, Ref] = {}
     for read in facts.trace.reads:
         if read.unwritten and read.store:
             ref = read.ref
@@ -113,8 +196,8 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
 def overwritten(facts: Facts) -> Iterator[Diagnostic]:
     """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after
     a step reads it."""
-    last: dict[Key, Write] = {}
-    read: set[Key] = set()
+    last: dict[StoreKey, Write] = {}
+    read: set[StoreKey] = set()
     for move in facts.trace.order:
         if isinstance(move, Read):
             read.update(write.key for write in move.writes)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
-from .frame import Expr
+from .step import Expr
 from .steps import Name
 from .values import Value, is_json, type_name
 

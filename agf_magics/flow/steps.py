@@ -14,18 +14,34 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source, Span
-from .data import data
-from .declared import END as END
-from .declared import START as START
-from .declared import Asking, Caps, DerivedTool, Export, Instead, Taken, Uses
-from .declared import Edge as Edge
-from .frame import Args, Binding, Expr, FanOutResult, FlowInput, FlowResult, Frame, Join, Target
-from .graph_steps import Dag as Dag
-from .graph_steps import Walk as Walk
 from .schemas import Schema
 from .shapes import Look, Shape
+from .step import END as END
+from .step import START as START
+from .step import (
+    Args,
+    Asking,
+    Binding,
+    Caps,
+    DerivedTool,
+    Export,
+    Expr,
+    FanOutResult,
+    FlowInput,
+    FlowResult,
+    Frame,
+    Instead,
+    Join,
+    Taken,
+    Target,
+    Uses,
+    data,
+)
+from .step import Dag as Dag
+from .step import Edge as Edge
 from .step import Name as Name
 from .step import Step as Step
+from .step import Walk as Walk
 from .values import Value
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from .frame import Ref, Target
+from .step import Ref, Target
 from .steps import (
     Branches,
     Choose,
@@ -28,7 +28,7 @@ from .steps import (
     every,
 )
 
-Key = tuple[str, ...]
+StoreKey = tuple[str, ...]
 """A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
 
 Role = Literal["outcome", "element", "acc", "results", "failures"]
@@ -49,7 +49,7 @@ class Wire(NamedTuple):
 class Write(NamedTuple):
     """A step writes a value to a path."""
 
-    key: Key
+    key: StoreKey
     store: str
     """The name of the store; empty for any other path."""
     step: Step
@@ -67,7 +67,7 @@ class Write(NamedTuple):
 class Read(NamedTuple):
     """A step reads a path."""
 
-    key: Key
+    key: StoreKey
     store: str
     """The name of the store; empty for any other path, and for all stores together."""
     step: Step
@@ -79,7 +79,7 @@ class Read(NamedTuple):
     sure: bool
     """Whether the step runs in every run. What a fan-out or a fold repeats counts as run: its list
     is not known (decision P24)."""
-    visible: Mapping[Key, tuple[Write, ...]]
+    visible: Mapping[StoreKey, tuple[Write, ...]]
     """The writes of the innermost place around it, among them the names that it binds."""
 
 
@@ -159,9 +159,9 @@ class _View:
 
     def __init__(self, outer: _View | None = None) -> None:
         self.outer = outer
-        self.written: dict[Key, tuple[Write, ...]] = {}
+        self.written: dict[StoreKey, tuple[Write, ...]] = {}
 
-    def at(self, key: Key) -> tuple[Write, ...]:
+    def at(self, key: StoreKey) -> tuple[Write, ...]:
         view: _View | None = self
         while view is not None:
             if key in view.written:
@@ -169,7 +169,7 @@ class _View:
             view = view.outer
         return ()
 
-    def under(self, key: Key) -> tuple[Write, ...]:
+    def under(self, key: StoreKey) -> tuple[Write, ...]:
         """All writes below ``key``, for a step that reads a whole mapping."""
         views = [self]
         while views[-1].outer is not None:
@@ -184,7 +184,7 @@ class _View:
 
 
 class _Walk:
-    def __init__(self, stores: Key) -> None:
+    def __init__(self, stores: StoreKey) -> None:
         self.stores = stores
         self.trace = Trace([], [], [], set())
         self.repeated = False
@@ -289,6 +289,6 @@ class _Walk:
             self.trace.reads.append(read)
             self.trace.order.append(read)
 
-    def store(self, key: Key) -> str:
+    def store(self, key: StoreKey) -> str:
         depth = len(self.stores)
         return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""

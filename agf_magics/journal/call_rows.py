@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from ..catalog import Tool
+from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
-from ..host.limits import Grant
-from ..secrets.masking import NOTHING, Received, Secrets, hide
-from ..serialization.codec import EncodedValue, encode, json_text, preview, sign, to_show, user_key
 from ..text.diagnostics import StepError
+from .codec import EncodedValue, encode, json_text, preview, sign, to_show, user_key
 from .records import CallKey, SequenceRow, error_json, row_crc
 from .reuse import CallDigest
+from .secrets import NOTHING, Received, Secrets, hide
 from .store import ADD, ADD_JSON
 
 Cells = tuple[Any, ...]

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from ..progress.events import StepPath
-from ..serialization.codec import encode
+from ..flow.events import StepPath
+from .codec import encode
 from .reading import read_records
 from .records import COLUMNS, Record
 from .store import ROOM, Store

@@ -1,4 +1,6 @@
-"""Checks whether a file is a journal, and opens it.
+"""Problems with the journal's file, as one kind of exception.
+
+Checks whether a file is a journal, and opens it.
 
 A journal comes with any folder that a person opens, so the file may be a database of another
 program, a link to one, or a device. SQLite changes a database even when it only reads (it replays
@@ -15,12 +17,86 @@ import stat
 import struct
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import JournalError
+from ..text.diagnostics import Diagnostic
+
+
+class JournalError(Exception):
+    """The file cannot be used; ``code`` is that of the diagnostic."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextlib.contextmanager
+def journal_errors(path: Path) -> Iterator[None]:
+    """Raise any problem with the file as a JournalError."""
+    try:
+        yield
+    except (
+        sqlite3.Error,
+        OSError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+    ) as error:
+        raise journal_error_of(path, error) from None
+
+
+def journal_error_of(path: Path, error: Exception) -> JournalError:
+    match error:
+        case JournalError():
+            return error
+        case sqlite3.Error():
+            return JournalError(_code(getattr(error, "sqlite_errorname", "")), f"{path}: {error}")
+        case OSError():
+            code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
+            return JournalError(code, f"{path}: {error.strerror or error}")
+        case (
+            ValueError() | OverflowError() | RecursionError()
+        ):  # not UTF-8, not JSON, a number beyond 64 bits
+            return JournalError("journal.damaged", f"{path}: {error}")
+        case MemoryError():
+            return JournalError("journal.full", f"{path}: out of memory")
+    return JournalError("journal.unwritable", f"{path}: {error!r}")
+
+
+def _code(name: str) -> str:
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return "journal.full"
+    if (
+        name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR"
+    ):  # a table or column is missing
+        return "journal.damaged"
+    return "journal.unwritable"
+
+
+CURES = {
+    "journal.full": "make room on the disk; until then this run cannot be resumed from here",
+    "journal.unwritable": "%config AgfMagics.journal sets the path of the journal; None turns it "
+    "off",
+    "journal.foreign": "move the file away, or set another path: %config AgfMagics.journal",
+    "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next "
+    "to it",
+    "journal.damaged": "move the file away: the next run creates a new one",
+    "journal.newer": "update agf-magics, or move the file away",
+    "journal.older": "move the file away, or read it with that version: the next run creates a "
+    "new one",
+}
+
+
+def not_journaled(error: JournalError) -> Diagnostic:
+    """A run continues without a journal."""
+    return Diagnostic(
+        error.code, f"this run is not journaled: {error}", None, CURES[error.code], "warning"
+    )
+
 
 R = TypeVar("R")
 

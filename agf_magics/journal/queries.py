@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..progress.rows import PRICE
-from ..serialization.codec import encode
-from .errors import JournalError
-from .file import checksum, create_reserve
+from ..flow.rows import PRICE
+from .codec import encode
+from .file import JournalError, checksum, create_reserve
 from .reading import (
     JsonOutcome,
     JsonResult,

@@ -5,6 +5,8 @@ A run that is resumed or reuses results reads all rows of another one, and nearl
 of calls that returned JSON. SQLite gives only the cells of such a row that are its own, and the
 reader only those that the run uses, without a record: that takes half of the time. The checksum
 covers the other cells too.
+
+What the earlier sessions of a run did, for its next session.
 """
 
 from __future__ import annotations
@@ -13,24 +15,32 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from functools import cached_property
 from marshal import dumps
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
+from ..flow import events as ev
 from ..flow.values import Value
-from ..progress import events as ev
-from ..serialization.codec import decode
-from .errors import JournalError
+from .codec import decode
+from .file import JournalError
 from .records import (
     COLUMNS,
     FORMS,
     LATEST,
+    SPLIT,
     UNREADABLE,
+    CallKey,
     Record,
+    SequenceRow,
+    around,
     check_tries,
     error_from,
     is_at,
+    is_within,
     row_crc,
+    sequence_row,
+    value_of,
 )
 
 TEXT_OR_NONE = frozenset({str, type(None)})
@@ -277,3 +287,135 @@ class _Reader:
         if len(place) > 1 and isinstance(place[-1], int):
             self.places[head] = place[:-1]
         return place
+
+
+class Outcome(NamedTuple):
+    """The outcome of a call in an earlier session."""
+
+    value: Value
+    error: str | None
+    """Its failure as JSON."""
+
+
+class ReplayLog:
+    """The records of earlier sessions: read once, taken out call by call.
+
+    A run may have 100,000 of them, so a value is stored without its record: that is less to create,
+    and nothing that Python's garbage collector visits again.
+    """
+
+    def __init__(self, records: Iterable[Record | JsonOutcome], ended: bool) -> None:
+        """``records``: with their values, in order. ``ended``: the run ended, and the call that
+        made it fail is made again."""
+        self.line = 0
+        self.values: dict[tuple[ev.StepPath, str], Value] = {}
+        """The values of the calls that returned, by their `CallKey`."""
+        self.failed: dict[CallKey, Record] = {}
+        self.answers: dict[CallKey, Record] = {}
+        self.marks: dict[tuple[str, CallKey], int] = {}
+        """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
+        self.unknown: set[CallKey] = set()
+        """Calls with an effect that were started and have no outcome."""
+        values, failed, unknown = self.values, self.failed, self.unknown
+        for record in records:
+            if isinstance(record, Record):
+                self._add(record)
+                continue
+            self.line, key, value = record
+            values[key] = value
+            if failed or unknown:
+                self._succeed(CallKey(*key))
+        if ended:
+            handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
+            retried = {key for what, key in self.marks if what == "retried"}
+            self.failed = {
+                key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)
+            }
+        self.failures = [key.at for key in self.failed]
+
+    def _add_finished(self, record: Record) -> None:
+        key = record.key
+        if record.form != "again":
+            self.values[key] = value_of(record)
+            self._succeed(key)
+            return
+        self.failed.pop(key, None)
+        self.values.pop(key, None)
+        if ("begun", key) in self.marks:
+            self.unknown.add(key)
+
+    def _succeed(self, key: CallKey) -> None:
+        self.failed.pop(key, None)
+        self.unknown.discard(key)
+
+    def _add(self, record: Record) -> None:
+        self.line, key = max(self.line, record.line), record.key
+        if record.what == "finished":
+            self._add_finished(record)
+        elif record.what == "failed":
+            self.failed[key] = record
+            self.values.pop(key, None)
+            self.unknown.discard(key)
+        elif record.what == "answered":
+            if record.form != "again":
+                self.answers[key] = record
+        elif record.what == "sequence":
+            self.sequences[key] = sequence_row(record)
+        else:
+            self.marks[record.what, key] = record.line
+            if record.what == "begun":  # an outcome before it is that of an earlier attempt
+                self.unknown.add(key)
+                self.values.pop(key, None)
+                self.failed.pop(key, None)
+
+    def take(self, key: CallKey) -> Outcome | None:
+        """The outcome of a call, once."""
+        if key in self.values:
+            return Outcome(self.values.pop(key), None)
+        failed = self.failed.pop(key, None)
+        return Outcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are
+        first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
+            key.at for _, key in self.marks
+        }
+        return frozenset(place for at in keys for place in around(at))
+
+    def failed_elements(self, at: ev.StepPath) -> list[int]:
+        """The elements of ``at`` (the path of a body, without the number) in which a call failed.
+
+        A resumed run starts with them: so the failure that stopped the others is known before any
+        of them starts.
+        """
+        found: dict[int, None] = {}
+        for inner in self.failures:
+            if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
+                found[int(inner[len(at)])] = None
+        return list(found)
+
+    def has_failed(self, at: ev.StepPath) -> bool:
+        """Whether a call at or inside ``at`` failed."""
+        return any(is_within(inner, at) for inner in self.failures)
+
+    def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
+        """The positions of the keys that have this mark, in the order of their marks."""
+        found = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in found if line is not None)]
+
+
+def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
+    """Whether a failure was dropped, rescued or retried, and so did not end the run."""
+    tries = record.tries.split(SPLIT) if record.tries else []
+    ats = [tuple(json.loads(one))[:-1] for one in tries]
+    for outer in around(record.at):
+        if outer in handled:
+            return True
+        inside = sum(at != outer and is_within(at, outer) for at in ats)  # the last ones
+        if CallKey(outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
+            return True
+    return False

@@ -16,19 +16,18 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
+from ..engine.limits import ANYTHING, Grant
+from ..flow import events as ev
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..host.limits import ANYTHING, Grant
-from ..progress import events as ev
-from ..secrets.masking import Received, Secrets
-from ..serialization.codec import encode, sign
 from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
-from .errors import JournalError, not_journaled
-from .file import checksum
+from .codec import encode, sign
+from .file import JournalError, checksum, not_journaled
+from .reading import Outcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
-from .replay import Outcome, ReplayLog
 from .reuse import CallDigest, Reuse, ReusedResult
+from .secrets import Received, Secrets
 from .store import ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,

@@ -10,13 +10,13 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..flow import events as ev
 from ..flow.values import Value
-from ..progress import events as ev
-from ..secrets.masking import Secrets
-from ..serialization.codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .errors import JournalError
+from .codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
+from .file import JournalError
+from .secrets import Secrets
 
 LONGEST_NAME = 200
 """Characters of the name of an exception's class."""

@@ -16,10 +16,10 @@ from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..catalog.fingerprint import digest_function, digest_value
+from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..host.limits import Grant
-from ..serialization.codec import DecodeError, decode, decode_value, sign, user_key
+from .codec import DecodeError, decode, decode_value, sign, user_key
 from .reading import JsonResult
 from .records import Record, value_of
 

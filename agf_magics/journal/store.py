@@ -1,4 +1,12 @@
-"""The SQLite file of the journal: one writer per process, any number of processes.
+"""Which processes are alive: each process that journals runs locks a file of its own, and the
+system releases the lock when the process ends in any way. Process ids are reused and have no
+meaning in another container.
+
+POSIX record locks, not flock, because a forked child does not hold them. The names of these files
+are in the journal, which may come from a stranger. So a name must have the form that `ProcessLock`
+gives it, and only a plain file of one byte in the folder of locks is ever opened or removed.
+
+The SQLite file of the journal: one writer per process, any number of processes.
 
 A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the
 last rows and damages nothing). Readers have connections of their own and never wait for a writer.
@@ -9,17 +17,21 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
+import secrets
 import sqlite3
+import stat
+import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import IO, Any, ClassVar, Protocol, TypeVar
 
 from . import file as journal_file
-from .errors import JournalError, journal_errors
 from .file import (
+    JournalError,
     check_format,
     check_header,
     connect,
@@ -27,12 +39,89 @@ from .file import (
     create_reserve,
     free_reserve,
     identity,
+    journal_errors,
     open_journal,
     patiently,
     refuse_links,
 )
-from .locks import ProcessLock, alive
 from .writer import Writer
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+NAME = re.compile(r"[0-9]{1,20}-[0-9a-f]{12}")
+"""The name of a lock file: a process id and 12 random digits."""
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+_held: set[str] = set()
+"""The locks of this process, which it could take again; closing such a file would release its
+lock."""
+
+
+class ProcessLock:
+    """The lock of this process in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises OSError if no file can be created."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
+        self._path = folder / self.name
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
+        self._file: IO[bytes] = os.fdopen(descriptor, "r+b")
+        self._file.write(b".")
+        self._file.flush()
+        _lock(self._file)
+        _held.add(self.name)
+
+    def leave(self) -> None:
+        self._file.close()
+        _held.discard(self.name)
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+
+def is_name(name: object) -> bool:
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
+
+
+def alive(folder: Path, name: str) -> bool:
+    """Whether the process with the lock ``name`` is alive. The lock of a dead one is removed."""
+    if not is_name(name):
+        return False
+    if name in _held and name.startswith(f"{os.getpid()}-"):
+        return True
+    path = folder / name
+    try:
+        if stat.S_ISLNK(os.lstat(folder).st_mode) or not _is_lock(os.lstat(path)):
+            return False
+        with os.fdopen(os.open(path, os.O_RDWR | _NO_LINK), "r+b") as file:
+            if not _is_lock(os.fstat(file.fileno())):
+                return False
+            _lock(file)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    with contextlib.suppress(OSError):
+        path.unlink()
+    return False
+
+
+def _is_lock(found: os.stat_result) -> bool:
+    """Whether it is a plain file of one byte, as `ProcessLock` makes it."""
+    return stat.S_ISREG(found.st_mode) and found.st_size == 1
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Raises OSError when another process holds it."""
+    if sys.platform == "win32":
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
 
 T = TypeVar("T")
 

@@ -1,4 +1,6 @@
-"""Writes rows into the journal. The engine's loop commits them itself; a thread does what would
+"""Rows that wait for a commit, and the tasks that wait for them.
+
+Writes rows into the journal. The engine's loop commits them itself; a thread does what would
 make the loop wait.
 
 All rows of one turn of the loop are one commit, so sixteen calls that end together cost one, and
@@ -23,11 +25,51 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
-from .errors import JournalError, journal_error_of
-from .file import BUSY, identity, index_of, is_busy, log_of
-from .pending import PendingWrite, notify
+from .file import BUSY, JournalError, identity, index_of, is_busy, journal_error_of, log_of
+
+
+class PendingWrite(NamedTuple):
+    statement: str
+    rows: Sequence[Sequence[Any]]
+    done: asyncio.Future[None] | None
+    """For the task that waits."""
+    loop: asyncio.AbstractEventLoop | None
+    """That of ``done``."""
+    failed: Callable[[JournalError], None] | None
+    """Called on any thread for each row, if no task waits."""
+
+
+def notify(
+    batch: list[PendingWrite], error: JournalError | None, here: asyncio.AbstractEventLoop | None
+) -> None:
+    """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the
+    loop of this thread."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+    for one in batch:
+        if one.done is not None and one.loop is not None:
+            by_loop.setdefault(one.loop, []).append(one.done)
+        elif error is not None and one.failed is not None:
+            for _ in one.rows:
+                one.failed(error)
+    for loop, waiting in by_loop.items():
+        if loop is here:
+            _wake(waiting, error)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(_wake, waiting, error)
+
+
+def _wake(waiting: list[asyncio.Future[None]], error: JournalError | None) -> None:
+    for done in waiting:
+        if done.done():
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
 
 BEAT = 0.1
 """Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of

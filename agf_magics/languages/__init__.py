@@ -11,14 +11,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..flow.frame import Expr
+from ..flow.step import Expr
 from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Text
 from ..text.yamlnodes import Bounds
 
 if TYPE_CHECKING:
-    from .pipeline.words import Words
+    from .pipeline.kinds import Words
 
 
 class Language(NamedTuple):
@@ -41,8 +41,8 @@ class Language(NamedTuple):
 def _pipeline() -> Language:
     from .pipeline import WORDS, load
     from .pipeline.r1 import (
-        parse,
-    )  # `pipeline.parse` is a module to mypy, depending on the order of the files
+        parse,  # `pipeline.parse` is a module to mypy, depending on the order of the files
+    )
 
     return Language("pipeline", load, {"r1": parse}, WORDS)
 

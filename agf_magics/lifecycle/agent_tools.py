@@ -14,18 +14,16 @@ from contextlib import suppress
 from typing import Any
 
 from ..catalog import USER, Registry, default
-from ..definitions.define import load
+from ..engine.interrupts import held_interrupts
+from ..engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from ..flow.steps import Flow
 from ..flow.values import Value, is_json, type_name
-from ..host.held import held_interrupts
-from ..host.limits import ANYTHING, OFFERED, Grant, granted
-from ..host.rights import refuse_inside
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
-from .driving import wait_for
+from .define import load
+from .driving import live, wait_for
+from .input import RunOptions
 from .launch import start_run
-from .live import live
-from .options import RunOptions
 from .past_run import PastRun
 from .past_runs import find_past_run
 from .run import Run

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from ..flow.events import format_path
 from ..flow.values import Value
+from ..journal.codec import encode
 from ..journal.records import Record
 from ..pictures.difference import (
     MISSING,
@@ -22,11 +24,9 @@ from ..pictures.difference import (
     text_difference,
 )
 from ..pictures.plain import counted, html, line
-from ..progress.events import format_path
-from ..serialization.codec import encode
 from ..text.source import Source
 from .manifest import Manifest, Text
-from .trace import Trace
+from .run import Trace
 
 MOST_VALUES = 100
 """Rows of the table of values."""

@@ -9,22 +9,22 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..catalog import Agent, Tool
-from ..engine import dry_run
+from ..engine import call as dry_run
+from ..engine.limits import ANYTHING, Grant
 from ..engine.linked import Linked, Person
-from ..engine.offline import OfflineJournal, refuse_call
 from ..engine.requests import dry_reply
+from ..engine.run import OfflineJournal, refuse_call
+from ..flow.events import StepPath
+from ..flow.progress import Key
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..host.limits import ANYTHING, Grant
 from ..journal.call_rows import StartedCall
+from ..journal.codec import DecodeError, encode
 from ..journal.queries import records
 from ..journal.records import CallKey, Record, around, error_from, value_of
 from ..journal.reuse import ReadValue, Reuse, ReusedResult
 from ..journal.store import Store
-from ..progress.events import StepPath
-from ..progress.progress import Key
-from ..serialization.codec import DecodeError, encode
-from .reuse import latest_runs
+from .lookup import latest_runs
 from .run import Run
 
 LONGEST_EVALUATION = 10.0

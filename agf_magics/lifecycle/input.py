@@ -1,18 +1,131 @@
-"""The input of a run, before its first step: a copy of it, and the fields that it lacks."""
+"""The options of a run, in one value: what `run`, `arun`, `start`, `resume` and the notebook pass
+on.
+
+Which workers a run uses: those of its options, otherwise those of the settings.
+
+The input of a run, before its first step: a copy of it, and the fields that it lacks.
+
+A question to a person who types the answer: in a cell, in a terminal, through a pipe.
+
+The question is repeated until the answer is understood. If no one can answer (no standard input, or
+its end), the engine denies an approval and lets a run wait (decision A18).
+"""
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from ..catalog import Registry, Tool
 from ..engine.failures import describe_exception
-from ..flow.frame import Ref
-from ..flow.steps import Flow, Step, every
+from ..engine.host import Asker, NoUser
+from ..engine.limits import Budget, Limits
+from ..engine.linked import Linked, every_callee
+from ..engine.pool import runs_on_workers
+from ..engine.runner import clock
+from ..flow.events import Event, Question, Warned
+from ..flow.step import Ref, Step
+from ..flow.steps import Flow, every
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..flow.wiring import wires
-from ..settings import current
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from ..text.source import Span
+from ..pictures.plain import line, plain
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.nodes import Fields
+from ..text.nodes import plain as plain_value
+from ..text.source import Source, Span
+from ..text.yamlnodes import documents
+from ..workers.backend import Need, WorkerBackend, find_problems
+from ..workers.on import find_backend
+from .settings import current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run is made and driven."""
+
+    registry: Registry | None = None
+    """None: the registry of this process."""
+    limits: Limits | None = None
+    """None: those of the settings; for a resumed run, the original ones."""
+    on_event: Callable[[Event], None] | None = None
+    stream: bool = False
+    """Whether the text of models is reported while it arrives."""
+    queue: bool = False
+    """Whether the events wait for `Run.events`."""
+    ask: Asker | None = None
+    """Puts a question to a person; None: the notebook or the terminal asks."""
+    dry: bool = False
+    on: object = None
+    """Where concurrent calls run: see `workers.on`; None: in this process."""
+    reuse: bool | str = False
+    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the
+    flow."""
+    background: bool = False
+    """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain
+    functions."""
+    inline: bool = False
+    """Whether the flow is not registered and must pass the static gate."""
+    enter: Callable[[], None] | None = None
+    """Called once, in the context of the run, before its first step: it reserves the place of the
+    output."""
+    shown: tuple[Diagnostic, ...] = ()
+    """Warnings that the person has already seen; the run does not repeat them."""
+    answer: Value = None
+    """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    budget: Budget | None = None
+    """What earlier runs have used of the limits, which this run continues; None: its own."""
+    secrets: tuple[Value, ...] = ()
+    """Values that are secret from the start, whichever tool receives them."""
+    continuing: Callable[[str], str] | None = None
+    """What a person writes to continue a run with this status; None: the run is resumed by its
+    id."""
+    trust: bool = False
+    """Of a resumed run: whether to unpickle values that are not signed by the user."""
+
+
+DEFAULTS = RunOptions()
+
+
+def find_workers(
+    options: RunOptions, linked: Linked
+) -> tuple[WorkerBackend | None, tuple[Warned, ...]]:
+    """The worker backend of a run, None: this process; and warnings about it. Raises
+    DefinitionError.
+
+    A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
+    """
+    backend = find_backend(_wanted(options))
+    if backend is None:
+        return None, ()
+    problems = Diagnostics()
+    problems.extend(find_problems(backend, list(_needs(linked))))
+    problems.refuse()
+    return backend, tuple(Warned(clock(), found) for found in problems)
+
+
+def _wanted(options: RunOptions) -> object:
+    if options.dry:
+        return None
+    return options.on if options.on is not None else current.settings.on or None
+
+
+async def prepare_workers(options: RunOptions) -> RunOptions:
+    """``options`` with the worker backend in place of its name: a loop must not wait for a
+    connection."""
+    if _wanted(options) is None:
+        return options
+    return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")
+
+
+def _needs(linked: Linked) -> Iterator[Need]:
+    """What the tools of a flow, and of the flows that it calls, need of workers."""
+    for callee, span in every_callee(linked):
+        if isinstance(callee, Tool) and runs_on_workers(callee):
+            yield Need(callee.name, callee.resources, bool(callee.secret), span)
+
 
 R = TypeVar("R")
 
@@ -118,3 +231,95 @@ def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
     )
     also = f" It may also read {', '.join(optional)}." if optional else ""
     return f"give it: {current.words.give.format(name)}.{bare}{also}"
+
+
+ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+TRIES = 20
+"""The number of answers that are tried: a pipe may send anything."""
+
+
+def ask_at_prompt(
+    question: Question,
+    *,
+    say: Callable[[str], object] = print,
+    read: Callable[[str], str] | None = None,
+) -> Value:
+    """Ask, and return the answer: for an approval True, False, or a mapping of changed arguments;
+    one of the choices; else the text. Raises NoUser."""
+    say(format_question(question))
+    for _ in range(TRIES):
+        found = parse_answer(question, _read(read or builtins.input, _prompt(question)))
+        if found is not None:
+            return found
+        say(f"please answer {_prompt(question).strip()}")
+    raise NoUser(f"none of {TRIES} answers was understood")
+
+
+def format_question(question: Question) -> str:
+    """The question as shown, without control characters."""
+    text = plain(question.text, 4_000)
+    choices = [
+        f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
+    ]
+    return "\n".join([text, *choices])
+
+
+def parse_answer(question: Question, text: str) -> Value:
+    """The answer that ``text`` gives; None if it is not an answer to this question.
+
+    >>> parse_answer(Question("Which?", ("red", "green")), "2")
+    'green'
+    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    {'amount': 3}
+    """
+    text = text.strip()
+    if question.approval:
+        answer = ANSWERS.get(text.lower())
+        return _mapping(text) if answer is None and question.arguments is not None else answer
+    if not question.choices:
+        return text
+    return _choice(text, question.choices)
+
+
+def _mapping(text: str) -> Value:
+    """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
+    problems = Diagnostics()
+    nodes = documents(Source("", text), problems)
+    found = (
+        plain_value(nodes[0])
+        if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
+        else None
+    )
+    return found or None
+
+
+def _choice(text: str, choices: Sequence[str]) -> str | None:
+    """The choice with this text, this number, or (if there is only one) this beginning."""
+    if text in choices:
+        return text
+    if text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= len(choices):
+        return choices[int(text[:6]) - 1]
+    near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
+    return near[0] if len(near) == 1 else None
+
+
+def change_examples(question: Question) -> list[str]:
+    """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
+    one = next(iter(question.arguments or ()), None)
+    shown = ([line(one, 40)] if one is not None else []) + [question.result]
+    return [f"{{{name}: …}}" for name in shown]
+
+
+def _prompt(question: Question) -> str:
+    if question.approval and question.arguments is not None:
+        return f"yes, no, {' or '.join(change_examples(question))}: "
+    if question.approval:
+        return "yes or no: "
+    return f"1 to {len(question.choices)}: " if question.choices else "your answer: "
+
+
+def _read(read: Callable[[str], str], prompt: str) -> str:
+    try:
+        return read(prompt)
+    except (EOFError, OSError, RuntimeError) as error:  # no input, or its end
+        raise NoUser("there is no user to answer") from error

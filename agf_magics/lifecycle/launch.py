@@ -10,35 +10,37 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import for_input, load, sort_findings
-from ..definitions.define import link_flow as link_with_files
+from ..engine.checks import gate, kernel_bound
 from ..engine.failures import describe_exception
-from ..engine.gate import gate, kernel_bound
+from ..engine.host import Asker
+from ..engine.interrupts import held_interrupts
+from ..engine.limits import Limits, rights
 from ..engine.runner import clock
-from ..flow.frame import FlowInput
+from ..flow.events import BackgroundCallEnded, Event, TokensUsed, Warned
+from ..flow.progress import Progress
+from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..host.held import held_interrupts
-from ..host.host import Asker
-from ..host.limits import Limits
-from ..host.rights import rights
-from ..progress.events import BackgroundCallEnded, Event, TokensUsed, Warned
-from ..progress.progress import Progress
-from ..secrets.masking import Secrets
-from ..settings import current
+from ..journal.secrets import Secrets
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from ..workers.lacks import is_worker
+from ..workers.outcomes import is_worker
 from ..workers.sending import STAY
-from .driving import run_here, start_on_engine, wait_for
-from .event_queue import EventQueue
-from .input import missing_fields, settle_input, unused_fields
-from .live import Live, live
-from .options import DEFAULTS, RunOptions
+from .define import for_input, load, sort_findings
+from .define import link_flow as link_with_files
+from .driving import Live, live, run_here, start_on_engine, wait_for
+from .input import (
+    DEFAULTS,
+    RunOptions,
+    find_workers,
+    missing_fields,
+    prepare_workers,
+    settle_input,
+    unused_fields,
+)
+from .lookup import reuse_results
 from .persistence import start_journal
-from .placement import find_workers, prepare_workers
-from .reuse import reuse_results
-from .run import Run, RunCancelled
-from .trace import Trace
+from .run import EventQueue, Run, RunCancelled, Trace
+from .settings import current
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""

@@ -1,22 +1,39 @@
-"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them."""
+"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them.
+
+``--reuse``: a new run takes the results of identical calls from earlier runs.
+
+After an edit of step 7 the six calls before it are not paid again. Reused results are journaled
+with the new run too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from ..flow.values import type_name
-from ..journal.errors import CURES, JournalError
-from ..journal.queries import RunHead, RunRow, list_runs, outcomes, read_run
-from ..journal.reading import JsonOutcome
+from ..journal.codec import DecodeError, SignatureError
+from ..journal.file import CURES, JournalError
+from ..journal.queries import (
+    RunHead,
+    RunRow,
+    list_runs,
+    missing_results,
+    outcomes,
+    read_run,
+    results,
+)
+from ..journal.reading import JsonOutcome, JsonResult
 from ..journal.records import Record
+from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..serialization.codec import DecodeError, SignatureError
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from .live import live
+from .driving import live
 from .manifest import read_manifest
 from .persistence import journal_file, this_notebook
+from .run import Run
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -144,3 +161,46 @@ def refused(code: str, message: str, hint: str | None = None) -> DefinitionError
 
 def refused_running(run_id: str) -> DefinitionError:
     return refused("journal.running", f"run {run_id!r} is running, here or in another kernel")
+
+
+MAX_RUNS = 20
+"""The number of runs that are searched for results."""
+
+
+def reuse_results(run: Run, earlier: str | bool) -> None:
+    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result
+    in the last `MAX_RUNS` runs of its flow.
+
+    Raises DefinitionError if there is no such run or no journal.
+    """
+    if run.dry:
+        return
+    store = journal()
+    with as_definition_errors():
+        found = (
+            latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
+        )
+        if run.journal is not None:
+            source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
+            reuse = Reuse(source, (), partial(unpickled, trust=False))
+            for head in found:
+                reuse.add(head.run_id, _missing(store, head.num, reuse))
+            run.journal.reuse = reuse
+
+
+def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResult]:
+    """The results of a run that ``reuse`` does not have of newer ones."""
+    return results(store, num) if reuse.is_empty else missing_results(store, num, reuse.count)
+
+
+def latest_runs(store: Store, run: Run) -> list[RunHead]:
+    """The last runs of this name, the newest first. Raises DefinitionError if no run has the
+    name."""
+    heads = (
+        head for head in list_runs(store) if head.name == run.name and head.status != "damaged"
+    )
+    found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
+    if not found:
+        message = f"the journal has no earlier run of {run.name!r}"
+        raise refused("journal.unknown-run", message, "run it once without --reuse")
+    return found

@@ -17,12 +17,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..engine.linked import Linked
-from ..engine.sessions import asked_model
+from ..engine.limits import Grant, Limits
+from ..engine.linked import Linked, asked_model
 from ..flow.values import Value
-from ..host.limits import Grant, Limits
-from ..languages import LANGUAGES
-from ..serialization.codec import (
+from ..journal.codec import (
     DecodeError,
     SignatureError,
     decode_value,
@@ -32,10 +30,11 @@ from ..serialization.codec import (
     sign,
     user_key,
 )
-from ..settings import current
+from ..languages import LANGUAGES
 from ..text.source import Source
 from .run import Run
 from .secret_flow import flows_of, secret_paths
+from .settings import current
 
 FORMAT = 1
 

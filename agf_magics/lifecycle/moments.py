@@ -13,24 +13,24 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ..catalog import Context, Registry, agent, default, tool
-from ..definitions.define import load
-from ..definitions.files import file_opener
+from ..engine.limits import refuse_inside
 from ..engine.link import link
 from ..engine.linked import Linked
-from ..engine.offline import OfflineJournal, refuse_call, run_offline
+from ..engine.run import OfflineJournal, refuse_call, run_offline
 from ..engine.runner import Runner
-from ..flow.frame import FlowInput, Frame
+from ..flow import events as ev
+from ..flow.step import FlowInput, Frame
 from ..flow.steps import Flow, every
 from ..flow.values import Value
-from ..host.rights import refuse_inside
 from ..journal.queries import records
+from ..journal.reading import Outcome, ReplayLog
 from ..journal.records import CallKey, Record, decoded
-from ..journal.replay import Outcome, ReplayLog
+from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
-from ..progress import events as ev
-from ..secrets.masking import Secrets
 from ..text.diagnostics import AgfError
+from .define import load
+from .files import file_opener
 from .forecast import LONGEST_EVALUATION, Bounded
 from .lookup import as_definition_errors, find_run, refused
 from .manifest import Manifest

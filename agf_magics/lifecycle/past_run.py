@@ -11,28 +11,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from ..engine.linked import Linked
-from ..engine.sessions import recorded_session
+from ..engine.linked import Linked, recorded_session
+from ..flow.events import StepPath, format_path
+from ..flow.progress import Progress, Row, Usage, count_use
+from ..flow.rows import one_reply
 from ..flow.steps import Flow, Invoke, every
 from ..flow.values import Value
 from ..journal import queries
-from ..journal.errors import JournalError
+from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..journal.file import JournalError
 from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
+from ..journal.secrets import Secrets
 from ..journal.store import Store
-from ..progress.events import StepPath, format_path
-from ..progress.progress import Progress, Row, Usage, count_use
-from ..progress.rows import one_reply
-from ..secrets.masking import Secrets
-from ..serialization.codec import DecodeError, decode_value, encode, is_signed, user_key
-from ..settings import current
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
 from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
 from .manifest import Manifest, Text, read_manifest
+from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .snapshot import count_calls, drop_elements, restore_rows, time_calls, uses
-from .trace import Calls, Trace, trace_rows
+from .run import Calls, Trace, trace_rows
+from .settings import current
 
 T = TypeVar("T")
 
@@ -303,7 +302,7 @@ class PastRun:
         )
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..pictures.past_page import past_html, past_text
+        from ..pictures.run_page import past_html, past_text
 
         return {"text/html": past_html(self), "text/plain": past_text(self)}
 

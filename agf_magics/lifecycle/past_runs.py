@@ -1,20 +1,42 @@
-"""The runs of this process and of the journal: listed, found, deleted."""
+"""The runs of this process and of the journal: listed, found, deleted.
+
+The journaled calls of one run, live or past, step by step: what a view reads on demand.
+
+The files that a definition makes of the results of a run, written only when a person asks for
+it.
+
+A definition is untrusted: the names of the files come from it, so they stay below the folder that
+the person chooses, as the files of the built-in tools stay below the notebook's folder (decisions
+A16, D3).
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..catalog.builtin import write_file
+from ..engine.linked import Linked
+from ..flow.events import format_path
+from ..flow.rows import Row
+from ..flow.step import Step, Walk
+from ..flow.steps import Each, Flow, Fold, Repeat, children
+from ..flow.values import Value, is_json
+from ..journal import calls as queries_module
 from ..journal import queries
+from ..journal.calls import CallCount, CallSpan, Element
 from ..journal.queries import RunHead
 from ..journal.records import Record
+from ..journal.store import Store
 from ..pictures.plain import counted
-from ..progress.events import format_path
-from ..settings import current
-from ..text.diagnostics import DefinitionError
-from .live import live
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.source import UNUSABLE, path_error_reason
+from .driving import live
 from .lookup import (
     UNFINISHED,
     as_definition_errors,
@@ -25,9 +47,9 @@ from .lookup import (
     refused,
 )
 from .past_run import PastRun
-from .persistence import journal_file
-from .retention import forget_old
+from .persistence import forget_old, journal_file, own_files
 from .run import Run
+from .settings import current
 
 
 class RunLine(NamedTuple):
@@ -61,12 +83,12 @@ class Runs(tuple[RunLine, ...]):
         return Runs(one for one in self if one.status == "waiting")
 
     def _repr_html_(self) -> str:
-        from ..pictures.past_page import runs_html
+        from ..pictures.run_page import runs_html
 
         return runs_html(self)
 
     def __repr__(self) -> str:
-        from ..pictures.past_page import runs_text
+        from ..pictures.run_page import runs_text
 
         return runs_text(self)
 
@@ -204,3 +226,167 @@ def _live_line(run: Run) -> RunLine:
     return RunLine(
         run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost
     )
+
+
+class RunCalls:
+    """The calls of a run in the journal. All methods raise DefinitionError if the journal cannot be
+    read."""
+
+    def __init__(self, store: Store, num: int) -> None:
+        self._store, self._num = store, num
+
+    def count(self, row: Row, index: Sequence[int] = ()) -> CallCount:
+        with as_definition_errors():
+            return queries_module.count_calls(self._store, self._num, row.key, index)
+
+    def page(
+        self,
+        row: Row,
+        limit: int,
+        offset: int = 0,
+        *,
+        failed: bool = False,
+        failed_first: bool = False,
+        index: Sequence[int] = (),
+    ) -> list[Record]:
+        """See `read_calls`."""
+        with as_definition_errors():
+            return queries_module.read_calls(
+                self._store,
+                self._num,
+                row.key,
+                limit=limit,
+                offset=offset,
+                failed=failed,
+                failed_first=failed_first,
+                index=index,
+            )
+
+    def attempts(self, row: Row, limit: int) -> list[Record]:
+        """The last calls that a step itself made outside of fan-outs and loops."""
+        with as_definition_errors():
+            return queries_module.read_own_calls(self._store, self._num, row.key, limit)
+
+    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
+        """Which attempt of its path each of these calls is, counted over all sessions of the
+        run."""
+        with as_definition_errors():
+            return queries_module.number_attempts(self._store, self._num, calls)
+
+    def call(self, number: int) -> Record | None:
+        """The call with this number, as `number` gives it."""
+        with as_definition_errors():
+            return queries_module.read_call(self._store, self._num, self._num + number)
+
+    def number(self, record: Record) -> int:
+        """The number of a call in its run. Its line in the journal is too large for a page, which
+        has floats."""
+        return record.line - self._num
+
+    def spans(self, row: Row, limit: int) -> list[CallSpan]:
+        with as_definition_errors():
+            return queries_module.read_spans(self._store, self._num, row.key, limit)
+
+    def elements(self, row: Row, flow: Flow) -> list[Element]:
+        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one
+        outside of all loops); none for other steps. ``flow``: the flow that has the step."""
+        if not isinstance(row.step, Each | Fold | Repeat):
+            return []
+        own = not (isinstance(row.step, Repeat) and row.step.session)
+        with as_definition_errors():
+            return queries_module.group_calls(
+                self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own
+            )
+
+
+def calls_of(run: Run | PastRun) -> RunCalls | None:
+    """The calls of a run; None if it is not journaled."""
+    if isinstance(run, PastRun):
+        return RunCalls(*run.place)
+    return RunCalls(run.journal.store, run.journal.num) if run.journal is not None else None
+
+
+def loops_around(outer: Step, step: Step) -> int | None:
+    """How many fan-outs and loops in ``outer`` contain ``step``; None if it is not in ``outer``."""
+    if outer is step:
+        return 0
+    for child in children(outer):
+        found = loops_around(child, step)
+        if found is not None:
+            repeats = isinstance(outer, Fold | Repeat | Walk) or (
+                isinstance(outer, Each) and child is outer.body
+            )
+            return found + repeats
+    return None
+
+
+def linked_flow(run: Run | PastRun) -> Linked:
+    """The flow of a run and the flows that it calls. Raises DefinitionError if those of a past run
+    cannot be loaded."""
+    return run._linked
+
+
+def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
+    """Write the files that the graph of ``run`` names under ``exports``, and return their paths.
+
+    A key without a value gives no file; an existing file is replaced. Raises StepError
+    ``run.export`` if the graph has no exports, if the folder cannot be made, or if a value has no
+    text; ``tool.file-path`` and ``tool.file-write`` if a file cannot be written.
+
+    Parameters:
+
+    - ``run``: a `Run` or a `PastRun`, with any status. Required.
+    - ``folder``: the folder for the files, relative to the current folder; it is made if it does
+      not exist. Required.
+    """
+    flow: Flow = run.flow
+    if not flow.exports:
+        message = f"{run.name!r} exports nothing"
+        raise StepError(
+            Diagnostic(
+                "run.export", message, hint="exports: {KEY: {format: markdown, filename: KEY.md}}"
+            )
+        )
+    root = Path(folder)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except UNUSABLE as error:
+        raise StepError(
+            Diagnostic("run.export", f"cannot make the folder: {path_error_reason(error)}")
+        ) from None
+    real, written = Path(os.path.realpath(root)), list[Path]()
+    stores: Mapping[str, Value] = run.stores
+    for one in flow.exports:
+        value = stores.get(one.name)
+        if value is None:
+            continue
+        text = format_export(value, one.format)
+        if text is None:
+            message = f"{one.name!r} has no text: it is a Python object"
+            hint = "a node before the end can make a text or JSON of it"
+            raise StepError(Diagnostic("run.export", message, one.span, hint))
+        write_file(real, one.file, text, own_files())
+        written.append(root / one.file)
+    return written
+
+
+def format_export(value: Value, format: str) -> str | None:
+    """A value as the text of a file; None if it has none.
+
+    >>> format_export(["a", 1], "markdown")
+    '- a\\n- 1\\n'
+    """
+    if isinstance(value, str) and format != "json":
+        return value if value.endswith("\n") else f"{value}\n"
+    if not is_json(value):
+        return None
+    if format == "markdown" and isinstance(value, list):
+        return "".join(f"- {_one_line(item)}\n" for item in value)
+    if format == "markdown" and isinstance(value, dict):
+        return "".join(f"- **{name}**: {_one_line(inner)}\n" for name, inner in value.items())
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def _one_line(value: Value) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())

@@ -15,23 +15,22 @@ from functools import partial
 from itertools import pairwise
 
 from ..catalog import Registry, default
+from ..engine.host import Asker
+from ..engine.interrupts import held_interrupts
+from ..engine.limits import Limits, refuse_inside
 from ..engine.linked import Linked
+from ..flow.events import Event
 from ..flow.steps import Branches, Dag, Each, Flow, Step, Walk, children
 from ..flow.steps import Sequence as Steps
 from ..flow.values import Value
-from ..host.held import held_interrupts
-from ..host.host import Asker
-from ..host.limits import Limits
-from ..host.rights import refuse_inside
 from ..journal.queries import records
 from ..journal.records import Record
 from ..journal.reuse import Reuse
-from ..progress.events import Event
 from ..text.diagnostics import suggest
 from .driving import start_on_engine, wait_for
+from .input import DEFAULTS, RunOptions
 from .launch import make_emitter, prepare_run
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
-from .options import DEFAULTS, RunOptions
 from .past_run import PastRun
 from .run import Run
 

@@ -13,31 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import Context, Registry, default
-from ..definitions.define import load, load_definition, sort_findings
-from ..definitions.files import file_opener
-from ..engine.gate import kernel_bound
+from ..engine.checks import kernel_bound
+from ..engine.host import Asker
+from ..engine.interrupts import held_interrupts, hold_for
+from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.link import link
 from ..engine.runner import clock
-from ..flow.frame import FlowInput
+from ..flow.events import Event, Question, Warned
 from ..flow.rules import check
+from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
-from ..host.held import held_interrupts, hold_for
-from ..host.host import Asker
-from ..host.limits import Limits, granted
-from ..host.rights import refuse_inside, rights
-from ..journal.errors import JournalError
+from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
+from ..journal.file import JournalError
 from ..journal.queries import RunHead, RunRow, claim, leave
+from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
-from ..journal.replay import ReplayLog
 from ..journal.store import Store
-from ..progress.events import Event, Question, Warned
-from ..serialization.codec import DecodeError, SignatureError, is_signed, user_key
-from ..settings import current
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from .answers import parse_answer
+from .define import load, load_definition, sort_findings
 from .driving import start_on_engine, wait_for
-from .input import settle_input
+from .files import file_opener
+from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_input
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
@@ -50,10 +47,9 @@ from .lookup import (
     unusable,
 )
 from .manifest import Manifest, Text, read_manifest
-from .options import DEFAULTS, RunOptions
 from .persistence import watch
-from .placement import find_workers
 from .run import Run
+from .settings import current
 
 
 def resume(

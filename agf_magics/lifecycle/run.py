@@ -1,4 +1,9 @@
-"""The handle of a run, running or ended. How a run is started and ended: driving.py."""
+"""The events of a run for `async for`: they wait in order until they are read.
+
+Tables of a run's steps and calls.
+
+The handle of a run, running or ended. How a run is started and ended: driving.py.
+"""
 
 from __future__ import annotations
 
@@ -7,34 +12,167 @@ import contextlib
 import itertools
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
+from ..engine import host, job
 from ..engine import run as engine
+from ..engine.limits import ANYTHING, Budget, Limits
 from ..engine.linked import Linked
+from ..engine.loop import cancel_background_calls, count_background_calls
 from ..engine.runner import clock
-from ..flow.frame import FlowInput
+from ..flow.events import Event, RunEnded, StepAbandoned
+from ..flow.progress import Progress
+from ..flow.rows import Row, Usage
+from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..host import host, job
-from ..host.limits import ANYTHING, Budget, Limits
-from ..host.loop import cancel_background_calls, count_background_calls
-from ..journal.errors import JournalError
+from ..journal.file import JournalError
 from ..journal.queries import once_each
 from ..journal.recorder import Journal
 from ..journal.records import Record
-from ..pictures.plain import counted
-from ..progress.events import Event, RunEnded, StepAbandoned
-from ..progress.progress import Progress, Row, Usage
-from ..secrets.masking import Secrets
-from ..settings import current
+from ..journal.secrets import Secrets
+from ..pictures.plain import counted, duration, line
+from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..text.late_imports import installed_only
 from ..workers.backend import WorkerBackend
-from .event_queue import EventQueue
 from .secret_flow import bound_secrets, reachable_flows
-from .trace import Trace, trace_rows
+from .settings import current
+
+
+class EventQueue:
+    """Filled on the engine's thread, read on any loop."""
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque()
+        self._is_closed = False
+        self._wake: Callable[[], object] | None = None
+        """Continues the reader that waits."""
+
+    def put(self, event: Event) -> None:
+        self._events.append(event)
+        self._notify()
+
+    def close(self) -> None:
+        """No event follows."""
+        self._is_closed = True
+        self._notify()
+
+    async def read(self) -> AsyncIterator[Event]:
+        """The events that are not read yet, then each new one, until the queue is closed."""
+        loop, ready = asyncio.get_running_loop(), asyncio.Event()
+        self._wake = lambda: loop.call_soon_threadsafe(ready.set)
+        try:
+            while True:
+                ready.clear()
+                is_last = self._is_closed
+                while self._events:
+                    yield self._events.popleft()
+                if is_last:
+                    return
+                await ready.wait()
+        finally:
+            self._wake = None
+
+    def _notify(self) -> None:
+        if (wake := self._wake) is not None:
+            with contextlib.suppress(RuntimeError):  # the loop of the reader is closed
+                wake()
+
+
+MAX_SHOWN = 500
+"""The number of rows that are displayed."""
+
+
+def trace_rows(
+    progress: Progress,
+    calls: Iterable[Record] = (),
+    shown: Callable[[Value], Value] = lambda value: value,
+) -> Trace:
+    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps
+    that run once; ``shown``: replaces the secrets in a value."""
+    journaled = {"/".join(map(str, record.at)): record for record in calls}
+    return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
+
+
+class Trace(tuple[dict[str, Any], ...]):
+    """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
+
+    columns: ClassVar[tuple[str, ...]] = (
+        "step",
+        "kind",
+        "label",
+        "status",
+        "ok",
+        "failed",
+        "took",
+        "error",
+    )
+    """The displayed columns; a row has more keys."""
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
+        with installed_only():
+            import pandas
+
+        return pandas.DataFrame(list(self))
+
+    def _repr_html_(self) -> str:
+        columns, rows = self._table()
+        more = f"<p>… {len(self) - len(rows):,} more</p>" if len(self) > len(rows) else ""
+        return table_html(columns, rows) + more
+
+    def __repr__(self) -> str:
+        columns, rows = self._table()
+        more = [f"… {len(self) - len(rows):,} more"] if len(self) > len(rows) else []
+        return "\n".join([*table_text(columns, rows), *more])
+
+    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        columns = self.columns
+        return columns, tuple(
+            tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN]
+        )
+
+
+class Calls(Trace):
+    """The calls of a run, in the order of their ends."""
+
+    columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
+
+
+TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
+
+
+def _cell(row: dict[str, Any], column: str) -> str:
+    if column in TIMES:
+        return duration(row[TIMES[column]])
+    value = row[column]
+    if value is None:
+        return ""
+    return line(
+        value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100
+    )
+
+
+def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
+    return {
+        "step": row.id,
+        "kind": row.word,
+        "label": row.label,
+        "status": row.state,
+        "started": row.started,
+        "ok": row.finished,
+        "failed": row.failed,
+        "seconds": row.seconds,
+        "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
+        "attempts": row.started or None,
+        "input": call.given_shown if call is not None else None,
+        "output": call.value_shown if call is not None else None if row.many else shown(row.value),
+    }
 
 
 class RunCancelled(StepError):

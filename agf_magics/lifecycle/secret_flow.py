@@ -13,7 +13,7 @@ from functools import partial
 
 from ..catalog import Tool
 from ..engine.linked import Choice, Linked
-from ..flow.frame import NamedArgs, Ref
+from ..flow.step import NamedArgs, Ref
 from ..flow.steps import (
     Branches,
     Compute,
@@ -28,7 +28,7 @@ from ..flow.steps import (
     children,
     every,
 )
-from ..secrets.masking import names_a_secret
+from ..journal.secrets import names_a_secret
 
 VALUE = "\0"
 """Not a name in a frame: ``(VALUE, id)`` is the value of a step, ``(VALUE, "")`` the pipe into a

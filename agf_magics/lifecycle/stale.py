@@ -13,29 +13,27 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ..catalog import Registry, default
+from ..engine.limits import refuse_inside, rights
 from ..engine.linked import Linked
-from ..engine.offline import run_offline
+from ..engine.run import run_offline
+from ..flow.progress import Key, Row
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..host.rights import refuse_inside, rights
 from ..journal.queries import records
 from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..pictures.plain import counted, html
-from ..progress.progress import Key, Row
-from ..settings import current
 from ..text.diagnostics import AgfError
-from .alignment import align
-from .dependents import dependents
+from .dependents import align, dependents
+from .driving import live
 from .forecast import LONGEST_EVALUATION, Bounded, Forecast, KnownResults, linked_at, read_last_runs
+from .input import RunOptions
 from .launch import link_run
-from .live import live
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
-from .options import RunOptions
 from .past_run import PastRun
 from .persistence import watch
-from .run import Run
-from .trace import Trace
+from .run import Run, Trace
+from .settings import current
 
 State = Literal["again", "depends", "reused", "unknown", ""]
 """``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs

@@ -34,17 +34,13 @@ def load(shell: Any) -> None:
     loads nothing."""
     from ..catalog import default
     from ..workers.on import started
-    from . import problems, rendering, shift_tab
-    from .background import BackgroundMagics
+    from . import tab, watching
     from .config import AgfMagics
-    from .explain import ExplainMagics
-    from .history import HistoryMagics, describe_on_load
-    from .languages import LanguageMagics
-    from .magics import PipelineMagics
+    from .explorer import close_explorers, tell_edited
+    from .history import BackgroundMagics, HistoryMagics, describe_on_load
+    from .magics import ExplainMagics, LanguageMagics, PipelineMagics, WorkerMagics
     from .notebook import Notebook
-    from .open_explorers import close_explorers, tell_edited
     from .tab import known, matcher
-    from .workers import WorkerMagics
 
     unload(shell)
     before = shell.config.get("AgfMagics")
@@ -72,10 +68,10 @@ def load(shell: Any) -> None:
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
         _watch_edits(undo, shell, tell_edited)
         _install_askers(undo, shell, config)
-        shift_tab.install_inspector(undo, shell, notebook.registry)
-        problems.install_problems(undo, shell, notebook.registry)
-        rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
-        rendering.formats(
+        tab.install_inspector(undo, shell, notebook.registry)
+        tab.install_problems(undo, shell, notebook.registry)
+        watching.install_rendering(undo, shell, lambda: config.traceback == "full")
+        watching.formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )
         notebook.undo = undo.pop_all()
@@ -89,25 +85,25 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.notebook.undo.close()
-    from ..host.loop import EngineLoop
+    from ..engine.loop import EngineLoop
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
-    from ..languages.graph.jinja_process import RENDERER
+    from ..languages.graph.jinja import RENDERER
 
     RENDERER.close()
 
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
-    from ..settings import current
-    from . import ask
-    from .background_questions import asker
+    from ..lifecycle.settings import current
+    from . import output
     from .view import is_watched, view_mode
+    from .watching import asker
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
-    current.ask = ask.ask_in_cell
+    current.ask = output.ask_in_cell
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
@@ -152,7 +148,7 @@ def _watch_edits(undo: ExitStack, shell: Any, tell: Callable[[], None]) -> None:
 
 def _cancel_background_runs() -> None:
     """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
-    from ..host.loop import cancel_background_calls
+    from ..engine.loop import cancel_background_calls
     from ..lifecycle.launch import live
 
     cancel_background_calls()

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..languages.documents import Key, Kind
-from ..languages.pipeline.words import Words
+from ..languages.pipeline.kinds import Words
 from .cursor import ELEMENT, Cursor, Reading
-from .names import Context, Names, next_parts, offered
-from .schema_walk import keys_at, values_at
+from .names import Context, Names, keys_at, next_parts, offered, values_at
 
 
 class Choice(NamedTuple):

@@ -3,8 +3,7 @@ completion read this."""
 
 from __future__ import annotations
 
-from .options import Command, Operand, Option
-from .shared_options import FOR_RUNS, INPUT, ON, OUT, PICTURE, QUIET, SET, STRICT
+from .options import FOR_RUNS, INPUT, ON, OUT, PICTURE, QUIET, SET, STRICT, Command, Operand, Option
 
 
 def _defines(name: str, about: str, example: str, *own: Option) -> Command:

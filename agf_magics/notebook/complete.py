@@ -18,11 +18,11 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
-from ..host.worker_words import WORDS as WORKER_WORDS
 from ..languages import LANGUAGES, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
+from ..lifecycle.settings import WORDS as WORKER_WORDS
 from ..pictures.plain import line as one_line
 from ..workers.on import can_run
 from .body import (
@@ -34,10 +34,10 @@ from .body import (
     expression,
 )
 from .commands import COMMANDS
-from .explain import entries
+from .history import STATUSES, TIMES
+from .magics import entries
 from .names import NAMES
 from .options import Command, Kind
-from .run_list import STATUSES, TIMES
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
 FILES = (".yaml", ".yml", ".json", ".svg", ".dot")

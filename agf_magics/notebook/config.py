@@ -14,8 +14,8 @@ from typing import Any
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
-from .. import settings
-from ..host.worker_words import TAKES, read_word
+from ..lifecycle import settings
+from ..lifecycle.settings import TAKES, read_word
 from ..text.diagnostics import Diagnostic, suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))

@@ -1,20 +1,257 @@
-"""``%context``: the named contexts of plans are shown, read, loaded, saved and cleared."""
+"""The state of a plan's context after each message: the references, their values, and the calls
+that wrote them.
+
+A log never changes, so the state at a moment is that of the log up to a message. A page shows the
+last messages only.
+
+The context of a plan: a table of its values and messages, over which the page draws a slider.
+
+As of a run, the document only has the table. The slider is the one of `State over time` in the
+explorer of a run: its moments are the numbers of messages.
+
+``%context``: the named contexts of plans are shown, read, loaded, saved and cleared.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..catalog import Context
-from ..definitions.define import source_of
-from ..languages.plan import Log, Reading, as_log
-from ..languages.plan.lines import format_lines, parse_lines
-from ..text.diagnostics import DefinitionError, suggest
-from .context_slider import show_context
+from ..flow.values import Value, type_name
+from ..languages.documents import MISSING as UNSET
+from ..languages.plan import Log, Reading, Reference, as_log, read_content
+from ..languages.plan.log import format_lines, parse_lines
+from ..languages.plan.messages import PATCH
+from ..lifecycle.define import source_of
+from ..lifecycle.moments import MOST_DIFFERENCES
+from ..pictures.difference import MISSING, find_differences
+from ..pictures.plain import counted, html, line
+from ..pictures.values import table_html, table_text, value_json
+from ..text.diagnostics import AgfError, DefinitionError, suggest
+from .explorer import open_explorer
+from .explorer_calls import Json, Refused, natural, reply_to
+from .explorer_requests import describe_difference, later_script
 from .given import count, near_file, write_file
 from .notebook import Notebook
 from .options import ParsedLine, Token, line_error
-from .view import is_watched
+from .output import Bundle, Model, in_frames, show
+from .view import framed, is_watched
+
+MOST_ROWS = 60
+"""The last references and messages that are shown."""
+
+NO_MESSAGE = "before the first message"
+
+_STATE = ("reference", "value", "given by")
+_LOG = ("#", "by", "writes", "how", "value", "value after it", "when")
+
+
+class Cells(NamedTuple):
+    """A table of texts and its title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def html(self) -> str:
+        return (
+            table_html(self.columns, self.rows, html(self.title))
+            if self.rows
+            else f"<p>{html(self.title)}</p>"
+        )
+
+    @property
+    def text(self) -> str:
+        return "\n".join([self.title, *(table_text(self.columns, self.rows) if self.rows else ())])
+
+
+def messages(log: Log) -> Cells:
+    """The log, one row per write."""
+    rows = [
+        row for number, message in _last(log) for row in _writes(log.until(number + 1), message)
+    ]
+    title = counted(len(log), "message")
+    return Cells(
+        title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows)
+    )
+
+
+def state(log: Log) -> Cells:
+    """Every reference that a message of ``log`` writes, its value at the end, and the messages that
+    wrote it."""
+    found = list(references(log))
+    rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
+    more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
+    after = (
+        f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
+        if len(log)
+        else NO_MESSAGE
+    )
+    return Cells(after + more, _STATE, rows)
+
+
+def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
+    start = max(0, len(log) - MOST_ROWS)
+    return enumerate(log[start:], start)
+
+
+def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
+    """The writes of the last message of ``log``, each with the resulting value if that is another
+    one."""
+    content, number = read_content(message), str(len(log) - 1)
+    by, when = writer(message), line(str(message.get("_date", "")), 30)
+    if content is None:
+        yield number, by, "", "", "", "", when
+        return
+    for writing in content.writings[:MOST_ROWS]:
+        reference = Reference(content.kind, writing.path, content.instance)
+        written, then = _value(writing.value), _row(log, reference)[1]
+        name, method = (
+            line(str(reference), 100),
+            "" if writing.method in ("set", PATCH) else writing.method,
+        )
+        yield number, by, name, method, written, then if then != written else "", when
+
+
+def references(log: Log) -> list[Reference]:
+    """The references that the last messages write, in the order of their first write."""
+    found: dict[Reference, None] = {}
+    for _, message in _last(log):
+        content = read_content(message)
+        for writing in content.writings[:MOST_ROWS] if content else ():
+            found.setdefault(Reference(content.kind, writing.path, content.instance))  # type: ignore[union-attr]
+    return list(found)
+
+
+def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
+    try:
+        value = log.read(reference)
+        numbers = log.used(reference)
+    except AgfError as error:
+        return line(str(reference), 100), line(error.diagnostic.message, 120), ""
+    by = ", ".join(f"{number} {writer(log[number])}" for number in numbers[-4:])
+    return line(str(reference), 100), _value(value), ("… " if len(numbers) > 4 else "") + by
+
+
+def writer(message: Mapping[str, Value]) -> str:
+    """The call that wrote a message, or the kind of the message."""
+    call = message.get("_call")
+    if isinstance(call, Mapping):
+        return line(str(call.get("_tool") or call.get("_delegate") or "a call"), 60)
+    kind = message.get("kind") or message.get("type")
+    return f"({line(str(kind), 40)})"
+
+
+def _value(value: Any) -> str:
+    try:
+        text = json.dumps(value, ensure_ascii=False, default=lambda one: f"<{type_name(one)}>")
+    except (ValueError, RecursionError):
+        text = f"<{type_name(value)}>"
+    return line(text, 100)
+
+
+def show_context(name: str, log: Log, watched: bool) -> None:
+    """Show the context ``name``. ``watched``: whether a front end with scripts shows the output."""
+    page = static(name, log)
+    if watched and len(log) and not in_frames():
+        with contextlib.suppress(Exception):  # the widgets of this environment do not work
+            page = framed(page, open_explorer(lambda: ContextSlider(name, log)).mark)
+    show(page)
+
+
+def static(name: str, log: Log) -> Bundle:
+    """The values of the context, and its messages folded."""
+    title = f"context {line(name, 80)}"
+    now, all_ = state(log), messages(log)
+    folded = (
+        f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>" if len(log) else ""
+    )
+    page = f"<p><strong>{html(title)}</strong></p>{now.html}{folded}"
+    return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
+
+
+class ContextSlider:
+    """The kernel's end of the slider over one context. A log never changes, so neither does
+    this."""
+
+    has_ended, can_rerun = True, False
+
+    def __init__(self, name: str, log: Log) -> None:
+        self._name, self._log = name, log
+        self.mark = f"agf-{secrets.token_hex(8)}"
+        self.model = Model.of(self)
+
+    def start(self) -> Json:
+        return {"context": line(self._name, 80), "id": self.mark}
+
+    def receive(self, message: dict[str, Any]) -> None:
+        self.model.send({"mark": self.mark, **reply_to(message, self._answer)})
+
+    def close(self, tell: bool = True) -> None:
+        self.model.leave(self, tell)
+
+    def _answer(self, name: str, given: dict[str, Any]) -> Json:
+        match name:
+            case "later":
+                return {"code": later_script()}
+            case "moments":
+                return {"total": len(self._log) + 1, "note": ""}
+            case "moment":
+                return self._moment(natural(given.get("at")), natural(given.get("since")))
+        raise Refused(f"unknown request {name!r}")
+
+    def _moment(self, at: int, since: int) -> Json:
+        """The values after ``at`` messages, and how they differ from those after ``since``
+        messages."""
+        if max(at, since) > len(self._log):
+            raise Refused(f"the context has no moment {max(at, since) + 1}")
+        now, then = (_values(self._log.until(count)) for count in (at, since))
+        parts = list(islice(_differences(then, now), MOST_DIFFERENCES + 1))
+        changed = {name for name, *_ in parts}
+        return {
+            "label": writer(self._log[at - 1]) if at else NO_MESSAGE,
+            "took": "",
+            "values": [
+                [name, value_json(now[name]), name in changed]
+                for name in sorted(now, key=lambda name: name not in changed)
+            ],
+            "more": 0,
+            "differs": [
+                describe_difference(name + path, *both)
+                for name, path, *both in parts[:MOST_DIFFERENCES]
+            ],
+            "isMore": len(parts) > MOST_DIFFERENCES,
+        }
+
+
+def _differences(
+    then: dict[str, Value], now: dict[str, Value]
+) -> Iterator[tuple[str, str, Any, Any]]:
+    """The name, the path in the value, and both values of each part that differs."""
+    for name in {**then, **now}:
+        for part in find_differences(then.get(name, MISSING), now.get(name, MISSING)):
+            yield name, *part
+
+
+def _values(log: Log) -> dict[str, Value]:
+    """The values of the last references, by their texts; an error in place of a value that cannot
+    be read."""
+    found: dict[str, Value] = {}
+    for reference in references(log):
+        try:
+            value = log.read(reference)
+        except AgfError as error:
+            value = line(error.diagnostic.message, 120)
+        if value is not UNSET:
+            found[line(str(reference), 100)] = value
+    return found
 
 
 def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:

@@ -1,4 +1,8 @@
-"""The explorer of a run, live or past, with all its steps, its picture, its timeline and each
+"""A journaled call is opened: its arguments become a variable, and a cell makes the call.
+
+The explorers that are open: the last ones. An older one becomes the static page again.
+
+The explorer of a run, live or past, with all its steps, its picture, its timeline and each
 value.
 
 The document only ever has the static page of the run, in an element of a class of its own. The
@@ -9,31 +13,142 @@ message only if something has changed.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Mapping
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from IPython import get_ipython
 
-from ..catalog import default
+from ..catalog import Registry, default
 from ..engine.runner import clock
-from ..lifecycle.options import RunOptions
+from ..flow.events import format_path
+from ..journal.records import Record
+from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.past_runs import find_call, find_past_run
 from ..lifecycle.rerun import rerun_from
 from ..lifecycle.resume import resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
-from .ask import PendingQuestion
+from ..pictures.values import value_text
 from .config import has_notices
 from .explorer_calls import AnyRun, Refused, reply_to
-from .explorer_model import Model
 from .explorer_requests import REQUESTS, answer_request
-from .opening import open_call
-from .output import Bundle
+from .output import Bundle, Model, PendingQuestion
+
+ARGUMENTS = "arguments"
+"""The name of the variable, unless a person gives another one."""
+
+
+class Opened(NamedTuple):
+    """A call that was opened."""
+
+    name: str
+    """The variable that has its arguments."""
+    path: str
+    shown: str
+    """The arguments as a short text."""
+    code: str
+    """The text of a cell that makes the call."""
+    note: str
+    """Why the arguments are incomplete; empty if they are complete."""
+
+
+def open_call(
+    shell: Any, registry: Registry, run_id: str, place: str, name: str = ARGUMENTS
+) -> Opened:
+    """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
+    Raises DefinitionError if there is no such call."""
+    found = find_call(find_past_run(run_id), place)
+    note = (
+        ""
+        if found.whole
+        else "some of the arguments are only previews: a secret, or a value that is not JSON"
+    )
+    shell.user_ns[name] = found.given_shown
+    shown = line(value_text(found.given_shown), 200)
+    return Opened(
+        name,
+        line(format_path(found.at), 100),
+        shown,
+        _calling(found, name, shell.user_ns, registry),
+        note,
+    )
+
+
+def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
+    """A cell that makes a call with the arguments in the variable ``name``."""
+    function = names.get(found.name) if found.name.isidentifier() else None
+    called = (
+        found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
+    )
+    lead = "" if callable(function) else "import agf_magics\n\n"
+    tool = registry.tools.get(found.name)
+    waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
+    return f"{lead}{waits}{called}(**{name})"
+
+
+MOST_OPEN = 10
+
+
+class OpenExplorer(Protocol):
+    """An explorer of a run, or of a context."""
+
+    model: Model
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what it shows no longer changes."""
+        ...
+
+    @property
+    def can_rerun(self) -> bool:
+        """Whether the page may compare it with the definitions and functions of now."""
+        ...
+
+    def close(self, tell: bool = True) -> None:
+        """``tell``: whether the page gets a message; False if another explorer is opened next,
+        whose message has it."""
+        ...
+
+
+E = TypeVar("E", bound=OpenExplorer)
+
+_open: deque[OpenExplorer] = deque()
+
+
+def open_explorer(make: Callable[[], E]) -> E:
+    """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of
+    a run that has ended."""
+    while len(_open) >= MOST_OPEN:
+        oldest = next((one for one in _open if one.has_ended), _open[0])
+        _open.remove(oldest)
+        oldest.close(tell=False)
+    made = make()
+    _open.append(made)
+    return made
+
+
+def tell_edited() -> None:
+    """A cell ran, and runs may differ from the definitions of now. A failure must not print into
+    the cell."""
+    with contextlib.suppress(Exception):
+        for model in {one.model for one in list(_open) if one.can_rerun}:
+            model.send({"type": "edited"})
+
+
+def close_explorers() -> None:
+    """Close all explorers."""
+    while _open:
+        _open.popleft().close()
+
 
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is

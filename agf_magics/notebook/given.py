@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from ..host.limits import Limits
+from ..engine.limits import Limits
 from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten

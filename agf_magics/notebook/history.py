@@ -1,30 +1,161 @@
-"""Magics for the journal: runs are listed, resumed, compared, written to a file and deleted."""
+"""The list of ``%runs``: the runs of this process and of the journal, filtered, page by page.
+
+Magics for the journal: runs are listed, resumed, compared, written to a file and deleted.
+
+Magics for background runs, for definitions that are not registered, and ``%runs``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from datetime import time as clock_time
 from pathlib import Path
 from typing import Any
 
-from IPython.core.magic import line_magic, magics_class, needs_local_scope
+from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
-from .. import settings
 from ..journal.queries import RunHead
-from ..lifecycle import launch
+from ..lifecycle import launch, settings
 from ..lifecycle import past_runs as kept_runs
-from ..lifecycle.options import RunOptions
+from ..lifecycle.define import load
+from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.past_runs import RunLine
+from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
+from ..pictures.page import status
 from ..pictures.plain import counted, line
-from ..text.diagnostics import DefinitionError
-from ..text.source import UNUSABLE
+from ..pictures.run_page import Listed, runs_html, runs_text
+from ..text.diagnostics import DefinitionError, suggest
+from ..text.source import UNUSABLE, Source
 from . import commands, view, watching
-from .base import NotebookMagics, takes
-from .given import at, days, inputs, new_name, unwritable, value, warn_about_names, workers_of
-from .opening import ARGUMENTS, open_call
+from .explorer import ARGUMENTS, open_call
+from .given import (
+    at,
+    count,
+    days,
+    inputs,
+    new_name,
+    unwritable,
+    value,
+    warn_about_names,
+    workers_of,
+)
+from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
-from .rendering import format_findings
+from .output import show
+from .watching import format_findings
+
+MOST_LISTED = 20
+"""Runs on a page, if ``--limit`` says nothing else."""
+
+STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
+
+TIMES = ("1h", "1d", "7d", "00:00")
+"""Times that completion offers."""
+
+UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")
+
+FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
+
+
+def list_runs(parsed: ParsedLine) -> None:
+    """Display one page of the runs that the options select, the latest first, and the line of the
+    next page."""
+    keep = _keep(parsed)
+    here = {run.run_id: run for run in launch.live}
+    found = [
+        one._replace(status=status(here[one.run_id].progress)) if one.run_id in here else one
+        for one in kept_runs.runs()
+    ]
+    runs = kept_runs.Runs(one for one in found if keep(one))
+    listed = _page(parsed, len(runs))
+    if found and not runs:
+        filters = ", ".join(flag for flag in FILTERS if flag in parsed)
+        listed = listed._replace(
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}"
+        )
+    places = {id: run.origin for id, run in here.items()}
+    show(
+        {
+            "text/html": runs_html(runs, listed, places),
+            "text/plain": runs_text(runs, listed, places),
+        }
+    )
+
+
+def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
+    """The filter of the options. The notebook comes last, as it is read from the run's manifest."""
+    wanted, name = parsed.word("--status"), parsed.text("--name")
+    if wanted is not None and wanted.text not in STATUSES:
+        hint = suggest(wanted.text, STATUSES, "statuses")
+        raise line_error("status", f"{wanted.text!r} is not the status of a run", wanted, hint)
+    since, before = (
+        moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
+    )
+    notebook = parsed.text("--notebook")
+
+    def tests(one: RunLine) -> Iterator[bool]:
+        yield wanted is None or one.status == wanted.text
+        yield name is None or name.lower() in one.name.lower()
+        yield since is None or one.started >= since
+        yield before is None or one.started < before
+        yield notebook is None or _is_of(one, notebook)
+
+    return lambda one: all(tests(one))
+
+
+def _is_of(one: RunLine, wanted: str) -> bool:
+    live = next((run for run in launch.live if run.run_id == one.run_id), None)
+    path = this_notebook() if live is not None else kept_runs.notebook_of(one.run_id)
+    return path == this_notebook() if wanted == "--notebook" else wanted.lower() in path.lower()
+
+
+def moment(word: Token, now: float | None = None) -> float:
+    """Seconds since 1970 of a time: ``2h`` ago, ``18:30`` today, a date, or a date and a time.
+    ``now``: default None, the time of the clock. Raises DefinitionError."""
+    now, ago = time.time() if now is None else now, AGO.fullmatch(word.text)
+    if ago is not None:
+        return now - float(ago[1]) * UNITS[ago[2]]
+    try:
+        if re.fullmatch(r"\d{1,2}:\d\d", word.text):
+            today = datetime.fromtimestamp(now).date()
+            hour, minute = map(int, word.text.split(":"))
+            return datetime.combine(today, clock_time(hour, minute)).timestamp()
+        return datetime.fromisoformat(word.text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        hint = "write 2h, 3d, 18:30, 2026-11-22 or '2026-11-22 18:30'"
+        raise line_error("time", f"{word.text!r} is not a time", word, hint) from None
+
+
+def _page(parsed: ParsedLine, found: int) -> Listed:
+    """The page that the line asks for, of ``found`` runs."""
+    limit, word = parsed.word("--limit"), parsed.word("--page")
+    most = count(limit) if limit is not None else MOST_LISTED
+    number = count(word) if word is not None else 1
+    pages = max(1, -(-found // most)) if most else 1
+    if word is not None and not 1 <= number <= pages:
+        hint = f"write --page {min(max(number, 1), pages)}"
+        raise line_error(
+            "page", f"there is no page {number}: the list has {counted(pages, 'page')}", word, hint
+        )
+    more = f"{_without_page(parsed, word)} --page {number + 1}" if number < pages else ""
+    return Listed((number - 1) * most, most, line(more, 300))
+
+
+def _without_page(parsed: ParsedLine, word: Token | None) -> str:
+    """The line as it was typed, without ``--page N``."""
+    text = parsed.source.text
+    if word is None:
+        return text.rstrip()
+    start = text.rfind("--page", 0, word.span.end)
+    return f"{text[:start].rstrip()}{text[word.span.end :].rstrip()}"
+
 
 MOST_NAMED = 3
 """Interrupted runs whose ids are printed when the extension is loaded."""
@@ -178,3 +309,92 @@ def _describe_interrupted(found: list[RunHead]) -> str:
 def _past(word: Token) -> PastRun:
     found: PastRun = at(word, lambda: kept_runs.find_past_run(word.text))
     return found
+
+
+@magics_class
+class BackgroundMagics(NotebookMagics):
+    """``%run_pipeline_async``, ``%%run_pipeline_inline``, ``%%run_pipeline_inline_async`` and
+    ``%runs``."""
+
+    @line_magic
+    @needs_local_scope
+    @takes(commands.RUN_PIPELINE_ASYNC)
+    def run_pipeline_async(self, parsed: ParsedLine) -> Any:
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        return self.notebook.run(flow, self.notebook.request(parsed, runs=True), background=True)
+
+    @cell_magic
+    @takes(commands.RUN_PIPELINE_INLINE)
+    def run_pipeline_inline(self, parsed: ParsedLine, body: str) -> Any:
+        return self._inline(parsed, body, background=False)
+
+    @cell_magic
+    @takes(commands.RUN_PIPELINE_INLINE_ASYNC)
+    def run_pipeline_inline_async(self, parsed: ParsedLine, body: str) -> Any:
+        return self._inline(parsed, body, background=True)
+
+    @line_magic
+    @takes(commands.RUNS)
+    def runs(self, parsed: ParsedLine) -> Any:
+        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
+        if unwanted is not None:
+            _cancel(_run(unwanted))
+        if "--wait" in parsed:
+            for run in [_run(word)] if word is not None else launch.live:
+                if run.background:
+                    self.notebook.wait(run)
+        delete_runs(parsed)
+        if word is not None:
+            elsewhere = "--compare" in parsed or "--export" in parsed
+            return (None if elsewhere else _find(word)) or show_past(parsed, word)
+        check_run_given(parsed)
+        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
+            list_runs(parsed)
+        return None
+
+    def _inline(self, parsed: ParsedLine, body: str, background: bool) -> Any:
+        request = self.notebook.request(parsed, runs=True)
+        name = "%%run_pipeline_inline_async" if background else "%%run_pipeline_inline"
+        source = Source(f"{self.notebook.cell} {name}", body, first_line=2)
+        flow = load(source, "pipeline", registry=self.notebook.registry)
+        return self.notebook.run(flow, request, background=background, inline=True)
+
+
+def _cancel(run: launch.Run) -> None:
+    if not run.done:
+        print(f"cancelling {run.run_id}")
+    elif run._fired:
+        print(f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}")
+    else:
+        print(f"{run.run_id} has ended: {run.status}")
+    run.cancel("%runs --cancel")
+
+
+def _find(word: Token) -> launch.Run | None:
+    """A run of this process; None if only the journal may have it."""
+    return (
+        _run(word)
+        if any(word.text in run.run_id for run in launch.live) or journal_file() is None
+        else None
+    )
+
+
+def _run(word: Token) -> launch.Run:
+    """A run of this process by its id, or by a part that no other id has."""
+    known = {run.run_id: run for run in launch.live}
+    exact = known.get(word.text)
+    found = [exact] if exact is not None else [run for id, run in known.items() if word.text in id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(run.run_id for run in found[:10])
+        message, hint = (
+            f"{len(found)} runs have {word.text!r} in their id",
+            f"write more of it: {names}",
+        )
+    else:
+        message, hint = (
+            f"there is no run {word.text!r}",
+            suggest(word.text, known, "runs") or "%runs lists the runs",
+        )
+    raise line_error("unknown-run", message, word, hint)

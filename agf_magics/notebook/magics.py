@@ -1,23 +1,97 @@
-"""The magics that define, run and show flows. Their lines are tables in `commands`; `pictures`
-makes their output."""
+"""What all magics share: their line is parsed before they are called, and they know the
+notebook.
+
+The magics that define, run and show flows. Their lines are tables in `commands`; `pictures`
+makes their output.
+
+The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they
+share.
+
+``%workers``: the workers that runs of this process use.
+
+``%explain CODE``: the page of an error, without a connection (decision D9).
+
+The wheel contains the pages of ``docs/reference/errors``; a checkout has them only there.
+"""
 
 from __future__ import annotations
 
+import functools
 import glob
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
+from IPython.core.magic import (
+    Magics,
+    cell_magic,
+    line_magic,
+    magics_class,
+    needs_local_scope,
+    no_var_expand,
+)
 
+from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from . import commands, registered
-from .base import NotebookMagics, takes
+from ..pictures.plain import counted, html, line
+from ..pictures.values import drop_empty_columns, table_html, table_text
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
+from ..workers.backend import BackendStatus, WorkerStatus
+from ..workers.dask.tasks import describe_process
+from ..workers.on import describe, started
+from . import commands, output
 from .given import near_file, unwritable, write_file
-from .options import ParsedLine, line_error
-from .output import show
+from .notebook import Notebook
+from .options import Command, ParsedLine, line_error, read
+from .output import Bundle, show
+
+Magic = Callable[..., Any]
+
+
+class NotebookMagics(Magics):
+    """A group of magics. All groups of a shell share one `Notebook`."""
+
+    def __init__(self, shell: Any, notebook: Notebook) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+
+
+def takes(command: Command) -> Callable[[Magic], Magic]:
+    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors
+    are short."""
+
+    def wrap(magic: Magic) -> Magic:
+        @functools.wraps(magic)
+        def called(
+            self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None
+        ) -> Any:
+            failure: BaseException
+            try:
+                self.notebook.local = local_ns or {}
+                parsed = read(command, rest, self.notebook.cell)
+                if parsed is None:
+                    print(command.help)
+                    return None
+                return magic(self, parsed, *body)
+            except AgfError as error:
+                failure = error
+            except KeyboardInterrupt:
+                failure = KeyboardInterrupt()
+            # Outside of the except: IPython renders an error differently if its context is an
+            # ExceptionGroup.
+            failure.__context__ = None
+            raise failure
+
+        called.__doc__ = command.help
+        return no_var_expand(called)
+
+    return wrap
 
 
 @magics_class
@@ -56,7 +130,7 @@ class PipelineMagics(NotebookMagics):
         elif name is not None:
             print(self.notebook.flow(name).source.text)
         elif unwanted is None:
-            show(registered.flows(self.notebook.registry))
+            show(output.flows(self.notebook.registry))
 
     @line_magic
     @takes(commands.TOOLS)
@@ -68,7 +142,7 @@ class PipelineMagics(NotebookMagics):
             raise line_error(
                 "unknown-tool", f"no tool or agent {name.text!r} is registered", name, hint
             )
-        show(registered.tools(self.notebook.registry, name.text if name is not None else None))
+        show(output.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic
     @takes(commands.DRAW)
@@ -109,3 +183,221 @@ class PipelineMagics(NotebookMagics):
                     problems.extend(error.diagnostics)
         if problems:
             raise DefinitionError(*problems)
+
+
+@magics_class
+class LanguageMagics(NotebookMagics):
+    """``%%policy``, ``%%graph``, ``%%plan`` and ``%context``."""
+
+    @cell_magic
+    @takes(commands.POLICY)
+    def policy(self, parsed: ParsedLine, body: str) -> Any:
+        return self.notebook.definition("policy", parsed, body)
+
+    @cell_magic
+    @takes(commands.GRAPH)
+    def graph(self, parsed: ParsedLine, body: str) -> Any:
+        return self.notebook.definition("graph", parsed, body)
+
+    @cell_magic
+    @takes(commands.PLAN)
+    def plan(self, parsed: ParsedLine, body: str) -> Any:
+        context = parsed.word("--context")
+        if context is not None and not context.text.strip():
+            hint = "remove it: each run begins with an empty context"
+            raise line_error("name", "the name of a context cannot be blank", context, hint)
+        if "--planner" in parsed:
+            from .planners import (
+                run_planner_cell,  # imports planners, which most notebooks do not use
+            )
+
+            return run_planner_cell(self.notebook, parsed, body)
+        if option := next(
+            (option for option in commands.FOR_PLANNERS if option.flag in parsed), None
+        ):
+            place = parsed.words(option.flag)[0]
+            raise line_error(
+                "needs-planner", f"{option.flag} needs --planner", place, "add --planner MODEL"
+            )
+
+        def change(flow: Flow) -> Flow:
+            if context is not None and flow.extension is not None:
+                flow = replace(flow, extension=flow.extension.with_context(context.text))
+            for option in ("--ordered", "--keep-going"):
+                if option in parsed and flow.extension is not None:
+                    flow = flow.extension.with_option(flow, option) or flow
+            return flow
+
+        return self.notebook.definition("plan", parsed, body, change)
+
+    @line_magic
+    @takes(commands.CONTEXT)
+    def context(self, parsed: ParsedLine) -> Any:
+        from .contexts import (
+            run_context,  # imports the plan language, which most notebooks do not use
+        )
+
+        return run_context(self.notebook, parsed)
+
+
+COLUMNS = ("workers", "lanes", "working", "memory", "resources", "versions")
+NONE = "this process has used no workers: run a flow with --on processes"
+
+
+@magics_class
+class WorkerMagics(NotebookMagics):
+    """``%workers``."""
+
+    @line_magic
+    @takes(commands.WORKERS)
+    def workers(self, parsed: ParsedLine) -> Any:
+        known = list(started)
+        if "--close" in parsed:
+            started.close()
+            print(f"closed {counted(len(known), 'worker backend')}")
+            return
+        if "--restart" in parsed:
+            for backend in known:
+                restart = getattr(backend, "restart", None)
+                print(
+                    f"restarted {backend.name}"
+                    if restart is not None
+                    else f"{backend.name} cannot be restarted here"
+                )
+                if restart is not None:
+                    restart()
+            return
+        show(list_workers([describe(backend) for backend in known]))
+
+
+def list_workers(found: Iterable[BackendStatus]) -> Bundle:
+    """The table by MIME type."""
+    backends = list(found)
+    rows = [row for one in backends for row in _rows(one)]
+    bundle = {"text/html": f"<p>{NONE}</p>", "text/plain": NONE}
+    if rows:
+        table = drop_empty_columns(COLUMNS, tuple(rows))
+        caption = counted(len(backends), "worker backend")
+        bundle = {
+            "text/html": table_html(*table, caption),
+            "text/plain": "\n".join(table_text(*table)),
+        }
+    for one in backends:
+        if is_page(one.dashboard):
+            link = html(one.dashboard)
+            bundle["text/html"] += (
+                f'<p>{html(one.name)}: <a href="{link}" target="_blank" '
+                f'rel="noopener">dashboard</a></p>'
+            )
+            bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
+    return bundle
+
+
+def is_page(link: str) -> bool:
+    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of
+    JupyterHub."""
+    return link.startswith(("http://", "https://")) or (
+        link[:1] == "/" and link[1:2] not in ("/", "\\")
+    )
+
+
+def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
+    in_flight = "" if one.in_flight is None else f"{counted(one.in_flight, 'chunk')} in flight"
+    if one.starting:
+        in_flight = f"starting {counted(one.starting, 'worker')}"
+    yield (line(one.name, 80), f"{one.lanes:,}", in_flight, "", "", "")
+    for worker in one.workers:
+        if worker.name != one.name:
+            yield _row(worker)
+
+
+def _row(worker: WorkerStatus) -> tuple[str, ...]:
+    working = "" if worker.working is None else f"{worker.working:,}"
+    memory = "" if worker.memory is None else _megabytes(worker.memory)
+    if memory and worker.memory_limit:
+        memory += f" of {_megabytes(worker.memory_limit)}"
+    resources = ", ".join(f"{name} {amount:g}" for name, amount in worker.resources.items())
+    versions = _versions(worker.versions)
+    return (
+        f"  {line(worker.name, 80)}",
+        f"{worker.lanes:,}",
+        working,
+        memory,
+        line(resources, 60),
+        line(versions, 120),
+    )
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    """The versions that differ from those of this process."""
+    here = describe_process()
+    other = [
+        f"{name} {version}"
+        for name, version in versions.items()
+        if version and version != here.get(name)
+    ]
+    return ", ".join(other) or ("as here" if versions else "")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+FOLDERS = (
+    Path(__file__).with_name("errors"),
+    Path(__file__).parents[2] / "docs" / "reference" / "errors",
+)
+
+_ENTRY = re.compile(
+    r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S
+)
+_LINK = re.compile(r"(`[^`\n]*+`)|\[([^\[\]\n]++)\]\([^()\s]++\)")
+
+
+@cache
+def entries() -> Mapping[str, str]:
+    """The Markdown of each entry of the error reference, by its code; without links, which lead to
+    other pages."""
+    folder = next(folder for folder in FOLDERS if folder.is_dir())
+    return {
+        found[
+            "code"
+        ]: f"### {found['code']}\n{_LINK.sub(lambda link: link[1] or link[2], found['text']).rstrip()}\n"
+        for path in sorted(folder.glob("*.md"))
+        for found in _ENTRY.finditer(path.read_text(encoding="utf-8"))
+    }
+
+
+@magics_class
+class ExplainMagics(NotebookMagics):
+    """``%explain``."""
+
+    @line_magic
+    @takes(commands.EXPLAIN)
+    def explain(self, line: ParsedLine) -> None:
+        word = line.word("CODE")
+        for code in [word.text.strip("[]")] if word is not None else _last_codes():
+            text = entries().get(code)
+            if text is None:
+                near = nearest(
+                    code, list(entries()), 0.6
+                )  # the words of a message are less like a code than a typo
+                hint = (
+                    f"did you mean {near}?"
+                    if near
+                    else "the code of an error is in brackets after its message"
+                )
+                span = word.span if word is not None else None
+                raise DefinitionError(
+                    Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint)
+                )
+            show({"text/markdown": text, "text/plain": text})
+
+
+def _last_codes() -> list[str]:
+    """The codes of the last error that a cell ended with."""
+    last = getattr(sys, "last_value", None)
+    if not isinstance(last, AgfError):
+        message = "CODE is missing: the last cell with an error did not end with one of agf-magics"
+        raise DefinitionError(Diagnostic("magic.missing", message, hint="%explain CODE"))
+    return list(dict.fromkeys(found.code for found in last.diagnostics))

@@ -10,14 +10,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import settings
 from ..catalog import Registry
-from ..definitions.define import Defined, findings_before_run, register
+from ..engine.limits import Limits
 from ..flow.steps import Flow
-from ..host.limits import Limits
-from ..lifecycle import launch
-from ..lifecycle.input import unused_fields
-from ..lifecycle.options import RunOptions
+from ..lifecycle import launch, settings
+from ..lifecycle.define import Defined, findings_before_run, register
+from ..lifecycle.input import RunOptions, unused_fields
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
@@ -26,9 +24,8 @@ from ..text.source import Source
 from . import commands, view, watching
 from .config import AgfMagics
 from .given import inputs, limits_of, new_name, reused, warn_about_names, workers_of, write_file
-from .options import ParsedLine, Token, line_error
-from .rendering import format_findings
-from .shared_options import FOR_RUNS
+from .options import FOR_RUNS, ParsedLine, Token, line_error
+from .watching import format_findings
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""

@@ -1,14 +1,59 @@
 """Outputs of a cell that are shown once or can be replaced. IPython's functions for it have no
-types."""
+types.
+
+The picture of a run, drawn in the background: a run does not wait for graphviz.
+
+The thread ends by itself, because a layout has a limit of work. Nothing that happens on it is
+printed into a cell.
+
+Questions in the notebook: typed while a cell waits for its run, answered in the explorer while a
+run is in the background.
+
+`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a
+page. For a background run no cell waits for input: its explorer has a field for each open question,
+and the document only the question and its answer as text.
+
+The registered flows, tools and agents as one page.
+
+What the kernel and the page share about explorers: one widget model for all explorers of a
+kernel.
+
+A model costs the kernel a millisecond and two messages, so runs are entries of one model, and a new
+explorer is one message. Where the front end shows each output in a frame of its own, each explorer
+has its own model. The page gets the script with the model.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import contextvars
+import gzip
+import hashlib
+import json
 import os
+import re
 import threading
-from functools import lru_cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
+import anywidget
+import ipywidgets  # type: ignore[import-untyped]
+import traitlets
 from IPython.display import DisplayHandle, display
+
+from ..catalog import Agent, ModelAgent, Registry
+from ..engine.host import NoUser
+from ..flow.events import Question
+from ..flow.progress import Progress
+from ..flow.steps import Flow
+from ..flow.values import Value
+from ..lifecycle.input import ask_at_prompt, format_question, parse_answer
+from ..pictures.diagram import SMALLEST, Diagram
+from ..pictures.outline import list_flows, list_rows, list_tools
+from ..pictures.plain import html, line
 
 Bundle = dict[str, Any]
 """A text for each MIME type."""
@@ -70,3 +115,335 @@ class OutputSlot:
         self.reserve({})
         assert self._handle is not None
         self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]
+
+
+class Drawing:
+    """The picture of one flow. `begin` may come from any thread, the others too."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._diagram: Diagram | None = None
+        self._failure = ""
+        """Why there is no diagram, as HTML: a mistake of this package."""
+        self._ready = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, show: Callable[[Bundle], object]) -> None:
+        """Draw the picture on a thread of its own, which then calls ``show`` with it."""
+        # In the context of the cell, to which the output of the thread then belongs.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=context.run, args=(self._draw, show), name="agf-picture", daemon=True
+        )
+        self._thread.start()
+
+    def html(self, progress: Progress) -> str:
+        """The picture in the colours of a run; empty as long as it is not ready."""
+        if not self._ready.is_set():
+            return ""
+        return (
+            self._diagram.of_run(progress).html(SMALLEST)
+            if self._diagram is not None
+            else self._failure
+        )
+
+    def wait(self) -> None:
+        """Wait until it is ready and shown; not at all without `begin`."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _draw(self, show: Callable[[Bundle], object]) -> None:
+        try:
+            diagram = Diagram(self._flow)
+            bundle: Bundle = dict(diagram._repr_mimebundle_())
+            self._diagram = diagram
+        except Exception as error:
+            reason = f"no picture: {type(error).__name__}"
+            self._failure = f"<p><em>{html(reason)}</em></p>"
+            bundle = {"text/html": self._failure, "text/plain": reason}
+        self._ready.set()
+        show(bundle)
+
+
+def ask_in_cell(question: Question) -> Value:
+    """Ask in the cell that waits for the run."""
+    return ask_at_prompt(question)
+
+
+class PendingQuestion:
+    """A question of a background run that waits for an answer of a page. Its methods may be called
+    by any thread."""
+
+    _open: ClassVar[list[PendingQuestion]] = []
+
+    def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
+        self.question, self._answer, self._loop = question, answer, answer.get_loop()
+        PendingQuestion._open.append(self)
+
+    @classmethod
+    def of(cls, question: Question) -> PendingQuestion | None:
+        """The pending answer to this question; None if it does not wait, or waits in a cell."""
+        return next((pending for pending in list(cls._open) if pending.question is question), None)
+
+    async def wait(self) -> Value:
+        """The answer. Raises NoUser after `give_up`."""
+        return await self._answer
+
+    def answer(self, text: str) -> bool:
+        """Answer as if ``text`` were typed; False if it is not an answer to the question."""
+        found = parse_answer(self.question, text)
+        if found is not None:
+            self._settle(found)
+        return found is not None
+
+    def choose(self, number: int) -> bool:
+        """Answer with the choice of this number, which counts from 0; False if there is no such
+        choice."""
+        known = 0 <= number < len(self.question.choices)
+        if known:
+            self._settle(self.question.choices[number])
+        return known
+
+    def give_up(self) -> None:
+        """End the question without an answer: no page shows it."""
+        self._settle(NoUser())
+
+    def _settle(self, found: Value | NoUser) -> None:
+        """The first answer counts."""
+
+        def set_once() -> None:
+            if self._answer.done():
+                return
+            if isinstance(found, NoUser):
+                self._answer.set_exception(found)
+            else:
+                self._answer.set_result(found)
+
+        self._loop.call_soon_threadsafe(set_once)
+
+    def close(self) -> None:
+        PendingQuestion._open.remove(self)
+
+
+def describe_answer(question: Question, answer: Value) -> str:
+    """An answer for the document, which must not have secrets: a typed text may be one."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    if isinstance(answer, dict):
+        return "changed"
+    return str(answer) if question.choices else "answered"
+
+
+def frozen(question: Question, answer: str) -> dict[str, str]:
+    """The question and its answer for the saved notebook."""
+    shown = line(answer, 300)
+    return {
+        "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
+        "text/plain": f"? {format_question(question)}\n→ {shown}",
+    }
+
+
+def _page(question: Question) -> str:
+    text = html(format_question(question._replace(choices=())))
+    where = (
+        f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>'
+        if question.where
+        else ""
+    )
+    return (
+        f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
+    )
+
+
+_COLUMNS = ("name", "arguments", "description", "tools", "answers")
+
+
+def flows(registry: Registry) -> Bundle:
+    return list_flows(registry.flows.values())
+
+
+def tools(registry: Registry, name: str | None = None) -> Bundle:
+    """Tools and agents; ``name``: only the tool and the agent of this name."""
+    found = [tool for tool in registry.tools.values() if name in (None, tool.name)]
+    agents = [agent for agent in registry.agents.values() if name in (None, agent.name)]
+    tables = [list_tools(found)] if found or not agents else []
+    if agents:
+        rows = [_agent(agent, agent is registry.default_agent) for agent in agents]
+        tables.append(list_rows(_COLUMNS, rows, "agent", ""))
+    return _joined(*tables)
+
+
+def everything(registry: Registry) -> Bundle:
+    return _joined(flows(registry), tools(registry))
+
+
+def _joined(*tables: Bundle) -> Bundle:
+    return {
+        "text/html": "".join(one["text/html"] for one in tables),
+        "text/plain": "\n\n".join(one["text/plain"] for one in tables),
+    }
+
+
+def _agent(agent: Agent | ModelAgent, is_default: bool) -> tuple[str, ...]:
+    tools = "all" if agent.tools is None else ", ".join(agent.tools) or "none"
+    answers = "if no identity is named" if is_default else "by its name"
+    return (
+        line(agent.name, 60),
+        line(_takes(agent), 100),
+        line(agent.description, 100),
+        line(tools, 80),
+        answers,
+    )
+
+
+def _takes(agent: Agent | ModelAgent) -> str:
+    if isinstance(agent, ModelAgent):
+        return (
+            f"prompt, for {agent.model.name if agent.model is not None else 'the configured model'}"
+        )
+    return ", ".join(agent.takes.parameters)
+
+
+FOLDER = Path(__file__).parent / "browser"
+SCRIPTS = (
+    "elements",
+    "state",
+    "values",
+    "picture",
+    "steps",
+    "panel",
+    "notices",
+    "extras",
+    "explorer",
+    "context",
+    "mount",
+)
+"""The parts of the script, in the order in which they need each other."""
+
+
+@cache
+def script() -> str:
+    """The module of the page: its parts one after the other, without comments and indents, and the
+    style as a text."""
+    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
+
+
+@cache
+def loader() -> str:
+    """The module of the model: it unpacks the script, which a page loads once."""
+    name = f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
+    named = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
+    packed = base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
+    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
+    return text.replace("$NAME", name).replace("$PACKED", packed)
+
+
+def _shortened(text: str) -> str:
+    """``text`` without comments, indents and blank lines; no text of ours goes over several
+    lines."""
+    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
+
+
+class Explored(Protocol):
+    """The kernel's end of one explorer."""
+
+    mark: str
+    """The class of the element over which the page draws."""
+
+    def start(self) -> dict[str, Any]:
+        """Everything that a page needs to show it."""
+        ...
+
+    def receive(self, message: dict[str, Any]) -> None:
+        """Answer a request of the page."""
+        ...
+
+
+class Model(anywidget.AnyWidget):
+    """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
+    ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
+
+    _shared: ClassVar[Model | None] = None
+    """The one to which explorers are added."""
+    _lock = threading.Lock()
+    runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
+    _esm = traitlets.Unicode().tag(sync=True)
+    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
+
+    def __init__(self, first: Explored) -> None:
+        self._explored = {first.mark: first}
+        self._gone: list[str] = []
+        """Marks of closed explorers that the page still has."""
+        super().__init__(_esm=loader(), layout=ipywidgets.Layout())
+        self.on_msg(self._receive)
+        receive_while_busy(self)
+        self.comm.on_close(self._forget)
+
+    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
+        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the
+        class has them."""
+        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
+            super().add_traits(**missing)
+
+    @classmethod
+    def of(cls, explored: Explored) -> Model:
+        """The model that has ``explored`` from now on."""
+        with cls._lock:
+            shared = cls._shared
+            if shared is None or shared.comm is None or in_frames():
+                cls._shared = shared = cls(explored)
+                return shared
+            shared._explored[explored.mark] = explored
+            shared.send(
+                {"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()}
+            )
+            return shared
+
+    def leave(self, explored: Explored, tell: bool = True) -> None:
+        """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
+        with self._lock:
+            self._explored.pop(explored.mark, None)
+            self._gone.append(explored.mark)
+            if not self._explored:
+                self._forget()
+                self.close()
+            elif tell:
+                self.send({"type": "gone", "gone": self._told()})
+
+    def starts(self) -> dict[str, Any]:
+        """What a page needs to show each explorer."""
+        return {mark: explored.start() for mark, explored in list(self._explored.items())}
+
+    def _told(self) -> list[str]:
+        told, self._gone = self._gone, []
+        return told
+
+    def _forget(self, _: Any = None) -> None:
+        """Explorers are no longer added to this one: it is closed here or by the front end."""
+        if Model._shared is self:
+            Model._shared = None
+
+    def _receive(self, _: Any, message: Any, __: Any) -> None:
+        if not isinstance(message, dict):
+            return
+        if message.get("do") == "runs":
+            self.send({"type": "runs", "runs": self.starts()})
+        elif (explored := self._explored.get(str(message.get("mark")))) is not None:
+            explored.receive(message)
+        else:
+            why = "this explorer is closed: show the run again with %runs"
+            self.send(
+                {
+                    "type": "reply",
+                    "mark": message.get("mark"),
+                    "id": message.get("id"),
+                    "ok": False,
+                    "why": why,
+                }
+            )

@@ -12,17 +12,16 @@ from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan.header import Header, load_header
-from ..lifecycle.input import settle_fields
+from ..lifecycle.asking import Assignment
+from ..lifecycle.contexts import Offer, make_offer
+from ..lifecycle.input import RunOptions, settle_fields
 from ..lifecycle.launch import Run
-from ..lifecycle.options import RunOptions
+from ..lifecycle.planner import THINK, named_model, run_model
+from ..lifecycle.settings import current
+from ..lifecycle.ticks import Begin, PlannerResult, TickOptions
 from ..pictures.page import headline
 from ..pictures.plain import html, line
 from ..pictures.run_page import run_header_html
-from ..planning.asking import Assignment
-from ..planning.offer import Offer, make_offer
-from ..planning.planner import THINK, named_model, run_model
-from ..planning.ticks import Begin, PlannerResult, TickOptions
-from ..settings import current
 from ..text.diagnostics import Diagnostics, suggest
 from ..text.source import Source
 from . import view, watching
@@ -30,7 +29,7 @@ from .given import at, count, value, workers_of, write_file
 from .notebook import Notebook, RunRequest
 from .options import ParsedLine, Token, line_error
 from .output import Bundle
-from .rendering import format_findings
+from .watching import format_findings
 
 NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
 """Options of a plan that a planner does not have."""

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..engine.runner import clock
+from ..flow.progress import Row
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
@@ -25,12 +26,18 @@ from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
-from ..progress.progress import Row
-from .ask import PendingQuestion
 from .config import AgfMagics
-from .drawing import Drawing
-from .open_explorers import open_explorer
-from .output import EMPTY, Bundle, OutputSlot, hears_while_busy, in_frames, show
+from .explorer import open_explorer
+from .output import (
+    EMPTY,
+    Bundle,
+    Drawing,
+    OutputSlot,
+    PendingQuestion,
+    hears_while_busy,
+    in_frames,
+    show,
+)
 
 if TYPE_CHECKING:
     from .explorer import Channel

@@ -1,4 +1,6 @@
-"""The parts of a picture: boxes with their texts, frames around them, lines between them.
+"""What each step of a flow reads and writes, as its box and its line of the outline show it.
+
+The parts of a picture: boxes with their texts, frames around them, lines between them.
 
 A frame has a title and no box of its own: arrows end at its border. A value that comes from far away
 is a small tag in the box that reads it (``◂ raw``), so what a box needs is known only when the tags
@@ -8,14 +10,56 @@ are: `measured` takes them.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..flow.frame import Expr
-from ..flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat, Step
-from . import theme as look
+from ..flow.step import Expr, Step, Walk
+from ..flow.steps import WIDTH, Branches, Each, Flow, Fold, Invoke, Repeat, every
+from ..flow.wiring import wires
+from . import counters as look
 from .plain import line
+
+
+class DataFlow:
+    """The reads and writes of one flow, by the ids of its steps."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.wires = wires(flow)
+        self.nodes: set[str] = set()
+        """Steps of a graph: they read and write the state that all of them share."""
+        self._reads: dict[str, dict[str, None]] = {}
+        self._writes: dict[str, tuple[str, ...]] = {}
+        self._labels: Counter[tuple[str, str]] = Counter()
+        for wire in self.wires:
+            self._reads.setdefault(wire.dest, {})[wire.name] = None
+        for step in every(flow.body):
+            self._labels[step.word, step.label] += 1
+            if isinstance(step, Walk):
+                self.nodes |= {inner.id for inner in every(step)}
+                self._writes |= {
+                    node.id: step.written.get(name, ()) for name, node in step.nodes.items()
+                }
+
+    def reads(self, step: Step) -> str:
+        return ", ".join(self._reads.get(step.id, ()))
+
+    def writes(self, step: Step) -> str:
+        written = step.target.writes() if step.target else ()
+        names = [ref.path[-1] for ref in written if len(ref.path) > 1]
+        return ", ".join(dict.fromkeys((*names, *self._writes.get(step.id, ()))))
+
+    def is_repeated(self, step: Step) -> bool:
+        """Whether another step has the same kind and label."""
+        return self._labels[step.word, step.label] > 1
+
+    def summary(self, step: Step) -> str:
+        """``→ rows``; in a graph also what the node reads: ``draft, topic → score``."""
+        reads = self.reads(step) if step.id in self.nodes else ""
+        writes = self.writes(step)
+        return f"{reads} → {writes}".strip() if writes else f"reads {reads}" if reads else ""
+
 
 INPUT = "input"
 """The id of the box of the run's input."""
@@ -210,7 +254,7 @@ def within(parts: Sequence[Box]) -> Iterator[Box]:
             yield from within(part.parts)
 
 
-def first(box: Box) -> tuple[Box, ...]:
+def first_boxes(box: Box) -> tuple[Box, ...]:
     """The boxes at which a line to ``box`` ends."""
     return box.first if isinstance(box, Frame) else (box,)
 

@@ -9,12 +9,11 @@ from functools import cached_property
 from math import ceil
 from pathlib import Path
 
+from ..flow.progress import Progress
 from ..flow.steps import Flow
-from ..progress.progress import Progress
-from .arrange import Arranged, Direction, arrange
 from .boxes import Frame, Scene, way
-from .counters import corner, paths, taken, tallies
-from .dot import graph_text
+from .counters import corner_of, numbers_of, paths, tallies
+from .dot import Arranged, Direction, arrange, graph_text
 from .layout import NoPicture, export
 from .outline import outline, outline_html
 from .plain import html
@@ -124,11 +123,11 @@ def states(progress: Progress) -> States:
     """The states of the boxes of a run, and the numbers of its edges."""
     counted = tallies(progress)
     corners = {
-        key[0]: corner(row, counted.get(key))
+        key[0]: corner_of(row, counted.get(key))
         for key, row in progress.rows.items()
         if len(key) == 1 and row.state != "pending"
     }
-    return corners | {way(*edge): taken(numbers) for edge, numbers in paths(progress).items()}
+    return corners | {way(*edge): numbers_of(numbers) for edge, numbers in paths(progress).items()}
 
 
 def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States, smallest: float) -> str:

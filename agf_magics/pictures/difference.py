@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ..flow.values import Value
-from ..serialization.codec import encode, preview
+from ..journal.codec import encode, preview
 from .plain import html, line, plain
 from .values import bounded, value_text
 

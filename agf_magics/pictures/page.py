@@ -15,13 +15,25 @@ from itertools import groupby
 from json import dumps
 from typing import NamedTuple
 
-from ..progress.events import format_path
-from ..progress.progress import Progress, Row, Usage
-from . import theme as look
-from .counters import on_workers, spent, tails, tallies, times, words
-from .findings import WIDE, error_html, error_text, format_exception, warnings_html, warnings_text
-from .folds import folds_html
-from .plain import cells, counted, duration, html, line, money, padded
+from ..flow.events import format_path
+from ..flow.progress import Progress, Row, Usage
+from . import counters as look
+from .counters import folds_html, on_workers, spent, tails, tallies, times, words
+from .plain import (
+    WIDE,
+    cells,
+    counted,
+    duration,
+    error_html,
+    error_text,
+    format_exception,
+    html,
+    line,
+    money,
+    padded,
+    warnings_html,
+    warnings_text,
+)
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8

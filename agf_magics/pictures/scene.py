@@ -36,16 +36,16 @@ from .boxes import (
     LABEL,
     TOOLTIP,
     Box,
+    DataFlow,
     Frame,
     Link,
     Scene,
     condition,
-    first,
+    first_boxes,
     how,
     last,
     way,
 )
-from .dataflow import DataFlow
 from .edges import condition_of, edges_far
 from .plain import line
 
@@ -162,7 +162,7 @@ class _Builder:
         match step:
             case Branches() | Choose():
                 parts = self.ways(step, head.many)
-                begin = [box for part in parts for box in first(part)]
+                begin = [box for part in parts for box in first_boxes(part)]
                 end = [box for part in parts for box in last(part)]
                 if isinstance(step, Branches) and step.collect is not None:
                     parts, end = self.collected(
@@ -170,7 +170,7 @@ class _Builder:
                     )
             case Each(body=body):
                 parts = self.chain([body], many=True)
-                begin, end = first(parts[0]), last(parts[-1])
+                begin, end = first_boxes(parts[0]), last(parts[-1])
                 if step.collect is not None:
                     parts, end = self.collected(step.collect, parts, [], head.many, end)
             case Fold(body=body) | Repeat(body=body):
@@ -188,7 +188,7 @@ class _Builder:
         frame = Frame(
             **framed,
             parts=parts,
-            first=tuple(begin or first(parts[0])),
+            first=tuple(begin or first_boxes(parts[0])),
             last=tuple(end or last(parts[-1])),
         )
         if isinstance(step, Fold | Repeat):
@@ -293,7 +293,9 @@ class _Builder:
         node = {name: self.box_of[inner.id] for name, inner in step.nodes.items()}
         begin = [node[e.target] for e in step.edges if e.source == START and e.target in node]
         end = [node[e.source] for e in step.edges if e.target == END and e.source in node]
-        return [box for one in begin for box in first(one)], [b for one in end for b in last(one)]
+        return [box for one in begin for box in first_boxes(one)], [
+            b for one in end for b in last(one)
+        ]
 
     def with_leaving(self, box: Box) -> Box:
         """``box``, and what is in it, with the edges that are tags: these are known when the whole

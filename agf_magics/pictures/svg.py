@@ -1,4 +1,7 @@
-"""A scene with its layout as one self-contained SVG.
+"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing
+else.
+
+A scene with its layout as one self-contained SVG.
 
 Colours are presentation attributes for a light page; a class names their role, and one style sheet
 makes the picture dark where the reader's system is. A host that strips style sheets keeps the light
@@ -7,11 +10,11 @@ one. There are no links, scripts and fonts. The same scene and states give the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
+from typing import NamedTuple
 
-from . import theme as look
-from .arrange import Arranged
+from . import counters as look
 from .boxes import (
     GAP,
     GLYPH,
@@ -30,11 +33,51 @@ from .boxes import (
 )
 from .boxes import Measured as Size
 from .counters import Corner
-from .dot import Line, Rectangle
+from .dot import Arranged, Line, Rectangle
 from .layout import Point
-from .numbers import Area, around
-from .numbers import placed as area
 from .plain import html, line
+
+PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
+"""Fractions of an edge's length, the best first."""
+HEIGHT = 15.0
+
+
+class Area(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def shares(self, other: Area) -> float:
+        """The size of the overlap."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, across) * max(0.0, down)
+
+
+def around(middle: Point, width: float, height: float) -> Area:
+    return Area(
+        middle.x - width / 2, middle.y - height / 2, middle.x + width / 2, middle.y + height / 2
+    )
+
+
+def placed(text: str, curve: Sequence[Point], taken: Sequence[Area]) -> Area:
+    """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
+    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+    places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
+    return min(places, key=lambda place: sum(place.shares(other) for other in taken))
+
+
+def _on(curve: Sequence[Point], part: float) -> Point:
+    """The point of the curve after the fraction ``part`` of its length."""
+    pieces = (len(curve) - 1) // 3
+    piece = min(int(part * pieces), pieces - 1)
+    t = part * pieces - piece
+    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+    four = curve[3 * piece : 3 * piece + 4]
+    x = sum(weight * point.x for weight, point in zip(weights, four, strict=True))
+    return Point(x, sum(weight * point.y for weight, point in zip(weights, four, strict=True)))
+
 
 EDGE = 10.0
 """The margin of the picture; a state stands above the border of its box."""
@@ -67,7 +110,7 @@ def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]
     full = list(_covered(arranged))
     for drawn_line in arranged.layout.lines:
         if drawn_line.link.way:
-            place = area(LONGEST_NUMBERS, drawn_line.points[:-1], full)
+            place = placed(LONGEST_NUMBERS, drawn_line.points[:-1], full)
             full.append(place)
             middle = Point((place.left + place.right) / 2, (place.top + place.bottom) / 2)
             yield drawn_line.link.way, middle
@@ -248,7 +291,7 @@ class _Painter:
             taken = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or taken is None:
                 continue
-            place = area(taken.words, drawn_line.points[:-1], full)
+            place = placed(taken.words, drawn_line.points[:-1], full)
             full.append(place)
             rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
             yield f'<rect {_sized(rectangle, 7.5)} fill="{taken.look.ink}"/>'

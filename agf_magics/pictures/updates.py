@@ -8,10 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..progress.events import Question
-from ..progress.progress import Progress, Row
-from . import theme as look
-from .counters import Tally, corner, on_workers, paths, spent, tails, taken, tallies, times, words
+from ..flow.events import Question
+from ..flow.progress import Progress, Row
+from . import counters as look
+from .counters import (
+    Tally,
+    corner_of,
+    numbers_of,
+    on_workers,
+    paths,
+    spent,
+    tails,
+    tallies,
+    times,
+    words,
+)
 from .page import counts, status
 from .plain import line
 
@@ -127,7 +138,7 @@ class Updates:
     def _row(self, row: Row, tally: Tally | None) -> list[Any]:
         """State, text of the corner, state in words, counters, start, end, the end of its prints or
         of a reply that arrives, shares that are ok and that failed."""
-        shown = corner(row, tally)
+        shown = corner_of(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
         over = row.ended is not None and begun is not None and not row.running
@@ -157,7 +168,7 @@ class Updates:
             return None
         self._edges, self._last = size, progress.taken[-1] if size else None
         return {
-            f"{walk}: {source} → {target}": taken(numbers).words
+            f"{walk}: {source} → {target}": numbers_of(numbers).words
             for (walk, source, target), numbers in paths(progress).items()
         }
 

@@ -4,6 +4,11 @@
 beginning of a text), and one writer each makes HTML and text of it. Objects are not asked for their
 ``repr`` or their own HTML, which may run any code and write any markup. The exceptions are classes
 of a few libraries, recognized by the exact class: data frames, figures and images.
+
+Values as JSON for a page that writes all of it as text: the same bounds as in `values`.
+
+The exceptions are pictures, as PNG, and data frames, as the HTML of their library: the page shows
+that only in a frame without scripts and without connections.
 """
 
 from __future__ import annotations
@@ -17,9 +22,9 @@ from itertools import islice
 from json import dumps
 from typing import Any, NamedTuple
 
-from ..flow.opaque import describe_array, describe_scalar, fields_of
-from ..flow.values import ATOMS, Value
-from .plain import cells, counted, html, line, padded, plain
+from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
+from ..text.diagnostics import cells
+from .plain import counted, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
@@ -396,3 +401,44 @@ def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ..
     return tuple(columns[place] for place in kept), tuple(
         tuple(row[place] for place in kept) for row in rows
     )
+
+
+MOST_FRAME = 100_000
+"""Characters of the HTML of a data frame."""
+
+
+def value_json(value: Value, mask: Mask = lambda value: value) -> dict[str, Any]:
+    """``value`` as JSON, in bounded time. ``mask`` hides the secrets in the fields of objects.
+
+    >>> value_json([True])
+    {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
+    """
+    return _json(shown(value, mask))
+
+
+def _json(what: Shown) -> dict[str, Any]:
+    match what:
+        case Words(text, is_block):
+            return {"kind": "text", "text": text, **({"block": True} if is_block else {})}
+        case Group(title, parts, more):
+            return {
+                "kind": "group",
+                "title": title,
+                "parts": [[key, _json(part)] for key, part in parts],
+                "more": more,
+            }
+        case Grid(title, columns, rows, more):
+            return {"kind": "grid", "title": title, "columns": columns, "rows": rows, "more": more}
+        case Foreign(title, page, text):
+            return {"kind": "frame", "title": title, "html": page[:MOST_FRAME], "text": text}
+        case Picture(title, draw):
+            try:
+                return _png(title, draw())
+            except Exception:  # a figure draws what its artists want
+                return {"kind": "text", "text": f"<{title}>"}
+
+
+def _png(title: str, data: bytes) -> dict[str, Any]:
+    if not 0 < len(data) <= MOST_PICTURE:
+        return {"kind": "text", "text": plain(f"<{title}: {len(data):,} bytes>")}
+    return {"kind": "png", "title": title, "data": base64.b64encode(data).decode()}

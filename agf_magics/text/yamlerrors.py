@@ -1,4 +1,6 @@
-"""Errors of the YAML parser in the author's words: one sentence, the place of the mistake, what to
+"""The C parser of YAML and the kinds of its events: the only module that knows yaml.
+
+Errors of the YAML parser in the author's words: one sentence, the place of the mistake, what to
 write.
 
 The parser's own messages describe its state (``did not find expected key``). `MISTAKES` maps each
@@ -12,9 +14,41 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+import yaml
+
 from .diagnostics import Diagnostic
 from .nodes import shorten
 from .source import Source, Span
+
+__all__ = ["EVENTS", "Kinds", "Misplaced", "Parser", "Wrong"]
+
+try:
+    from yaml.cyaml import CParser as Parser  # type: ignore[attr-defined]
+except ImportError:  # no C extension here: the same events, ten times slower
+
+    class Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):  # type: ignore[no-redef]
+        def __init__(self, text: str) -> None:
+            yaml.reader.Reader.__init__(self, text)
+            yaml.scanner.Scanner.__init__(self)
+            yaml.parser.Parser.__init__(self)
+
+
+Kinds = tuple[type, type, type, type, type, type, type, type]
+
+EVENTS: Kinds = (
+    yaml.ScalarEvent,
+    yaml.SequenceStartEvent,
+    yaml.SequenceEndEvent,
+    yaml.MappingStartEvent,
+    yaml.MappingEndEvent,
+    yaml.AliasEvent,
+    yaml.DocumentEndEvent,
+    yaml.StreamEndEvent,
+)
+
+Misplaced = yaml.MarkedYAMLError
+"""A syntax error with its place."""
+Wrong = yaml.YAMLError
 
 LONGEST_KEY = 1024
 """Of a key without '? ' before it; a rule of YAML's."""

@@ -1,4 +1,9 @@
-"""YAML whose every node and key has its place.
+"""The value of a plain YAML scalar by the core schema of YAML 1.2 (decision A7).
+
+``on``, ``yes``, ``1:30``, ``1_000`` and dates are text; ``017`` is 17. Values are finite (decision
+A1): ``.inf`` and ``.nan`` are errors, neither numbers nor silently text.
+
+YAML whose every node and key has its place.
 
 It is built from the events of the C parser, not by its composer: that takes half the time, does not
 recurse in C (where 100,000 nested lists crash the process), and checks the bounds while reading.
@@ -8,15 +13,16 @@ always text, nothing is constructed.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
-from .nodes import EXPR, shorten
+from .nodes import EXPR, reread, shorten
 from .nodes import Fields as Fields
 from .nodes import Items as Items
 from .nodes import Node as Node
@@ -25,11 +31,53 @@ from .nodes import plain as plain
 from .nodes import shown as shown
 from .source import Source, Span
 from .yamlerrors import explain
-from .yamlplaces import reread
-from .yamlvalues import CONSTANTS, NotFinite, number
 
 if TYPE_CHECKING:
-    from .yamlparser import Kinds
+    from .yamlerrors import Kinds
+
+CONSTANTS: Mapping[str, bool | None] = {
+    "": None,
+    "~": None,
+    "null": None,
+    "Null": None,
+    "NULL": None,
+    "true": True,
+    "True": True,
+    "TRUE": True,
+    "false": False,
+    "False": False,
+    "FALSE": False,
+}
+
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+
+class NotFinite(ValueError):
+    """An infinite number or NaN."""
+
+
+def number(text: str) -> int | float | str:
+    """``text`` as a number if it is one, else ``text``; NotFinite for infinity, NaN and numbers
+    that are too large.
+
+    >>> number("017"), number("0o17"), number("1e3"), number("1:30")
+    (17, 15, 1000.0, '1:30')
+    """
+    if _INT.fullmatch(text):
+        try:
+            return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+        except ValueError:  # Python reads no more than some thousand digits
+            raise NotFinite(text) from None
+    if _FLOAT.fullmatch(text):
+        value = float(text)
+        if math.isfinite(value):
+            return value
+        raise NotFinite(text)
+    if _NOT_FINITE.fullmatch(text):
+        raise NotFinite(text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +175,8 @@ class _Reading:
 
     def documents(self) -> tuple[Node, ...]:
         from . import (
-            yamlparser as yaml,
-        )  # slow to import, and most users of this module read no text yet
+            yamlerrors as yaml,  # slow to import, and most users of this module read no text yet
+        )
 
         text = self._readable()
         try:

@@ -1,9 +1,27 @@
-"""What sends chunks of calls to workers: the protocol that all backends share."""
+"""What sends chunks of calls to workers: the protocol that all backends share.
+
+The workers that a person sees: what `%workers` lists.
+
+What the tools of a run need of its workers.
+
+How many calls travel in one chunk. The run learns it: a chunk takes half a second, the shortest
+time that a person notices, so that a trip costs little and a lost worker loses little.
+
+Chunks in flight: as many as keep the lanes busy, and no more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+import asyncio
+import contextlib
+import contextvars
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ..engine.threads import Placement
+from ..text.diagnostics import Diagnostic
+from ..text.source import Span
 
 AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""
@@ -67,3 +85,305 @@ class WorkerBackend(Protocol):
 
         ``done(outcome)`` is called once, on any thread, with what it returned, a `Lost`, or the
         exception with which the backend failed."""
+
+
+class WorkerStatus(NamedTuple):
+    """A worker, or the workers of an executor that does not report them one by one."""
+
+    name: str
+    lanes: int
+    working: int | None = None
+    """The number of chunks that it executes; None: not known."""
+    memory: int | None = None
+    """Bytes; None: not known."""
+    memory_limit: int | None = None
+    versions: Mapping[str, str] = {}
+    """Of Python and of packages; empty: not known."""
+    resources: Mapping[str, float] = {}
+
+
+class BackendStatus(NamedTuple):
+    """A worker backend."""
+
+    name: str
+    lanes: int
+    in_flight: int | None
+    """Chunks that were sent and have not ended; None: not known."""
+    workers: tuple[WorkerStatus, ...] = ()
+    dashboard: str = ""
+    """The address of a page about it; empty: there is none."""
+    restarts: bool = False
+    """Whether its workers can be restarted."""
+    starting: int = 0
+    """How many workers are being started."""
+
+
+def memory_of(pid: int) -> int | None:
+    """The bytes of memory that a process of this machine uses; None where the system does not
+    tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+class Need(NamedTuple):
+    """A tool whose calls may go to workers."""
+
+    name: str
+    """Empty: all tools."""
+    resources: Mapping[str, float]
+    secret: bool
+    """Whether it is sent although one of its arguments is a secret."""
+    span: Span | None
+
+
+def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnostic]:
+    """Why these tools cannot run on ``backend``, and warnings about it. Waits for no worker."""
+    find = getattr(backend, "find_problems", None)
+    if find is not None:
+        found: list[Diagnostic] = find(needs)
+        return found
+    return [lacking_resource(need, backend.name) for need in needs if need.resources]
+
+
+def lacking_resource(need: Need, name: str) -> Diagnostic:
+    wanted = ", ".join(f"{amount:g} {resource}" for resource, amount in need.resources.items())
+    who = f"tool {need.name!r}" if need.name else "each call"
+    message = f"{who} needs {wanted}, and no worker of {name} has it"
+    option = ",".join(f"{resource}={amount:g}" for resource, amount in need.resources.items())
+    where = "the tool" if need.name else "agf.Workers"
+    hint = (
+        f"start a Dask worker with it: dask worker ADDRESS --resources {option}; or remove "
+        f"resources= from {where}"
+    )
+    return Diagnostic("on.resources", message, need.span, hint)
+
+
+AIM = 0.5
+"""Seconds of a chunk on its worker."""
+CHUNKS_A_SECOND = 400
+"""At most, whatever the number of lanes: more would load the kernel and a scheduler."""
+CHUNK_BYTES = 8_000_000
+"""Bytes of arguments or results in a chunk."""
+PAYLOAD = 256_000_000
+"""Bytes of arguments in all chunks in flight."""
+MOST = 1_000
+"""Calls in a chunk."""
+GROWTH = 4
+"""How many times as many calls as the last chunk the next one has at most."""
+WANTED = 20_000
+"""Calls of one fan-out that have started and not ended."""
+
+
+class ChunkSize:
+    """The number of calls in the next chunk: 1, 4, 16 … until a chunk takes `AIM` seconds."""
+
+    __slots__ = ("_given", "_mean", "_returned", "size")
+
+    def __init__(self) -> None:
+        self.size = 1
+        self._mean = self._given = self._returned = 0.0
+
+    def weigh_given(self, size: float) -> None:
+        """Learn the bytes of the arguments of one call."""
+        self._given = max(size, self._given + (size - self._given) / 10)
+
+    def weigh_returned(self, size: float) -> None:
+        """Learn the bytes of the result of one call."""
+        self._returned = max(size, self._returned + (size - self._returned) / 10)
+
+    def learn(self, seconds: float, count: int, lanes: int) -> None:
+        """Learn from a chunk of ``count`` calls that took ``seconds`` on its worker."""
+        each = seconds / count
+        self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
+        in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
+        in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(
+            self._given, self._returned, 1
+        )
+        # The last chunks of a fan-out are small: they do not reset the size.
+        self.size = int(max(1, min(in_time, in_bytes, MOST, GROWTH * max(count, self.size / 2))))
+
+    def next(self, remaining: int, lanes: int) -> int:
+        """The number of calls in the next chunk: shares out the last ones without making tiny
+        chunks."""
+        return max(1, self.size // GROWTH, min(self.size, -(-remaining // max(lanes, 1))))
+
+
+class Chunk(Protocol):
+    """One trip to a worker."""
+
+    run: Callable[..., Any]
+    order: tuple[Any, ...]
+    shared: bool
+    """Whether other chunks were in flight at the same time; set by the dispatcher."""
+    is_suspect: bool
+    """Whether its worker was lost before."""
+    cancel: Cancel
+    """Set by the dispatcher."""
+
+    def land(self, outcome: Any) -> None:
+        """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop,
+        once."""
+
+
+class Source(Protocol):
+    """What chunks are made of: the calls of a function, the elements of a fan-out."""
+
+    @property
+    def has_suspects(self) -> bool:
+        """Whether a call of it was lost with its worker and was not sent again yet."""
+
+    def next(self, lanes: int) -> Chunk | None:
+        """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
+
+
+class Dispatcher:
+    """Takes chunks from its sources in turn and sends them through a backend."""
+
+    def __init__(
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+    ) -> None:
+        """``warn`` receives the warnings of the run."""
+        self.backend = backend
+        self.in_flight: dict[Chunk, None] = {}
+        self.listeners: dict[Callable[[], None], None] = {}
+        """Called after each chunk."""
+        self.warn = warn
+        self._fan_outs: dict[Shown, None] = {}
+        self._sources: dict[Source, None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._context = contextvars.copy_context()
+        self._due = False
+
+    @property
+    def ahead(self) -> int:
+        """Chunks in flight for each lane."""
+        return int(getattr(self.backend, "ahead", AHEAD))
+
+    def add(self, source: Source) -> None:
+        self._sources[source] = None
+
+    def remove(self, source: Source) -> None:
+        self._sources.pop(source, None)
+
+    def open(self, fan_out: Shown) -> None:
+        """A fan-out begins."""
+        self._fan_outs[fan_out] = None
+
+    def close(self, fan_out: Shown) -> None:
+        """A fan-out has no more work."""
+        self._fan_outs.pop(fan_out, None)
+
+    def wake(self) -> None:
+        """Send what waits in the next turn of the loop: calls that are queued in one turn share a
+        chunk."""
+        if self._loop is None:
+            self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+            notify_started: Any = getattr(self.backend, "notify_started", None)
+            if notify_started is not None:
+                notify_started(lambda: self._call(self._show_started))
+            notify_warning: Any = getattr(self.backend, "notify_warning", None)
+            if notify_warning is not None:
+                notify_warning(self.warn_soon)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self.send)
+
+    def send(self) -> None:
+        """Send what waits, now."""
+        self._due = False
+        sources = list(self._sources)
+        while sources:
+            for source in list(sources):
+                if self._room() <= 0:
+                    return
+                chunk = source.next(max(self.backend.lanes, 1))
+                if chunk is None:
+                    sources.remove(source)
+                    continue
+                self._sources[source] = self._sources.pop(
+                    source
+                )  # the next turn begins with another one
+                self._send(chunk)
+
+    def _room(self) -> int:
+        # Where a loss names no chunk, the call that ends its worker is known if it is alone.
+        if not self.backend.identifies_lost_chunk and (
+            any(chunk.is_suspect for chunk in self.in_flight)
+            or any(source.has_suspects for source in self._sources)
+        ):
+            return 1 - len(self.in_flight)
+        return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
+
+    def _send(self, chunk: Chunk) -> None:
+        self.in_flight[chunk] = None
+        for one in self.in_flight if len(self.in_flight) > 1 else ():
+            one.shared = True
+
+        def done(outcome: Any) -> None:
+            self._call(self._land, chunk, outcome)
+
+        try:
+            chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
+            chunk.order = ()  # its arguments, up to 8 MB, belong to the backend now
+        except Exception as error:  # of the backend
+            done(error)
+
+    def _call(self, function: Callable[..., None], *given: Any) -> None:
+        """Call ``function`` on the loop, from any thread."""
+        assert self._loop is not None
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(function, *given, context=self._context)
+
+    def warn_soon(self, found: Diagnostic) -> None:
+        """Warn, from any thread, if chunks are in flight."""
+        if self.in_flight and self.warn is not None:
+            self._call(self.warn, found)
+
+    def _show_started(self) -> None:
+        for fan_out in list(self._fan_outs):
+            fan_out.again()
+
+    def _land(self, chunk: Chunk, outcome: Any) -> None:
+        if chunk not in self.in_flight:
+            return  # the first outcome counts
+        del self.in_flight[chunk]
+        chunk.land(outcome)
+        # it refers to the chunk: a circle would keep its arguments until the next collection
+        chunk.cancel = _nothing
+        self.wake()
+        for listener in list(self.listeners):
+            listener()
+
+
+class Shown:
+    """What the live row says about an open fan-out on workers: how many of its elements they have,
+    and whether the workers are still being started. Reports each change."""
+
+    def __init__(self, dispatcher: Dispatcher, place: Callable[[Placement], None]) -> None:
+        self.dispatcher, self._place = dispatcher, place
+        self._count = 0
+        self._last = Placement(0, dispatcher.backend.name)
+        dispatcher.open(self)
+
+    def show(self, count: int) -> None:
+        """So many elements are with workers."""
+        self._count = count
+        backend = self.dispatcher.backend
+        now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
+        if now != self._last:
+            self._last = now
+            self._place(now)
+
+    def again(self) -> None:
+        """The workers have started."""
+        self.show(self._count)
+
+    def close(self) -> None:
+        self.dispatcher.close(self)
+
+
+def _nothing() -> None:
+    """Nothing is in flight."""

@@ -3,6 +3,11 @@
 It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing
 of ours, and what it keeps between chunks is in a module of its own (``_agf_chunk``). `run` never
 raises: what a call raised is data, so that no backend logs the arguments of a failed task.
+
+The setup of a worker process: a function of the person that each process calls once, before its
+first chunk.
+
+It is sent by value and runs on the worker, so it imports nothing of ours.
 """
 
 from __future__ import annotations
@@ -159,7 +164,7 @@ def _call(
 
 
 def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
-    limits: Any = sys.modules.get("agf_magics.host.limits")
+    limits: Any = sys.modules.get("agf_magics.engine.limits")
     if (
         limits is not None and order.get("grant") is not None
     ):  # without the package no run can be started here
@@ -353,3 +358,25 @@ def _trace(error: BaseException) -> str:
         return "".join(traceback.format_exception(type(error), error, trace))[-TRACE:]
     except BaseException:
         return type(error).__name__
+
+
+def run_after_setup(*order: Any) -> Any:
+    """``run`` with all of ``order`` but its last part, after the setup: ``setup`` in that part is
+    the pickled function, empty if there is none, its digest, and ``run``. If the setup fails, in
+    this chunk or in an earlier one: ``("setup", why, traceback)``."""
+    pickled, digest, run = order[-1]["setup"]
+    if not pickled:
+        return run(*order[:-1])
+    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    with held.__dict__.setdefault("setup_lock", threading.Lock()):
+        done: dict[str, tuple[str, str] | None] = held.__dict__.setdefault("setups", {})
+        if digest not in done:
+            done[digest] = None
+            try:
+                pickle.loads(pickled)()
+            except BaseException as error:
+                trace = error.__traceback__ and error.__traceback__.tb_next  # without this function
+                lines = traceback.format_exception(type(error), error, trace)
+                done[digest] = f"{type(error).__name__}: {error}"[:500], "".join(lines)[-20_000:]
+        failed = done[digest]
+    return ("setup", *failed) if failed is not None else run(*order[:-1])

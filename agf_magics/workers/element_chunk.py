@@ -20,20 +20,19 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from ..engine.host import Host, Place
+from ..engine.limits import Budget, granted, inside
 from ..engine.pool import retry_scope
 from ..engine.run import SHAPES
 from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
-from ..flow.frame import finished
+from ..engine.threads import Terms
+from ..engine.user_code import Result, watched_stdout
+from ..flow import events as ev
+from ..flow.step import finished
 from ..flow.steps import Invoke, Step
 from ..flow.values import Value
-from ..host.calls import Result
-from ..host.host import Host, Place
-from ..host.limits import Budget, granted, inside
-from ..host.prints import watched_stdout
-from ..host.remote import Terms
 from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
-from ..progress import events as ev
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from . import chunk

@@ -17,24 +17,31 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from ..catalog import Transform
+from ..engine.concurrent import replay_recorded
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.place import calls_of, one_call
-from ..engine.pool import Parts, Plan
-from ..engine.replayed import replay_recorded
+from ..engine.pool import Parts, Plan, calls_of, one_call
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
 from ..engine.sequences import Elements as Sequenced
+from ..engine.user_code import StillRunning
+from ..flow import events as ev
+from ..flow.progress import Progress
 from ..flow.steps import Each
 from ..flow.values import Value
-from ..host.calls import StillRunning
 from ..journal.collected import CollectedRecords, known_call
-from ..progress import events as ev
-from ..progress.progress import Progress
 from ..text.diagnostics import Diagnostic, StepError
-from .answers import Answered, Shift, Unread, read_answer, write_prints
-from .backend import Lost
-from .dispatch import Dispatcher, Shown
-from .element_flights import (
+from .backend import ChunkSize, Dispatcher, Lost, Shown
+from .outcomes import LOSSES
+from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer, write_prints
+from .program import (
+    HEAVY_ELEMENT,
+    make_program,
+    reason_to_stay,
+    sources_of,
+    steps_of,
+    time_limit_of,
+)
+from .queue import (
     ElementFlight,
     Landed,
     Sent,
@@ -44,17 +51,7 @@ from .element_flights import (
     is_refused,
     stopped,
 )
-from .eligible import (
-    HEAVY_ELEMENT,
-    reason_to_stay,
-    steps_of,
-    time_limit_of,
-)
-from .outcomes import LOSSES
-from .pickles import dump_plain, load_plain
-from .program import make_program, sources_of
 from .sending import HEAVY, own_modules
-from .sizes import ChunkSize
 
 Items = list[Value] | Sequenced
 

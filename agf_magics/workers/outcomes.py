@@ -1,23 +1,107 @@
-"""A chunk of calls in flight, and what its outcome means for each of them."""
+"""The traceback of an exception on its worker, as its cause: with it, Python and IPython show where
+the tool failed.
+
+What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``),
+flows.
+
+A chunk of calls in flight, and what its outcome means for each of them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import linecache
 import pickle
+import re
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, Protocol
 
-from ..host.calls import OutcomeUnknown, Result, TimedOut
-from ..host.remote import Terms
-from ..host.threads import Call
+from ..catalog.digests import is_ours
+from ..engine.threads import Call, Terms
+from ..engine.user_code import OutcomeUnknown, Result, TimedOut
 from ..text.diagnostics import Diagnostic, StepError
-from .backend import Cancel, Lost, WorkerBackend
-from .lacks import is_here, lacking_module
-from .remote_traceback import raised_there
+from .backend import Cancel, ChunkSize, Lost, WorkerBackend
 from .sending import STAY, SharedData, name_of, other_python
-from .sizes import ChunkSize
+
+FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
+
+
+class RemoteTraceback(Exception):
+    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the
+    source are added here."""
+
+    def __str__(self) -> str:
+        return f"\n{with_source(self.args[0])}"
+
+
+def raised_there(data: bytes, text: str) -> BaseException:
+    """An exception of a worker, with the traceback there as its cause."""
+    try:
+        error = pickle.loads(data)
+    except BaseException:
+        error = ("RuntimeError", text.strip().rpartition("\n")[2])
+    if isinstance(error, tuple):
+        error = type(error[0], (Exception,), {})(error[1])
+    assert isinstance(error, BaseException)
+    error.__cause__ = RemoteTraceback(text)
+    return error
+
+
+def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
+    """The text of a traceback, with the lines of the source that this process knows and the text
+    lacks.
+
+    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no
+    file has one."""
+    return "\n".join(_lines(text.split("\n"), name_of_file))
+
+
+def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Iterator[str]:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        found = FRAME.fullmatch(line)
+        if found is None:
+            yield line
+            continue
+        file, number = found[1], int(found[2])
+        name = name_of_file(file) if name_of_file is not None else ""
+        yield line.replace(f'File "{file}"', name, 1) if name else line
+        source = linecache.getline(file, number).strip()
+        if source and not after.startswith("    "):
+            yield f"    {source}"
+
+
+def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
+    """The failure of calls of ``function``, because an import of the module ``error.name`` failed
+    on a worker.
+
+    ``where``: the name of the backend."""
+    message = f"{function!r} needs the module {error.name!r}, which a worker of {where} lacks"
+    top = str(error.name).partition(".")[0]
+    hint = f"install {top!r} on the workers"
+    if is_here(error) and is_ours(top):
+        hint = f"import {top!r} outside of the function: it is then sent with the function"
+    return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
+
+
+def is_worker() -> bool:
+    """Whether this process makes calls for a kernel, and is none itself."""
+    held = sys.modules.get("_agf_chunk")
+    return held is not None and not hasattr(held, "kernel")
+
+
+def is_here(error: BaseException) -> bool:
+    """Whether ``error`` says that a module is missing which this process has."""
+    top = str(getattr(error, "name", None)).partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or not top.isidentifier():
+        return False
+    try:
+        return find_spec(top) is not None
+    except (ImportError, ValueError):  # a module that was made by code
+        return False
+
 
 LOSSES = 3
 """How often a call is sent again after the loss of its worker."""

@@ -25,9 +25,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 from . import child, chunk
-from .backend import CLOSED, Cancel, Lost
+from .backend import CLOSED, BackendStatus, Cancel, Lost, WorkerStatus, memory_of
 from .sending import HEAVY, applied
-from .status import BackendStatus, WorkerStatus, memory_of
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""

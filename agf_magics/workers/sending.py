@@ -23,8 +23,8 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..catalog.origins import is_ours
-from ..serialization.pickles import bytes_of_data
+from ..catalog.digests import is_ours
+from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
 
 _PACKAGE = __name__.partition(".")[0]

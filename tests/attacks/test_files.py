@@ -16,7 +16,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry, install, notebook_files
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 

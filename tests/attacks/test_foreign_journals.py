@@ -23,7 +23,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import agf_magics as agf
-from agf_magics.journal import locks as owners
+from agf_magics.journal import store as owners
 from agf_magics.journal.file import APPLICATION, FORMAT
 from agf_magics.journal.queries import END, HEAD, STATE
 from agf_magics.journal.records import COLUMNS, error_from

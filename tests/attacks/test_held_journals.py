@@ -31,7 +31,7 @@ from dataclasses import replace
 import agf_magics as agf
 from agf_magics.lifecycle import past_runs
 from agf_magics.journal import file, writer
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 file.BUSY = writer.BUSY = 36_000.0  # so it is the interrupt that ends the waiting, or nothing is
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
@@ -170,7 +170,7 @@ from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
 from agf_magics.lifecycle import past_runs
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda n: "x" * 3_000 + str(n), name="many", where="loop")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.workers.processes import Processes
 from tests.workers.fans import FAN, run_fan
 

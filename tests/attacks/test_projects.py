@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.settings import OPENING, Settings, read, user_file, variable, without_files
+from agf_magics.lifecycle.settings import OPENING, Settings, read, user_file, variable, without_files
 from agf_magics.text.diagnostics import DefinitionError
 
 VALUES: Mapping[type, tuple[str, ...]] = {bool: ("true", "false"), str: ('"http://192.0.2.1/v1"', '""')}
@@ -291,7 +291,7 @@ def test_a_cloned_project_is_only_data(tmp_path: Path) -> None:
         "from IPython.testing.globalipapp import start_ipython\n"
         "ip = start_ipython(); ip.run_line_magic('load_ext', 'agf_magics')\n"
         "import agf_magics as agf, pathlib\n"
-        "from agf_magics.settings import current\n"
+        "from agf_magics.lifecycle.settings import current\n"
         "print(current.settings.allow_shell, current.settings.allow_import)\n"
         "for name in ('g.yaml', 'p.yaml'):\n"
         "    try: print(agf.run(pathlib.Path(name)).status)\n"

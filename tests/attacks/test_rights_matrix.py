@@ -23,11 +23,11 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.definitions.define import register
 from agf_magics.flow.steps import Step
 from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.launch import live
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current
 
 PROGRAM = [sys.executable, "-c", "pass"]
 DENIED = "step.not-allowed"

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from tests.engine import kept
 
 

@@ -16,7 +16,7 @@ from tests.attacks.processes import printed, script
 TOOLS = """
 import asyncio, json, os, sys, threading, time
 import agf_magics as agf
-from agf_magics.host import host, job, loop
+from agf_magics.engine import host, job, loop
 
 # The times that a run allows its tools, shorter: a test should not wait for them.
 host.Host.__init__.__defaults__ = (None, None, 0.2)

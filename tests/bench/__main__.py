@@ -19,7 +19,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from tests.bench import (
     display,
     expressions,

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.progress import events as ev
+from agf_magics.flow import events as ev
 from tests.bench.cases import FRAME
 from tests.bench.generated import Writer
 from tests.bench.orchestration import GATHER, gathered, work

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any
 
 import agf_magics as agf
+from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.frame import FlowInput
-from agf_magics.host.host import Host
-from agf_magics.progress.progress import Progress
+from agf_magics.flow.progress import Progress
+from agf_magics.flow.step import FlowInput
 from tests.bench.rounds import Row, paired
 from tests.fans import fan_out
 

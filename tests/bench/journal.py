@@ -18,7 +18,7 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.journal.store import Store
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
 from tests.fans import fan_out

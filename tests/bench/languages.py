@@ -11,12 +11,12 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.catalog import Context
+from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.frame import FlowInput
+from agf_magics.flow.progress import Progress
+from agf_magics.flow.step import FlowInput
 from agf_magics.flow.steps import Flow
-from agf_magics.host.host import Host
-from agf_magics.progress.progress import Progress
 from tests.bench.orchestration import GATHER, gathered
 from tests.bench.rounds import Row, paired
 

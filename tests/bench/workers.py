@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import agf_magics as agf
 from agf_magics.journal.store import Store
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from agf_magics.workers.on import find_backend
 from agf_magics.workers.processes import Processes
 from tests.bench.rounds import Row, paired

@@ -25,7 +25,7 @@ from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
 from agf_magics.catalog.fingerprint import digest_function, digest_value
-from agf_magics.serialization.codec import encode_value
+from agf_magics.journal.codec import encode_value
 
 
 def table(**columns: Any) -> pandas.DataFrame:

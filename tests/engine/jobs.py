@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from agf_magics.host.host import Host
-from agf_magics.host.job import Job
-from agf_magics.host.threads import Workers
+from agf_magics.engine.host import Host
+from agf_magics.engine.job import Job
+from agf_magics.engine.threads import Workers
 
 T = TypeVar("T")
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agf_magics import settings
 from agf_magics.journal import file as journal_file
 from agf_magics.journal.file import checksum
 from agf_magics.journal.queries import END, HEAD, STATE
 from agf_magics.journal.records import COLUMNS, UNREADABLE, row_crc
 from agf_magics.journal.store import Store
-from agf_magics.lifecycle.live import live
+from agf_magics.lifecycle import settings
+from agf_magics.lifecycle.driving import live
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.frame import FlowResult, Frame, Outcome, Ref
+from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Sequence, Step
 from agf_magics.flow.values import Value
 from agf_magics.text.source import Source, Span

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.definitions.define import register
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.define import register
+from agf_magics.lifecycle.settings import Settings, current
 
 FORMS = ("whole", "policy and space", "bare")
 SPACES: Mapping[str, Sequence[str] | None] = {"none": None, "empty": [], "a": ["a"], "b": ["b"], "a and b": ["a", "b"]}

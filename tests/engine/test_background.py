@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.host import Host
-from agf_magics.host.job import Job
+from agf_magics.engine.host import Host
+from agf_magics.engine.job import Job
 from agf_magics.lifecycle.launch import live, start
 from tests.engine.jobs import start as start_job
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.host.calls import TimedOut
-from agf_magics.host.host import Host, Place, here
+from agf_magics.engine.host import Host, Place, here
+from agf_magics.engine.user_code import TimedOut
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 

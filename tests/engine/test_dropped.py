@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.progress import FAILURES_KEPT
 from agf_magics.pictures.run_page import run_text
-from agf_magics.progress.progress import FAILURES_KEPT
 from tests.engine import kept
 
 EACH = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501

@@ -21,7 +21,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.journal.writer import Writer
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from tests.fans import fan_out
 
 ELEMENTS = 80

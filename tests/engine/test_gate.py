@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.limits import Grant, granted
+from agf_magics.engine.limits import Grant, granted
 from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import live, prepare_run
-from agf_magics.lifecycle.options import RunOptions
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"

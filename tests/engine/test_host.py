@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agf_magics.host import job as jobs
-from agf_magics.host import loop as loops
-from agf_magics.host import threads
-from agf_magics.host.host import Host, Place, StillRunning, here
-from agf_magics.host.loop import EngineLoop
+from agf_magics.engine import job as jobs
+from agf_magics.engine import loop as loops
+from agf_magics.engine import threads
+from agf_magics.engine.host import Host, Place, StillRunning, here
+from agf_magics.engine.loop import EngineLoop
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
@@ -473,7 +473,7 @@ def test_a_loop_that_was_only_held_up_is_not_taken_for_blocked(monkeypatch: pyte
 def test_a_forked_process_gets_threads_of_its_own() -> None:
     script = """
 import os, threading
-from agf_magics.host.job import Job
+from agf_magics.engine.job import Job
 
 def start(main, **options):
     job = Job(main, **options)

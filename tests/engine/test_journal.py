@@ -27,13 +27,12 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
-from agf_magics import settings
 from agf_magics.flow.values import Value
+from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, json_text, pickled, to_show, weigh
 from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import Store
-from agf_magics.pictures.past_page import past_html, past_text
-from agf_magics.serialization.codec import decode_value, encode_value, json_text, to_show, weigh
-from agf_magics.serialization.pickles import NotPicklable, pickled
+from agf_magics.lifecycle import settings
+from agf_magics.pictures.run_page import past_html, past_text
 from tests.engine import kept
 
 TWO = """\
@@ -415,7 +414,7 @@ FULL = """
 import json, os, resource, sys
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: [number] * 100, name="many", where="loop")
@@ -515,7 +514,7 @@ OTHER = """
 import os, sys
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: number, name="same", where="loop")
@@ -558,7 +557,7 @@ HOLDS = """
 import os, sys, time
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 

@@ -16,7 +16,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.launch import live
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"
 INLINE = ADD.replace("pipeline: add", "pipeline: mine")

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.definitions.define import register
-from agf_magics.flow.declared import Caps
-from agf_magics.host.limits import Budget, LimitReached, Meter
+from agf_magics.engine.limits import Budget, LimitReached, Meter
+from agf_magics.flow.step import Caps
 from agf_magics.languages.plan import Log
+from agf_magics.lifecycle.define import register
 from tests.engine.virtual_time import run_virtual
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 import agf_magics as agf
-from agf_magics.definitions.define import check_definition, link_flow, register
 from agf_magics.flow.schemas import Field, Schema
 from agf_magics.languages import detect_language
+from agf_magics.lifecycle.define import check_definition, link_flow, register
+from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.lifecycle.options import RunOptions
 from agf_magics.text.diagnostics import DefinitionError, StepError
 
 

@@ -15,10 +15,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.journal import store as stores
-from agf_magics.journal.errors import JournalError
-from agf_magics.journal.file import open_journal
+from agf_magics.journal.file import JournalError, open_journal
 from agf_magics.journal.store import ADD, Store
-from agf_magics.settings import current
+from agf_magics.lifecycle.settings import current
 from tests.engine.test_writer import line
 
 MOST = 4

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow import events as ev
 from agf_magics.pictures.page import progress_html, progress_text
-from agf_magics.progress import events as ev
 
 ONE = "{pipeline: p, steps: [{tool: {name: shout}}]}"
 EACH = """

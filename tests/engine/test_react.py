@@ -18,14 +18,14 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.engine.sessions import model_binding
+from agf_magics.engine.linked import model_binding
+from agf_magics.flow import events as ev
 from agf_magics.flow.steps import Name
 from agf_magics.lifecycle.driving import start_on_engine
+from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.lifecycle.options import RunOptions
 from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.lifecycle.resume import resume
-from agf_magics.progress import events as ev
 from agf_magics.text.diagnostics import Diagnostics
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept

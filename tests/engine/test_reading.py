@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.journal import reading
-from agf_magics.journal.errors import JournalError
-from agf_magics.journal.file import TABLES
+from agf_magics.journal.file import TABLES, JournalError
 from agf_magics.journal.reading import CELLS as SHORT_CELLS
 from agf_magics.journal.reading import Row, read_outcomes, read_records, read_results, rows_between
 from agf_magics.journal.records import COLUMNS, Record, is_at, row_crc, value_of

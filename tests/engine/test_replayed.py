@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import concurrent, replayed
+from agf_magics.engine import concurrent
+from agf_magics.engine import concurrent as replayed
+from agf_magics.flow import events as ev
 from agf_magics.journal.store import Store
-from agf_magics.progress import events as ev
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current
 from tests.fans import fan_out
 
 

@@ -13,12 +13,12 @@ import pandas
 import pytest
 
 import agf_magics as agf
-from agf_magics.definitions.define import register
 from agf_magics.journal.queries import forget, list_runs, missing_results, records
 from agf_magics.journal.reuse import Reuse
 from agf_magics.journal.store import ROOM, Store
+from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.lookup import unpickled
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current
 from tests.engine import kept
 from tests.fans import fan_out
 

@@ -16,8 +16,8 @@ from agf_magics.engine.linked import Linked
 from agf_magics.flow.steps import Flow
 from agf_magics.journal.calls import is_of, numbers_in
 from agf_magics.journal.records import is_within
+from agf_magics.lifecycle.past_runs import RunCalls, calls_of
 from agf_magics.lifecycle.resume import resume
-from agf_magics.lifecycle.run_calls import RunCalls, calls_of
 from tests.engine.kept import journal_in
 
 OUTER = """\

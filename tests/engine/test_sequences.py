@@ -23,9 +23,9 @@ from pyarrow import dataset
 
 import agf_magics as agf
 from agf_magics.engine.sequences import MOST, READ_AHEAD
-from agf_magics.flow.sequences import is_sequence, why_no_sequence
+from agf_magics.flow import events as ev
+from agf_magics.flow.values import is_sequence, why_no_sequence
 from agf_magics.pictures.run_page import run_html
-from agf_magics.progress import events as ev
 from tests.engine import kept
 from tests.engine.test_threaded import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out

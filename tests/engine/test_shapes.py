@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.flow.declared import Caps
-from agf_magics.flow.frame import FlowInput, Frame, Node, Outcome, Ready, Skip
+from agf_magics.flow import events as ev
+from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
 from agf_magics.flow.steps import Sequence as InOrder
-from agf_magics.host.host import Host
-from agf_magics.progress import events as ev
 from agf_magics.text.diagnostics import Diagnostic
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
 

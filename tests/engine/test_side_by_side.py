@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.engine.limits import LimitReached
+from agf_magics.flow import events as ev
 from agf_magics.flow import values
-from agf_magics.host.limits import LimitReached
-from agf_magics.progress import events as ev
 from tests.engine.virtual_time import run_virtual
 from tests.fans import fan_out
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.host import Host
+from agf_magics.engine.host import Host
 from tests.engine import kept
 from tests.engine.jobs import start
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.declared import Caps
+from agf_magics.engine import job
+from agf_magics.flow import events as ev
+from agf_magics.flow.step import Caps
 from agf_magics.flow.steps import Branches, Flow
-from agf_magics.host import job
-from agf_magics.progress import events as ev
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agf_magics.host import thread_pool
-from agf_magics.host.thread_pool import ThreadPool
-from agf_magics.host.threads import Call
+from agf_magics.engine import thread_pool
+from agf_magics.engine.thread_pool import ThreadPool
+from agf_magics.engine.threads import Call
 from tests.engine.jobs import no_call_is_away
 
 

@@ -24,16 +24,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine import concurrent
+from agf_magics.engine import concurrent, threads
 from agf_magics.engine import threaded as threaded_module
-from agf_magics.host import threads
-from agf_magics.host.host import Host
-from agf_magics.host.rights import Rights, rights
-from agf_magics.host.thread_pool import ThreadPool
+from agf_magics.engine.host import Host
+from agf_magics.engine.limits import Rights, rights
+from agf_magics.engine.thread_pool import ThreadPool
+from agf_magics.flow import events as ev
 from agf_magics.journal.store import ROOM
+from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import start_run
-from agf_magics.lifecycle.options import RunOptions
-from agf_magics.progress import events as ev
 from tests.engine import kept
 from tests.engine.jobs import no_call_is_away
 from tests.fans import fan_out

@@ -12,13 +12,21 @@ from typing import Any
 import yaml
 
 import agf_magics as agf
+from agf_magics.flow.events import EdgeTaken, StepStarted
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Each, Invoke, Sequence, Step, Walk
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
-from agf_magics.languages.graph.tokens import Literal, format_literal
-from agf_magics.languages.graph.tokens import Path as StatePath
-from agf_magics.languages.graph.value_grammar import Atom, One, Operand, Pairs, Sentence, Template
-from agf_magics.progress.events import EdgeTaken, StepStarted
+from agf_magics.languages.graph.value_grammar import (
+    Atom,
+    Literal,
+    One,
+    Operand,
+    Pairs,
+    Sentence,
+    Template,
+    format_literal,
+)
+from agf_magics.languages.graph.value_grammar import Path as StatePath
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
-from agf_magics.languages.pipeline.r1.nodes import (
+from agf_magics.languages.pipeline.r1.nodes import (  # fmt: skip
     COMPARING,
     NOT,
     POWER,
@@ -28,7 +28,7 @@ from agf_magics.languages.pipeline.r1.nodes import (
     Not,
     Path,
     literal,
-)  # fmt: skip
+)
 from agf_magics.text.diagnostics import StepError
 from agf_magics.text.source import Source
 

@@ -11,8 +11,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.definitions.define import register
-from agf_magics.host.limits import LimitReached, Limits
+from agf_magics.engine.limits import LimitReached, Limits
+from agf_magics.lifecycle.define import register
 
 LANGUAGES = ("pipeline", "policy", "plan", "graph")
 pairs = pytest.mark.parametrize(

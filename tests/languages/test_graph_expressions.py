@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.values import LARGEST
 from agf_magics.languages import graph
-from agf_magics.languages.graph import condition_grammar, value_grammar
+from agf_magics.languages.documents import Refusal
+from agf_magics.languages.graph import condition, value_grammar
 from agf_magics.languages.graph.condition import evaluate_condition
-from agf_magics.languages.graph.tokens import LONGEST
 from agf_magics.languages.graph.value import resolve_node_variables, resolve_state_expression, resolve_template
-from agf_magics.languages.scan import Refusal
+from agf_magics.languages.graph.value_grammar import LONGEST
 from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -223,9 +223,9 @@ VALUE = st.one_of(
     st.builds(value_grammar.Arithmetic, PATH.map(value_grammar.Path), st.sampled_from("+-*/"), OPERAND),
 )
 COMPARISON = st.builds(
-    condition_grammar.Comparison,
+    condition.Comparison,
     PATH.filter(lambda path: path[0] not in ("and", "or", "not")).map(value_grammar.Path),
-    st.sampled_from(condition_grammar.COMPARING),
+    st.sampled_from(condition.COMPARING),
     st.one_of(LITERAL, NAME.map(lambda name: f"k_{name}").map(value_grammar.Bare)),
 )
 CONDITION = st.lists(st.lists(COMPARISON, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(tuple)
@@ -236,9 +236,9 @@ def test_a_printed_value_is_parsed_to_the_same(node: Any) -> None:
     assert value_grammar.parse_template(format_template(node)) == node
 
 
-@given(CONDITION.map(condition_grammar.Condition))
-def test_a_printed_condition_is_parsed_to_the_same(node: condition_grammar.Condition) -> None:
-    assert condition_grammar.parse_condition(condition_grammar.format_condition(node)) == node
+@given(CONDITION.map(condition.Condition))
+def test_a_printed_condition_is_parsed_to_the_same(node: condition.Condition) -> None:
+    assert condition.parse_condition(condition.format_condition(node)) == node
 
 
 SCALAR = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4))
@@ -269,7 +269,7 @@ def test_whatever_a_value_is_it_raises_only_what_is_named_and_leaves_the_state(t
 def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, state: Any) -> None:
     before = copy.deepcopy(state)
     try:
-        condition_grammar.parse_condition(text)
+        condition.parse_condition(text)
     except Refusal:
         with pytest.raises(ValueError, match=r"."):
             evaluate_condition(text, state)

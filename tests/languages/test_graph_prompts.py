@@ -15,9 +15,9 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import default as default_registry
 from agf_magics.flow.steps import every
-from agf_magics.languages.graph.prompt_schema import read_type
+from agf_magics.languages.graph.prompts import read_type
 from agf_magics.languages.graph.sessions import parse_answer
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current
 
 
 def one(node: str, extra: str = "", state: str = "r: any") -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.frame import DROPPED, Expr, FanOutResult, FlowInput, Outcome
+from agf_magics.flow.step import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
@@ -17,7 +17,7 @@ from agf_magics.languages.pipeline.json_schema import document_schema
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.pipeline.template import Template
+from agf_magics.languages.pipeline.texts import Template
 from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.flow.events import BackgroundCallEnded, StepFailed, StepFinished, StepSkipped, StepStarted
 from agf_magics.flow.steps import outermost
 from agf_magics.languages.plan import Log
-from agf_magics.progress.events import BackgroundCallEnded, StepFailed, StepFinished, StepSkipped, StepStarted
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 

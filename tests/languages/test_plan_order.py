@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Context
-from agf_magics.flow.frame import FlowInput, FlowResult, Outcome
+from agf_magics.flow.step import FlowInput, FlowResult, Outcome
 from agf_magics.flow.steps import Dag, Name
 from agf_magics.languages.plan.calls import Call
-from agf_magics.languages.plan.destinations import Destination, overlap
 from agf_magics.languages.plan.log import Log
-from agf_magics.languages.plan.needs import Turn
-from agf_magics.languages.plan.order import Order
+from agf_magics.languages.plan.messages import Destination, overlap
+from agf_magics.languages.plan.needs import Order, Turn
 from tests.counting import instructions, work
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)

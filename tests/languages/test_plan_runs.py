@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.events import StepFailed, StepFinished, StepSkipped, StepStarted
 from agf_magics.languages.plan import Log, resolve
-from agf_magics.progress.events import StepFailed, StepFinished, StepSkipped, StepStarted
 from tests.engine.virtual_time import run_virtual
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_runs.json"

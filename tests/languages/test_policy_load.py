@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.frame import FanOutResult, FlowInput, Outcome
+from agf_magics.flow.step import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
 from agf_magics.flow.wiring import Wire, wires
 from agf_magics.languages import LANGUAGES, detect_language

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agf_magics.flow.frame import Ref
+from agf_magics.flow.step import Ref
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST, MOST_WORK
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError

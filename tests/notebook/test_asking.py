@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from agf_magics.host.host import NoUser
-from agf_magics.lifecycle.answers import TRIES, ask_at_prompt, format_question, parse_answer
-from agf_magics.notebook import ask
-from agf_magics.progress.events import Question
-from agf_magics.settings import current
+from agf_magics.engine.host import NoUser
+from agf_magics.flow.events import Question
+from agf_magics.lifecycle.input import TRIES, ask_at_prompt, format_question, parse_answer
+from agf_magics.lifecycle.settings import current
+from agf_magics.notebook import output
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started
 
 COLOURS = Question("Which?", ("red", "green", "grey"))
@@ -155,7 +155,7 @@ def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch
 
 
 def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
-    assert current.ask is ask.ask_in_cell
+    assert current.ask is output.ask_in_cell
     shell.good("%unload_ext agf_magics")
     assert current.ask is None
 
@@ -184,18 +184,18 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
 # --- in the explorer of a run ---
 
 
-def answered(question: Question, choose: Callable[[ask.PendingQuestion], object]) -> Any:
+def answered(question: Question, choose: Callable[[output.PendingQuestion], object]) -> Any:
     """What comes of answering ``question`` from another thread."""
 
     async def wait() -> Any:
-        pending = ask.PendingQuestion(question, asyncio.get_running_loop().create_future())
+        pending = output.PendingQuestion(question, asyncio.get_running_loop().create_future())
         try:
-            assert ask.PendingQuestion.of(question) is pending
+            assert output.PendingQuestion.of(question) is pending
             await asyncio.to_thread(choose, pending)
             return await pending.wait()
         finally:
             pending.close()
-            assert ask.PendingQuestion.of(question) is None
+            assert output.PendingQuestion.of(question) is None
 
     return asyncio.run(wait())
 
@@ -220,7 +220,7 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
 
 def test_the_document_keeps_choices_and_no_text_that_a_person_typed() -> None:
     given = [(SURE, True), (SURE, False), (COLOURS, "red"), (PAY, {"amount": 3}), (Question("Key?"), "s3cret")]
-    assert [ask.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
+    assert [output.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"
@@ -264,7 +264,7 @@ def asking(messages: list[dict[str, Any]]) -> bool:
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:
-    page = ask.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
+    page = output.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
     assert set(page) == {"text/html", "text/plain"}
     assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in page["text/html"]]
     assert page["text/plain"].endswith("→ <i>yes")

@@ -19,8 +19,7 @@ from agf_magics.flow.rules import check
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, answer, complete
 from agf_magics.notebook.cursor import Reading
-from agf_magics.notebook.shift_tab import describe
-from agf_magics.notebook.tab import matcher
+from agf_magics.notebook.tab import describe, matcher
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agf_magics.languages.plan import Log, as_log
-from agf_magics.notebook.context_slider import static
-from agf_magics.notebook.timeline import MOST_ROWS, messages, state
+from agf_magics.notebook.contexts import MOST_ROWS, messages, state, static
 from tests.notebook.conftest import Shell, code
 
 TOOLS = """\

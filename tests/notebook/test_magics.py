@@ -13,8 +13,8 @@ import pytest
 
 from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
+from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import start_run
-from agf_magics.lifecycle.options import RunOptions
 from agf_magics.notebook.view import Nothing
 from agf_magics.notebook.watching import watch
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code

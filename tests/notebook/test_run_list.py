@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle.live import live
+from agf_magics.lifecycle.driving import live
 from agf_magics.notebook.complete import Known, complete
+from agf_magics.notebook.history import moment
 from agf_magics.notebook.options import split
-from agf_magics.notebook.run_list import moment
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
 

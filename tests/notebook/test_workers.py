@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agf_magics.notebook.workers import list_workers
+from agf_magics.notebook.magics import list_workers
+from agf_magics.workers.backend import BackendStatus, WorkerStatus
 from agf_magics.workers.on import find_backend, started
-from agf_magics.workers.status import BackendStatus, WorkerStatus
 
 if TYPE_CHECKING:
     from .conftest import Shell

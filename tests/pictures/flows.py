@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import agf_magics as agf
+from agf_magics.flow import events as ev
+from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Flow
-from agf_magics.progress import events as ev
-from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from agf_magics.text.source import Source
 

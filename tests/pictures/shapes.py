@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agf_magics.flow.frame import FlowResult, Frame, Outcome, Ref
+from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import (
     END,
     START,

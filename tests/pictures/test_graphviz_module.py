@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agf_magics.pictures.graphviz_module import LayoutFailed, LayoutTooLarge, positions
+from agf_magics.pictures.layout import LayoutFailed, LayoutTooLarge, positions
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes")
 
@@ -27,7 +27,7 @@ def reading(cls, *args):
     return read(cls, *args)
 wasmtime.Module.__init__ = compiling
 wasmtime.Module.deserialize = classmethod(reading)
-from agf_magics.pictures.graphviz_module import positions
+from agf_magics.pictures.layout import positions
 print(len(positions("digraph {a -> b}")) > 300, *made)
 """
 

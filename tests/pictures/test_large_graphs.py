@@ -9,8 +9,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.steps import Flow
-from agf_magics.pictures.arrange import arrange
-from agf_magics.pictures.near import wired
+from agf_magics.pictures.dot import arrange
+from agf_magics.pictures.edges import wired
 from agf_magics.pictures.scene import MANY_NODES, scene
 from agf_magics.pictures.svg import edge_places
 from tests.pictures.random_flows import graph, text_of

@@ -8,10 +8,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Sequence, Walk, every
-from agf_magics.pictures.arrange import Arranged, arrange
 from agf_magics.pictures.boxes import Frame, Scene
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.dot import Rectangle
+from agf_magics.pictures.dot import Arranged, Rectangle, arrange
 from agf_magics.pictures.scene import scene
 from tests.pictures.random_flows import LANGUAGES, definition
 

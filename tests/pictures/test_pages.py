@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.pictures import theme as look
+from agf_magics.flow import events as ev
+from agf_magics.flow.progress import Progress
+from agf_magics.journal.secrets import Secrets
+from agf_magics.pictures import counters as look
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.findings import error_html, error_text, warnings_html
-from agf_magics.pictures.listing import list_flows, list_tools
+from agf_magics.pictures.outline import list_flows, list_tools
 from agf_magics.pictures.page import progress_html, progress_text, steps_html, steps_text
+from agf_magics.pictures.plain import error_html, error_text, warnings_html
 from agf_magics.pictures.run_page import run_html, run_text
-from agf_magics.progress import events as ev
-from agf_magics.progress.progress import Progress
-from agf_magics.secrets.masking import Secrets
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told

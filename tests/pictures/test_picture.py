@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.steps import every
-from agf_magics.pictures import graphviz_module
+from agf_magics.pictures import counters as look
+from agf_magics.pictures import layout as graphviz_module
 from agf_magics.pictures import layout as layouts
-from agf_magics.pictures import theme as look
-from agf_magics.pictures.arrange import MOST_BOXES, arrange, fit
 from agf_magics.pictures.boxes import INPUT, LONGEST, Box, Frame, Scene, measured
 from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
+from agf_magics.pictures.dot import MOST_BOXES, arrange, fit
+from agf_magics.pictures.edges import wired
 from agf_magics.pictures.layout import HOW_TO, TOO_LARGE, NoPicture, read_places, run_graphviz
-from agf_magics.pictures.near import wired
 from agf_magics.pictures.outline import outline_html
 from agf_magics.pictures.scene import scene
 from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told

@@ -10,15 +10,15 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
+from agf_magics.flow import events as ev
+from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import END, START, Edge, Flow, Walk
-from agf_magics.pictures.arrange import arrange
 from agf_magics.pictures.boxes import INPUT
 from agf_magics.pictures.diagram import Diagram
+from agf_magics.pictures.dot import arrange
 from agf_magics.pictures.edges import edges_back
 from agf_magics.pictures.page import progress_html, progress_text
 from agf_magics.pictures.scene import scene
-from agf_magics.progress import events as ev
-from agf_magics.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import told

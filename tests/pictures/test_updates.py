@@ -10,11 +10,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
+from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures.updates import Updates, describe_tree
-from agf_magics.pictures.value_json import value_json
-from agf_magics.pictures.values import PNG
-from agf_magics.progress.progress import Progress
+from agf_magics.pictures.values import PNG, value_json
 
 EACH = """\
 pipeline: p

@@ -16,8 +16,8 @@ import pandas
 import pydantic
 import pytest
 
+from agf_magics.journal.codec import preview
 from agf_magics.pictures.values import MOST_PICTURE, value_html, value_text
-from agf_magics.serialization.codec import preview
 
 
 class Opaque:

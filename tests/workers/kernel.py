@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.progress.events import Event
-from agf_magics.settings import current
+from agf_magics.flow.events import Event
+from agf_magics.lifecycle.settings import current
 from agf_magics.workers.backend import Cancel
 from agf_magics.workers.processes import Processes
 

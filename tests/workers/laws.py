@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
+from agf_magics.flow import events as ev
 from agf_magics.journal.reading import read_records
 from agf_magics.journal.records import COLUMNS, Record
 from agf_magics.journal.store import Store
-from agf_magics.progress import events as ev
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

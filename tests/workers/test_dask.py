@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.limits import Limits
+from agf_magics.engine.limits import Limits
+from agf_magics.flow import events as ev
 from agf_magics.journal.queries import records
-from agf_magics.notebook.workers import list_workers
+from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.notebook.magics import list_workers
 from agf_magics.pictures.counters import on_workers
-from agf_magics.progress import events as ev
-from agf_magics.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.dask.start import start_cluster
 from agf_magics.workers.on import Workers, find_backend, started

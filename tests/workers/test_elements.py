@@ -20,17 +20,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine import runner
+from agf_magics.engine import host, runner
+from agf_magics.flow import events as ev
+from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Each, every
-from agf_magics.host import host
 from agf_magics.lifecycle.secret_flow import reachable_flows
 from agf_magics.pictures.counters import on_workers
-from agf_magics.progress import events as ev
-from agf_magics.progress.progress import Progress
-from agf_magics.workers import element_chunk, element_flights, elements, eligible, pickles
-from agf_magics.workers.answers import Shift
-from agf_magics.workers.backend import Lost
-from agf_magics.workers.sizes import ChunkSize
+from agf_magics.workers import element_chunk, elements, pickles, program, queue
+from agf_magics.workers.backend import ChunkSize, Lost
+from agf_magics.workers.pickles import Shift
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry
@@ -119,7 +117,7 @@ def steady(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (runner, host):
         monkeypatch.setattr(module, "TURN", float("inf"))
     monkeypatch.setattr(element_chunk, "new_event_loop", VirtualLoop)
-    monkeypatch.setattr(eligible, "FEWEST", 0)  # elements without a call travel, too
+    monkeypatch.setattr(program, "FEWEST", 0)  # elements without a call travel, too
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["counted", "events"])
@@ -458,7 +456,7 @@ def test_a_result_that_cannot_be_sent_fails_its_element(fan: Fan) -> None:
 
 
 def test_a_result_that_is_too_large_fails_its_element(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(element_flights, "RESULT", 10_000)
+    monkeypatch.setattr(queue, "RESULT", 10_000)
     backend = InProcess()
     run = fan.run(list(range(4)), backend, lambda x: "y" * (20_000 if x == 0 else 20))
     assert run.output == ["y" * 20] * 3

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.progress import events as ev
+from agf_magics.flow import events as ev
 from agf_magics.workers.processes import Processes
 from tests.engine import kept
 from tests.workers import laws

@@ -12,13 +12,13 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Tool
+from agf_magics.engine.limits import Meter
 from agf_magics.engine.linked import Linked
 from agf_magics.engine.runner import CallSite, Scope
-from agf_magics.flow.declared import Caps
+from agf_magics.flow.step import Caps
 from agf_magics.flow.steps import Each, Invoke, Repeat
-from agf_magics.host.limits import Meter
 from agf_magics.workers import elements
-from agf_magics.workers.eligible import MANY, pruned, reads_of, reason_of_body, reason_to_stay
+from agf_magics.workers.program import MANY, pruned, reads_of, reason_of_body, reason_to_stay
 from tests.engine import kept
 from tests.workers.in_process import InProcess
 

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.host.worker_words import is_private, read_word
-from agf_magics.settings import Settings, current
+from agf_magics.lifecycle.settings import Settings, current, is_private, read_word
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backend import WorkerBackend
 from agf_magics.workers.on import Workers, find_backend, started

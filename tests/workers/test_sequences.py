@@ -12,8 +12,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.sequences import READ_AHEAD
-from agf_magics.workers.backend import AHEAD
-from agf_magics.workers.sizes import CHUNK_BYTES, GROWTH
+from agf_magics.workers.backend import AHEAD, CHUNK_BYTES, GROWTH
 from tests.engine import kept
 from tests.workers.fans import run_fan
 

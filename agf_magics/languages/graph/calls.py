@@ -7,19 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...flow.frame import Expr, Frame, Ref
+from ...flow.step import Expr, Frame, Ref
 from ...flow.steps import Name
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import Node, Scalar
 from ...text.source import Span
-from ..documents import Key
-from ..scan import MISSING, Refusal
-from .lookup import describe, find, format_value
-from .prompt import Prompt, Slot, no_value, read_text
-from .reading import ROOT, Reader
+from ..documents import MISSING, Key, Refusal
+from .reading import ROOT, Prompt, Reader, Slot, no_value, read_text
 from .takes import MESSAGE
-from .value import CANNOT, Computed, Expression, value_failed
+from .value import CANNOT, Computed, Expression, describe, find, format_value, value_failed
 from .value_grammar import Sentence, parse_template
 
 Values = tuple[tuple[Name, Expr], ...]

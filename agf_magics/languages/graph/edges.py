@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ...flow.frame import Expr, Ref
+from ...flow.step import Expr, Ref
 from ...flow.steps import END, START, Edge, Name
 from ...text.diagnostics import DefinitionError, suggest
 from ...text.nodes import shorten
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
-from ..scan import parse_at
-from .condition import condition
-from .condition_grammar import Condition, format_condition, parse_condition
+from ..documents import parse_at
+from .condition import Condition, condition, format_condition, parse_condition
 from .reading import ROOT, Reader
-from .tokens import Bare
 from .value import Computed
+from .value_grammar import Bare
 from .words import EDGE
 
 ELSE = "else"

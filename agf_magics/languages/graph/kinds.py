@@ -1,26 +1,347 @@
-"""The kinds of node: the table of their builders."""
+"""``tool_call``: a tool whose name and arguments may come from the state; a failure is part of its
+result.
+
+``map``: a node for each item of a list, in parallel; results and failures go to separate keys.
+
+An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the
+node.
+
+The kinds of node: the table of their builders.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from ...text.diagnostics import suggest
-from ...text.yamlnodes import Fields, Node, Scalar, shown
-from .maps import build_map
+from ...flow.step import DROPPED, Expr, FanOutResult, Frame, Name, Ref, Step
+from ...flow.steps import Compute, Each, Invoke, Sequence
+from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
+from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.source import Span
+from ..documents import MISSING, Key
+from .calls import Named, Whole, complete
 from .nodes import (
     Built,
     Given,
     Here,
+    Stored,
+    Written,
+    at,
     build_interrupt,
     build_passthrough,
     build_python,
     build_subgraph,
     build_tool,
+    common,
+    repeated,
 )
-from .reading import Reader
-from .sessions import build_router, build_session, build_written_question
-from .tool_call import build_tool_call
+from .reading import ROOT, Constant, Reader
+from .sessions import CALLED, build_router, build_session, build_written_question, keep
+from .state import Failed, State
+from .takes import OVER
+from .value import CANNOT, Computed, Expression, describe, find, format_value, value_failed
+from .value_grammar import KEY_NAME
 from .words import NODES, NOT_IN_A_MAP
+
+
+def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
+    name, tools = _tool_name(given), here.tools
+    if name is None:
+        reader.error(
+            "graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"'
+        )
+        return None
+    fixed = name.value if isinstance(name, Constant) else None
+    tools.used.update(tools.spans if fixed is None else (fixed,))
+    if fixed in tools.commands:
+        message, hint = (
+            f"tool_call cannot call the command {fixed!r}",
+            "write type: tool to run a command",
+        )
+        reader.warn(
+            "graph.tool-call-command",
+            f"{message}: its result will say 'Unknown tool'",
+            name.span,
+            hint,
+        )
+    args = given.get("args") or ()
+    key: Name | None = given.get("state_key")
+    result = key.text if key else "result"
+    chosen = fixed is None or fixed in tools.commands
+    label = name.text if isinstance(name, Expression) else str(fixed)
+    step = Invoke(
+        **common(here, given, label),
+        kind="tool",
+        name=Name(label, name.span),
+        args=Named(complete(args)) if isinstance(args, tuple) else Whole(args),
+        rescue=None if given.get("on_error") == "fail" else Failed,
+        **(
+            {
+                "among": tools.functions if tools.declared else None,
+                "pick": name,
+                "files": tools.files,
+            }
+            if chosen
+            else {"file": tools.files.get(label)}
+        ),
+    )
+
+    def envelope(state: State, value: Value) -> Mapping[str, Value]:
+        return _envelope(name.evaluate({"state": state}), state.get("task"), value)
+
+    keys = (Written(result, key.span if key else None),)
+    if here.inside:
+        return Built(step, envelope, keys, collects=True)
+    return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
+
+
+def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
+    """The result of a tool_call, whether its tool succeeded or not."""
+    made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
+    if not isinstance(value, Failed):
+        return {**made, "success": True, "result": value, "error": None}
+    unknown = value.error.code == "step.not-among"
+    message = f"Unknown tool: {format_value(tool)}" if unknown else value.message
+    return {**made, "success": False, "result": None, "error": message}
+
+
+def _tool_name(given: Given) -> Expr | None:
+    """The tool, as a Constant if its name has no placeholder."""
+    name: Expr | None = given.get("tool") or given.get("tool_name")
+    if name is None or isinstance(name, Constant) or name.reads():
+        return name
+    return Constant(name.span, name.evaluate({"state": {}}))
+
+
+Build = Callable[[Reader, Node, Here], Built | None]
+
+ITEMS = 100
+"""The number of items that a map may have by default."""
+
+
+def elements(
+    span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]
+) -> Computed:
+    """The items of a map, each with its number."""
+
+    def evaluate(frame: Frame) -> Value:
+        found = read(frame)
+        if type(found) is not list and is_sequence(found):
+            return Numbered(found, name)
+        if type(found) is not list:
+            message = f"over must be a list, got {describe(found)}"
+            hint = why_no_sequence(found) or (
+                "the node runs for each item of a list; a node before this one can make the list"
+            )
+            raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
+        return [{name: item, "_map_index": index} for index, item in enumerate(found)]
+
+    return Computed(span, evaluate, reads)
+
+
+def _lay_over(frame: Frame, element: Value) -> Frame:
+    return {**frame, "state": {**frame["state"], **element}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather:
+    """The value of a map: its results and its failures, under their keys."""
+
+    node: str
+    collect: str
+    failures: str
+    least: int | float
+    key: str | None
+    """The key of the object that a function returns; None: the whole value."""
+    tolerated: bool
+    span: Span
+
+    def __call__(self, ran: FanOutResult) -> Value:
+        results, failed = list[Value](), list[Value]()
+        for index, value in enumerate(ran.values):
+            error = ran.failures.get(index)
+            if value is DROPPED:
+                failed.append(
+                    self.failure(
+                        index, Failed(error).kind if error is not None else "unknown_error"
+                    )
+                )
+            elif (
+                type(value) is dict
+                and (value.get("error") or value.get("errors"))
+                and "success" not in value
+            ):
+                failed.append(self.failure(index, "unknown_error"))
+            else:
+                results.append(self.result(index, value))
+        accepted = len(results) + (len(failed) if self.tolerated else 0)
+        self.enough(accepted, len(ran.values), ran)
+        return {self.collect: results, self.failures: failed}
+
+    def failure(self, index: int, kind: str) -> Value:
+        node = f"_map_{self.node}_sub"
+        return {
+            "map": self.node,
+            "index": index,
+            "error_type": kind,
+            "node": node,
+            "tolerated": self.tolerated,
+        }
+
+    def result(self, index: int, value: Value) -> Value:
+        if type(value) is dict and self.key in value:
+            value = value[self.key]
+        if type(value) is not dict:
+            return {"_map_index": index, "value": value}
+        return {"_map_index": index, **value} | {"_map_index": index}
+
+    def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
+        needed = self.least if type(self.least) is int else self.least * width
+        if accepted >= needed:
+            return
+        message = (
+            f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
+        )
+        first = next(iter(ran.failures.values()), None)
+        if first is not None:
+            message += f"; the first failure: {first.diagnostic.message}"
+        hint = (
+            "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for "
+            "a count"
+        )
+        raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
+
+
+def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built | None:
+    """``build`` makes the node that runs for each item."""
+    name: Name = given["as"]
+    over = _over(reader, given["over"], name.text)
+    inner = build(
+        reader,
+        given["node"],
+        here._replace(id=f"{here.id}.node", inside=True, timeout=given.get("timeout")),
+    )
+    if over is None or inner is None:
+        return None
+    if given.get("on_error") == "retry":
+        inner = repeated(given, inner)
+    collect: Name = given["collect"]
+    failures: Name = given.get("failures") or Name(f"{collect.text}_failures")
+    gather = _gather(given, here, inner, failures)
+    most: int = given.get("max_items") or here.limits.get("max_map_items") or ITEMS
+    overflow = given.get("on_overflow") or here.defaults.get("on_overflow") or "error"
+    step = Each(
+        **at(here),
+        label=f"{name.text} in {over.span.text}",
+        over=over,
+        element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
+        body=_collected(inner, here.span),
+        gather=gather,
+        limit=here.limits.get("max_concurrency"),
+        on_error="continue",
+        most=most,
+        cut=_cut(most, overflow == "truncate", over.span),
+    )
+    keys = (
+        Written(collect.text, collect.span, type="list", reducer="sorted_add"),
+        Written(failures.text, failures.span, type="list", reducer="add"),
+    )
+    return Built(step, lambda state, value: value, keys, item=name.text)
+
+
+def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
+    node = given["node"].fields
+    skips = node.get("on_error")
+    return Gather(
+        node=here.name,
+        collect=given["collect"].text,
+        failures=failures.text,
+        least=given.get("min_success", 1.0),
+        # Only a function returns keys of the state (decision Y16).
+        key=node["state_key"].text if "state_key" in node and inner.step.word == "python" else None,
+        tolerated=given.get("on_error") == "skip"
+        or (isinstance(skips, Scalar) and skips.text == "skip"),
+        span=here.span,
+    )
+
+
+def _collected(inner: Built, span: Span) -> Step:
+    """The step of a node as the body of a map: its value is the collected value."""
+    step = inner.step
+    if not inner.collects:
+        return step
+    inside = (
+        "call" if isinstance(step, Invoke) else "steps"
+    )  # the parts of other steps may have the id of a call
+    call = replace(step, id=f"{step.id}.{inside}", target=keep)
+    value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
+    result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
+    return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
+
+
+def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
+    def cut(left_out: int) -> Diagnostic:
+        if truncate:
+            message = f"the map uses the first {most} items and drops {left_out}"
+            return Diagnostic(
+                "graph.truncated",
+                message,
+                span,
+                f"max_items: {most + left_out} uses all",
+                "warning",
+            )
+        message = f"the map has {most + left_out} items; the limit is {most}"
+        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
+        return Diagnostic("graph.too-many-items", message, span, hint)
+
+    return cut
+
+
+def _over(reader: Reader, node: Node, name: str) -> Computed | None:
+    if isinstance(node, Items):
+        items = plain(node)
+        return elements(node.span, name, lambda frame: items, ())
+    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
+        path = node.text.removeprefix("state.") if isinstance(node, Scalar) else ""
+        named = all(map(KEY_NAME.fullmatch, path.split(".")))
+        reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
+        return None
+    text = node.text[1:-1].strip()
+    start = node.text.index(text) if text else 1
+    names = tuple(text.removeprefix("state.").split("."))
+    if not all(map(KEY_NAME.fullmatch, names)):
+        place = node.locate(start, start + len(text))
+        hint = "compute the list in a passthrough node, into a key of its own"
+        reader.error(
+            "graph.over-expression",
+            "over takes one path, without arithmetic or brackets",
+            place,
+            hint,
+        )
+        return None
+    span = node.locate(start, start + len(text))
+
+    def read(frame: Frame) -> Value:
+        state = frame["state"]
+        try:
+            found = find(state, names)
+        except CANNOT as error:
+            raise value_failed(text, span, error) from error
+        if found is not MISSING:
+            return found
+        path = ".".join(names)
+        hint = suggest(names[0], state, "keys of the state")
+        raise StepError(
+            Diagnostic("graph.over", f"the state has no {path!r}", span, hint)
+        ) from KeyError(path)
+
+    return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
+
+
+def _braced(text: str) -> bool:
+    return text.startswith("{") and text.endswith("}") and len(text) > 2
 
 
 def build(reader: Reader, node: Node, here: Here) -> Built | None:

@@ -11,18 +11,16 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...flow.declared import Caps, Export
-from ...flow.frame import Expr
+from ...flow.step import Caps, Export, Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, shown
 from ..documents import Kind
-from .dataflow import feeds
 from .edges import Edges
 from .kinds import build
-from .lint import Graph, lint
+from .lint import Graph, feeds, lint
 from .nodes import Built, Here, node_id
 from .prompts import Folders
 from .reading import PEER_KEY, ROOT, Reader

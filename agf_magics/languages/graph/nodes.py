@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.frame import Frame, Outcome, Ref
+from ...flow.step import Frame, Outcome, Ref
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
@@ -29,14 +29,11 @@ from .calls import (
     reads_of,
     state_ref,
 )
-from .lookup import format_value
-from .prompt import Slot
 from .prompts import Folders
-from .reading import Reader
+from .reading import Reader, Slot
 from .state import Failed, State, Write
-from .tools import Tools
-from .value import Computed
-from .writes import (
+from .tools import (
+    Tools,
     write_as_subgraph,
     write_changed,
     write_key,
@@ -44,6 +41,7 @@ from .writes import (
     write_or_note_failure,
     write_output,
 )
+from .value import Computed, format_value
 
 Given = dict[str, Any]
 

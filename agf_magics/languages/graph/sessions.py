@@ -11,22 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...flow.declared import Asking
-from ...flow.frame import Frame, Ref
 from ...flow.session import unfenced
+from ...flow.step import Asking, Frame, Ref
 from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten
 from ...text.source import Span
 from .calls import Values, Wanted, check_required, evaluate_all, reads_of, state_ref
-from .lookup import format_value
 from .nodes import Built, Given, Here, Stored, Written, at, check_slots, common, on_error, state_key
-from .prompt_schema import read_output_schema
-from .prompts import Prompts, read_prompt
+from .prompts import Prompts, read_output_schema, read_prompt
 from .reading import ROOT, Reader
 from .state import Failed, State, Write
-from .value import Computed, resolve_node_variables
+from .value import Computed, format_value, resolve_node_variables
 from .words import FALLBACK
 
 CALLED = Ref(("called",))

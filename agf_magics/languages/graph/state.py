@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
+from ...flow.step import FlowInput, FlowResult, Frame, Outcome
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from .lookup import combine, describe
 from .takes import TYPES
+from .value import combine, describe
 
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]

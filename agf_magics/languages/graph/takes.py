@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from ...flow.frame import Expr
+from ...flow.step import Expr
 from ...flow.steps import Name
 from ...text.nodes import Fields, Node, Scalar
 from ...text.source import Span

@@ -1,4 +1,10 @@
-"""``{state.topic}``, ``{state.n + 1}``, ``Dear {state.name}``: value expressions as nodes.
+"""The tokens of both expression languages: paths, literals, texts in quotes, texts without quotes.
+
+One tokenizer for ``{state.x + 1}`` and ``x < 0.8``, so a quoted text may hold commas, braces,
+operators and ``and`` in both (decision Y3). There are no escapes: a quote ends a text where
+something else can follow it, so ``'it's'`` and ``'it''s'`` are texts too.
+
+``{state.topic}``, ``{state.n + 1}``, ``Dear {state.name}``: value expressions as nodes.
 
 The whole text is parsed first, and what the grammar does not allow is refused with the text to
 write instead (decision Y3). A text that is exactly one placeholder keeps the type of its value; in
@@ -9,12 +15,89 @@ are text: that is the seed's rule. So are doubled braces (decision Y13).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 from typing import Literal as OneOf
-from typing import NamedTuple
 
-from ..scan import Refusal, Scanner
-from .tokens import LONGEST, QUOTES, Bare, Literal, Path, parse_literal, quoted_end
+from ..documents import Refusal, Scanner
+
+LONGEST = 10_000
+"""Characters of an expression; a text around placeholders may be longer."""
+
+KEY_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+"""A key that an expression can name without looking like something else."""
+
+QUOTES = "'\""
+_FOLLOWS = frozenset(",:]}+-*/<>=!)")
+_KEYWORDS = {"true": True, "false": False, "null": None, "none": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path into the state: ``critique.score``. Two paths are equal wherever they are written."""
+
+    names: tuple[str, ...]
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+    prefixed: bool = field(default=False, compare=False)
+    """Whether it is written with ``state.``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, true, false, null, or a quoted text."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """Text without quotes: a text, or (on the right of a condition) the value of the key with that
+    name."""
+
+    text: str
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+
+
+def quoted_end(source: str, start: int, end: int) -> int:
+    """The position after the closing quote of the text that begins at ``start``; -1 if there is
+    none before ``end``."""
+    mark, at = source[start], start
+    while (at := source.find(mark, at + 1, end)) >= 0:
+        after = source[at + 1 : at + 2]
+        if not after or after.isspace() or after in _FOLLOWS:
+            return at + 1
+    return -1
+
+
+def parse_literal(text: str, start: int = 0) -> Literal | Bare:
+    """The value of a text without quotes.
+
+    >>> parse_literal("-0.5").value, parse_literal("TRUE").value, parse_literal("None").value, parse_literal("1e3").text
+    (-0.5, True, None, '1e3')
+    """
+    lowered = text.lower()
+    if lowered in _KEYWORDS:
+        return Literal(_KEYWORDS[lowered])
+    try:
+        return Literal(float(text) if "." in text else int(text))
+    except ValueError:  # a text, or a number with too many digits for Python
+        return Bare(text, start, start + len(text))
+
+
+def format_literal(value: Any) -> str:
+    """A literal in the syntax of an expression.
+
+    >>> format_literal("it is"), format_literal(True), format_literal(0.5)
+    ("'it is'", 'true', '0.5')
+    """
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    if value is None or isinstance(value, bool):
+        return {True: "true", False: "false", None: "null"}[value]
+    return repr(value)
+
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")

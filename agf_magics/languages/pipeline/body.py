@@ -17,11 +17,10 @@ from ...text.nodes import Fields, Items, Node, Scalar, every_node, plain, shorte
 from ...text.source import Span
 from .. import documents
 from ..documents import Key, Kind
-from . import lookalikes
+from . import texts
 from .r1 import R1, parse
 from .r1.nodes import Path, nested
-from .scope import ROOTS, Scope
-from .template import Template, parse_template
+from .texts import ROOTS, Scope, Template, parse_template
 from .values import Constant
 
 _RETRY = re.compile(r"retry\(([0-9]{1,9})\)", re.ASCII)
@@ -227,7 +226,7 @@ class Reader(documents.Reader):
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
             return None
-        for finding in lookalikes.in_expression(expr.node, node, scope):
+        for finding in texts.in_expression(expr.node, node, scope):
             self.problems.add(finding)
         self.hidden(expr)
         return expr
@@ -260,12 +259,12 @@ class Reader(documents.Reader):
             elif (
                 type(part.value) is str
                 and not self.grammar.is_broken
-                and (found := lookalikes.lookalike(part.text, self.scope))
+                and (found := texts.lookalike(part.text, self.scope))
             ):
                 relation = "is" if part is node else "has"
                 message = f"{key.name!r} {relation} the text {shorten(part.text)!r}: {found.reason}"
                 self.problems.warn(
-                    lookalikes.CODE,
+                    texts.CODE,
                     message,
                     part.span,
                     _tag_hint(part, node, key, found.expression),
@@ -274,7 +273,7 @@ class Reader(documents.Reader):
 
 
 def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
-    whole = lookalikes.tagged(expression if part is node else f"[{expression}]")
+    whole = texts.tagged(expression if part is node else f"[{expression}]")
     if key.takes.word == "literals":
         return f"items are literals; write an expression: over: {whole.removeprefix('!expr ')}"
     if part is not node:
@@ -294,11 +293,11 @@ def read_name(reader: Reader, node: Node, key: Key) -> Name | None:
         message = f"{name.text!r} alone never reads this store: {ROOTS[name.text]}"
         hint = f"choose another name; ctx.{name.text} reads this one"
         reader.warn("pipeline.store-name", message, name.span, hint)
-    found = lookalikes.lookalike(name.text, reader.scope) if name and key.name == "output" else None
+    found = texts.lookalike(name.text, reader.scope) if name and key.name == "output" else None
     if name and found and (found.expression != name.text or "." in name.text):
         last = found.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
-        reader.warn(lookalikes.CODE, message, name.span, f"write: output: {last}")
+        reader.warn(texts.CODE, message, name.span, f"write: output: {last}")
     return name
 
 
@@ -314,7 +313,7 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
     if not text.text.strip():
         reader.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
     template = parse_template(text, reader.scope)
-    reader.problems.extend((*template.warnings, *lookalikes.in_prompt(text, reader.scope)))
+    reader.problems.extend((*template.warnings, *texts.in_prompt(text, reader.scope)))
     for part in template.parts:
         if not isinstance(part, str):
             reader.hidden(part.path)

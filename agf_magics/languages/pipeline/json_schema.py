@@ -11,9 +11,9 @@ import json
 
 from ..documents import Json, Kind, kind_schema, mapping_of, reference
 from .body import TITLE
+from .kinds import DOCUMENTS, STEPS
 from .schema_documents import TYPES
 from .takes import TARGET
-from .words import DOCUMENTS, STEPS
 
 
 def document_schema() -> Json:

@@ -1,4 +1,9 @@
-"""Text to flow: the documents of one pipeline definition.
+"""The shape of an expression's value, as far as its text and the shapes of its reads decide.
+
+It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that
+is never equal. An unknown shape is None, and gives no finding. The rules are those of r1/closures.
+
+Text to flow: the documents of one pipeline definition.
 
 Everything that the text alone decides is an error here (decision A5). All errors are reported: one
 in a step does not hide one in the next step. The linker checks what the registry or the input
@@ -7,21 +12,317 @@ decides.
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from ...flow.schemas import Schema, check_schemas
-from ...flow.steps import Definition, Flow, Name, Sequence, Step
-from ...text.diagnostics import Diagnostics, suggest
+from ...flow.shapes import (
+    BOOL,
+    NUMBER,
+    TEXT,
+    Look,
+    PathFault,
+    Shape,
+    descend,
+    either,
+    falsy,
+    list_of,
+    literal,
+    truthy,
+)
+from ...flow.step import Args, Expr, Name, Step
+from ...flow.steps import Definition, Flow, Sequence
+from ...flow.values import equal
+from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.nodes import Fields as nodes_Fields
+from ...text.nodes import Items as nodes_Items
+from ...text.nodes import Node as nodes_Node
+from ...text.nodes import shown
 from ...text.source import Source
-from ...text.yamlnodes import Bounds, Fields, Items, Node, documents, shown
+from ...text.yamlnodes import Bounds, documents
 from .body import Grammar, Reader
-from .infer import infer
+from .kinds import DOCUMENTS, PLANNED, STEPS, build_step
+from .r1 import R1
+from .r1.nodes import (
+    STORES,
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Logic,
+    Minus,
+    Node,
+    Not,
+    Operation,
+    Path,
+)
 from .schema_documents import read_schema
-from .scope import STORES, outermost
-from .steps import build_step
 from .takes import written
-from .values import end, start
-from .words import DOCUMENTS, PLANNED, STEPS
+from .texts import Template, outermost
+from .values import Arguments, Attached, Command, Constant, Named, end, start
+
+KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
+"""The shape of the value of a function, and of the elements of its list."""
+ORDERED = ("number", "text")
+NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
+
+
+def infer(
+    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
+) -> Shape | None:
+    """The shape of the value of ``read``; certain errors are added to ``found``.
+
+    ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
+    evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
+    """
+
+    def inside(part: Expr | Args) -> Shape | None:
+        return infer(part, look, found, repeated)
+
+    match read:
+        case R1():
+            return _Inference(read, look, found, repeated).shape(read.node, True)
+        case Constant():
+            return literal(read.value)
+        case Template():
+            for part in read.parts:
+                if not isinstance(part, str):
+                    inside(part.path)
+            return TEXT
+        case Command():
+            inside(read.expr)
+            return list_of(TEXT)
+        case Attached():
+            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
+        case Named():
+            return look(read.path)[0]
+        case Arguments():
+            for _, _, expr in read.given:
+                inside(expr)
+    return None
+
+
+def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
+    """The shape of an attachment; a number, an object, null or true is certainly none."""
+    if shape is not None and shape.kinds.isdisjoint(("text", "list")):
+        hint = "give the path of a file as text"
+        found.append(
+            Diagnostic(
+                "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
+            )
+        )
+    return shape
+
+
+class Split(NamedTuple):
+    """The shapes of a value that is true and of one that is false: `and` and `or` select one."""
+
+    yes: tuple[Shape | None, ...]
+    no: tuple[Shape | None, ...]
+
+
+class _Inference:
+    """One expression."""
+
+    def __init__(self, expr: R1, look: Look, found: list[Diagnostic], repeated: bool) -> None:
+        self.expr, self.look, self.found, self.repeated = expr, look, found, repeated
+        self.params: list[Shape | None] = []
+        """The shape of the parameter of each lambda around."""
+
+    def shape(self, node: Node, certain: bool) -> Shape | None:
+        """``certain``: whether ``node`` is evaluated whenever the expression is."""
+        return SHAPES[type(node)](self, node, certain or self.repeated)
+
+    def error(
+        self, message: str, at: int, width: int, certain: bool, hint: str | None = None
+    ) -> None:
+        place = self.expr.locate(at, at + width)
+        self.found.append(
+            Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
+        )
+
+    def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
+        if fault is not None:
+            self.found.append(fault.told(self.expr.locate(at, end), certain))
+
+    def literal(self, node: Lit, certain: bool) -> Shape | None:
+        return literal(node.value)
+
+    def path(self, node: Path, certain: bool) -> Shape | None:
+        first = node.read[0]
+        if isinstance(first, int):
+            shape, fault = descend(self.params[first], node.parts[1:])
+        else:
+            shape, fault = self.look(node.read)  # type: ignore[arg-type]  # without a parameter it is all names
+        self.fault(fault, node.at, node.end, certain)
+        return shape
+
+    def items(self, node: Items, certain: bool) -> Shape | None:
+        return list_of(either([self.shape(item, certain) for item in node.items]))
+
+    def fields(self, node: Fields, certain: bool) -> Shape | None:
+        fields = {key: self.shape(value, certain) for key, value in node.fields}
+        return Shape(frozenset({"object"}), fields=fields, closed=True)
+
+    def inverted(self, node: Not, certain: bool) -> Shape | None:
+        self.shape(node.operand, certain)
+        return BOOL
+
+    def minus(self, node: Minus, certain: bool) -> Shape | None:
+        shape = self.shape(node.operand, certain)
+        if shape is not None and "number" not in shape.kinds:
+            self.error(f"'-' needs a number, not {shape}", node.at, 1, certain)
+        return NUMBER
+
+    def choice(self, node: Logic, certain: bool) -> Shape | None:
+        split = self.split(node, certain)
+        return either((*split.yes, *split.no))
+
+    def split(self, node: Node, certain: bool) -> Split:
+        if isinstance(node, Logic):
+            found = self.split(node.parts[0], certain)
+            for part in node.parts[1:]:
+                right = self.split(part, False)
+                if node.op == "and" and found.yes:
+                    found = Split(right.yes, (*found.no, *right.no))
+                elif node.op == "or" and found.no:
+                    found = Split((*found.yes, *right.yes), right.no)
+            return found
+        shape = self.shape(node, certain)
+        if shape is None:
+            return Split((None,), (None,))
+        yes, no = truthy(shape), falsy(shape)
+        return Split((yes,) if yes else (), (no,) if no else ())
+
+    def compare(self, node: Compare, certain: bool) -> Shape | None:
+        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        if left is None or right is None:
+            return BOOL
+        if node.op not in ("==", "!="):
+            if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
+                message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
+                self.error(message, node.at, len(node.op), certain)
+        elif not _can_equal(left, right):
+            words = [
+                value
+                for shape in (left, right)
+                for value in shape.values or ()
+                if isinstance(value, str)
+            ]
+            hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
+            message = f"{_shown(left)} never equals {_shown(right)}"
+            place = self.expr.locate(node.at, node.at + 2)
+            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
+        return BOOL
+
+    def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
+        left = self.shape(node.first, certain)
+        for operation in node.rest:
+            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
+        return left
+
+    def operation(
+        self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
+    ) -> Shape | None:
+        works = [
+            kind
+            for kind in KINDS[node.op]
+            if (left is None or kind in left.kinds) and (right is None or kind in right.kinds)
+        ]
+        if not works:
+            given = f"{left or 'something'} and {right or 'something'}"
+            needs = NEEDS["+"] if node.op == "+" else "two numbers"
+            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+        if len(works) != 1 or (left is None and right is None and node.op == "+"):
+            return None
+        if works == ["list"]:
+            return list_of(either([left.of if left else None, right.of if right else None]))
+        return NUMBER if works == ["number"] else TEXT
+
+    def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
+        """The shape of the elements of a combinator's list."""
+        if shape is None:
+            return None
+        if "list" not in shape.kinds:
+            self.error(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
+        return shape.of
+
+    def each(self, node: Each, certain: bool) -> Shape | None:
+        base = self.shape(node.base, certain)
+        element = self.elements(base, node, certain)
+        self.params.append(element)
+        body = self.shape(node.body, False)
+        self.params.pop()
+        if node.name == "map":
+            return list_of(body)
+        if node.name == "find":
+            return either([element, literal(None)])
+        return list_of(element) if node.name == "filter" else BOOL
+
+    def call(self, node: Call, certain: bool) -> Shape | None:
+        element = self.elements(self.shape(node.args[0], certain), node, certain)
+        result, wanted = RETURNS[node.name]
+        if element is not None and wanted and wanted not in element.kinds:
+            # An empty list is fine, so this is never certain.
+            message = f"{node.name} needs a list of {wanted}s, not of {element}"
+            self.error(message, node.at, len(node.name), False)
+        for separator in [self.shape(arg, certain) for arg in node.args[1:]]:
+            if separator is not None and "text" not in separator.kinds:
+                self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+        return result
+
+    def get(self, node: Get, certain: bool) -> Shape | None:
+        default = literal(None) if node.default is None else self.shape(node.default, certain)
+        keys = tuple(node.key.split("."))
+        if isinstance(node.base, Path) and not isinstance(node.base.read[0], int):
+            shape, fault = self.look((*map(str, node.base.read), *keys))
+        else:
+            shape, fault = descend(self.shape(node.base, certain), keys)
+        if fault is not None and fault.name not in fault.within.optional:
+            # get is for a field that may be absent
+            self.fault(fault, *node.key_at, False)
+        return either([shape, default])
+
+
+def _can_equal(left: Shape, right: Shape) -> bool:
+    if left.values is not None and right.values is not None:
+        return any(equal(a, b) for a in left.values for b in right.values)
+    return not _comparable(left).isdisjoint(_comparable(right))
+
+
+def _comparable(shape: Shape) -> frozenset[str]:
+    """true equals 1 (decision P17)."""
+    return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
+
+
+def _shown(shape: Shape) -> str:
+    if shape.values is None or len(shape.values) > 5 or shape == BOOL:
+        return str(shape)
+    return " or ".join(
+        repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values
+    )
+
+
+SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {
+    Lit: _Inference.literal,
+    Path: _Inference.path,
+    Items: _Inference.items,
+    Fields: _Inference.fields,
+    Not: _Inference.inverted,
+    Minus: _Inference.minus,
+    Logic: _Inference.choice,
+    Compare: _Inference.compare,
+    Arithmetic: _Inference.arithmetic,
+    Each: _Inference.each,
+    Call: _Inference.call,
+    Get: _Inference.get,
+}
 
 _BOUNDS = Bounds()
 
@@ -48,11 +349,11 @@ class _Loading:
         self.source, self.problems = source, problems
         self.grammar = Grammar(STEPS, build_step, problems.error_count > 0)
         self.schemas: dict[str, Schema] = {}
-        self.pipelines: list[Fields] = []
+        self.pipelines: list[nodes_Fields] = []
 
-    def document(self, node: Node) -> None:
+    def document(self, node: nodes_Node) -> None:
         error = self.problems.error
-        if not isinstance(node, Fields):
+        if not isinstance(node, nodes_Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
             error(
                 "pipeline.document-shape",
@@ -109,7 +410,7 @@ class _Loading:
             span=name.span,
         )
 
-    def read(self, node: Fields) -> dict[str, Any]:
+    def read(self, node: nodes_Fields) -> dict[str, Any]:
         """The keys of a pipeline document."""
         for name in PLANNED:  # P9
             if name in node.keys:
@@ -121,9 +422,9 @@ class _Loading:
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
-        known = Fields(fields, {name: node.keys[name] for name in fields}, node.span)
+        known = nodes_Fields(fields, {name: node.keys[name] for name in fields}, node.span)
         steps = fields.get("steps")
-        stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
+        stores = [written(step) for step in steps.items] if isinstance(steps, nodes_Items) else []
         scope = outermost(frozenset().union(*stores))
         span = known.keys["pipeline"].span
         return Reader(self.problems, self.grammar, "", span, scope).fields(

@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from ...flow.frame import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
+from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
-from .scope import STORES
+from .texts import STORES
 
 
 @dataclass(slots=True, eq=False)

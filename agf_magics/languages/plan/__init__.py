@@ -1,11 +1,11 @@
 """Plans: calls that feed each other through a log of messages."""
 
+from .calls import Reading, as_log, resolve
+from .document import SCHEMA
 from .load import load
 from .log import Log
 from .messages import Message, branch, read_content
-from .reading import Reading, as_log, resolve
 from .reference import Reference
-from .words import SCHEMA
 
 __all__ = [
     "SCHEMA",

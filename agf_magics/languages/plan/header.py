@@ -12,11 +12,9 @@ from ...text.nodes import Fields, Node
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
 from ..documents import NAME, Key, Kind, Takes, kind, kind_schema, mapping_of
-from .document import DocumentReader
+from .document import PLAN, SCHEMA, DocumentReader
 from .reference import sign_of
-from .takes import INSTANCE
-from .templates import Reader
-from .words import PLAN, SCHEMA
+from .takes import INSTANCE, Reader
 
 OF_THE_MODEL: Final = ("calls", "output")
 """The keys of a plan that the model writes."""

@@ -1,4 +1,7 @@
-"""The context: messages in the order in which they were added, never changed, and the values that
+"""A log as text, one message per line. A value that is not JSON is written as its type and repr,
+and is lost.
+
+The context: messages in the order in which they were added, never changed, and the values that
 they give to paths.
 
 The cost of appending and reading does not depend on the number of other messages. A log is a view
@@ -9,18 +12,112 @@ covers the path and the later ones above and below it.
 
 from __future__ import annotations
 
+import json
+import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
 
-from ...flow.values import Value
-from ...text.diagnostics import Diagnostic, StepError
-from ..scan import MISSING
-from .lines import lost_in
+from ...flow.values import DEEPEST, Value
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.source import Source
+from ..documents import MISSING
 from .messages import COVERING, SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
-from .paths import Paths
 from .reference import EVERY, Reference, as_written, is_index
-from .replay import Conflict, find, replay
+from .replay import Conflict, Paths, find, replay
+
+MARK: Final = "$opaque"
+_MARKS = re.compile(r"\$++opaque")
+_LONGEST: Final = 200
+"""The most characters of a repr that are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The placeholder of a value that text cannot contain. Reading it is an error."""
+
+    type: str
+    repr: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.repr}"
+
+
+def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
+    """Format each message as a line of JSON."""
+    for message in messages:
+        yield json.dumps(_encoded(message, DEEPEST + 20), ensure_ascii=False)
+
+
+def parse_lines(source: Source) -> list[dict[str, Value]]:
+    """Parse such a text. Raises DefinitionError for a line that is not a message."""
+    found, start = [], 0
+    for line in source.text.split("\n"):
+        if line.strip():
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                _refuse(source, start, line, f"this line is not JSON: {error}")
+            if not isinstance(message, dict):
+                _refuse(source, start, line, "a line must be a message: {…}")
+            try:
+                found.append(_decoded(message, DEEPEST + 20))
+            except ValueError as error:
+                _refuse(source, start, line, f"cannot read this message: {error}")
+        start += len(line) + 1
+    return found
+
+
+def lost_in(value: Value) -> Lost | None:
+    """The first value in it that was lost when the log was saved as text."""
+    if isinstance(value, Lost):
+        return value
+    parts = value.values() if type(value) is dict else value if type(value) is list else ()
+    return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
+
+
+def _encoded(value: Any, room: int) -> Any:
+    if isinstance(value, Mapping) and room and all(isinstance(key, str) for key in value):
+        return {
+            "$" + key if _MARKS.fullmatch(key) else key: _encoded(v, room - 1)
+            for key, v in value.items()
+        }
+    if type(value) is list and room:
+        return [_encoded(part, room - 1) for part in value]
+    if (
+        value is None
+        or type(value) in (str, int, bool)
+        or (type(value) is float and value - value == 0)
+    ):
+        return value
+    if isinstance(value, Lost):
+        return {MARK: {"type": value.type, "repr": value.repr}}
+    try:
+        text = repr(value)[:_LONGEST]
+    except Exception:  # a user's class
+        text = ""
+    return {MARK: {"type": type(value).__name__, "repr": text}}
+
+
+def _decoded(value: Any, room: int) -> Any:
+    if not isinstance(value, dict | list):
+        return value
+    if not room:
+        raise ValueError(f"it nests deeper than {DEEPEST} levels")
+    if isinstance(value, list):
+        return [_decoded(part, room - 1) for part in value]
+    held = value.get(MARK)
+    if len(value) == 1 and isinstance(held, dict):
+        return Lost(str(held.get("type", "")), str(held.get("repr", "")))
+    return {
+        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part, room - 1)
+        for key, part in value.items()
+    }
+
+
+def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:
+    raise DefinitionError(Diagnostic("plan.lines", message, source.span(start, start + len(line))))
 
 
 class _Index:

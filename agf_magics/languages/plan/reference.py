@@ -15,7 +15,7 @@ from typing import Final, NoReturn
 
 from ...flow.values import Value
 from ...text.source import Span, Text
-from ..scan import MISSING, QUOTED, Scanner, parse_at, read_number
+from ..documents import MISSING, QUOTED, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
 SIGNS: Final = (DAGGER, "$")

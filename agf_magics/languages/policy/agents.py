@@ -1,4 +1,13 @@
-"""The action space: the local agents that a policy runs and the tools that its model may use.
+"""``output_from``: the agent whose output is the output of the policy.
+
+A string is a strategy if it is the word of one, else an alias; the object form also reaches an
+alias that is such a word. Every form is a step that reads the outputs of the agents, so pictures
+show it.
+
+Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this
+runtime cannot implement refuses the run, with a warning when the definition is made.
+
+The action space: the local agents that a policy runs and the tools that its model may use.
 
 Without an ``action_space`` the registered agents are the local agents, and a document may use no
 tool (decisions B1, B1′).
@@ -6,18 +15,259 @@ tool (decisions B1, B1′).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...flow.declared import Uses
 from ...flow.session import Offer
-from ...flow.steps import Name
+from ...flow.step import Caps, Frame, Name, Ref, Step, Uses
+from ...flow.steps import Compute, Invoke
+from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
-from ...text.yamlnodes import Fields, Items, Scalar
-from .outcome import STRATEGIES
+from ...text.nodes import Fields, Items, Node, Scalar, plain
+from ...text.source import Span
+from .matchers import Condition, Keys, condition, input_field, warn_of_braces
 from .path import PARENT, source_problem
-from .safety import Permit, approval
+from .values import FIRST, RESULT, Computed, value_at
+
+STRATEGIES = ("last", "merge", "first")
+"""No alias should have one of these names."""
+
+
+class Choice(NamedTuple):
+    """The value of ``output_from``."""
+
+    kind: str
+    """A strategy, or ``agent``, or ``custom_transform``."""
+    span: Span
+    name: str = ""
+    """Of the agent or the transform."""
+
+
+def read_choice(
+    node: Node | None, default: Choice, aliases: Sequence[str], problems: Diagnostics
+) -> Choice:
+    """Read the ``output_from`` of a policy whose steps have these aliases."""
+    choice = _read(node) or default
+    if choice.kind == "agent" and choice.name not in aliases:
+        hint = suggest(
+            choice.name,
+            (*dict.fromkeys(aliases), *STRATEGIES),
+            "the agents of steps and the strategies",
+        )
+        problems.error(
+            "policy.output-from", f"no step runs the agent {choice.name!r}", choice.span, hint
+        )
+    return choice
+
+
+def _read(node: Node | None) -> Choice | None:
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        return (
+            Choice(node.text, node.span)
+            if node.text in STRATEGIES
+            else Choice("agent", node.span, node.text)
+        )
+    for word, value in node.fields.items() if isinstance(node, Fields) else ():
+        if isinstance(value, Scalar) and word in ("agent", "custom_transform"):
+            return Choice(word, value.span, value.text)
+        if isinstance(value, Scalar) and word == "strategy" and value.text in STRATEGIES:
+            return Choice(value.text, value.span)
+    return None
+
+
+def output_step(
+    choice: Choice, aliases: Sequence[str], at: Callable[[str], tuple[str, ...]]
+) -> Step:
+    """The step that makes the output. ``at``: the place of an agent's output in the frame."""
+    id, span = "output_from", choice.span
+    places = {alias: at(alias) for alias in aliases}
+
+    def read(*paths: tuple[str, ...], of: Callable[[Frame], Value]) -> Computed:
+        return Computed(span, of, tuple(Ref(path, span) for path in paths))
+
+    # By alias in the order of the definition (Merge 3), in whatever order the agents ended.
+    merged = read(
+        *places.values(),
+        of=lambda frame: {alias: value_at(frame, path) for alias, path in places.items()},
+    )
+    if choice.kind == "custom_transform":
+        merged.names = ()
+        name = Name(choice.name, span)
+        return Invoke(
+            id=id,
+            word=id,
+            label=name.text,
+            span=span,
+            target=RESULT,
+            kind="transform",
+            name=name,
+            args=merged,
+        )
+    value = merged
+    if choice.kind == "first":
+        value = read(*places.values(), of=lambda frame: frame[FIRST])
+    elif choice.kind != "merge":
+        place = at(choice.name if choice.kind == "agent" else aliases[-1])
+        value = read(place, of=lambda frame: value_at(frame, place))
+    return Compute(
+        id=id, word=id, label=choice.name or choice.kind, span=span, target=RESULT, value=value
+    )
+
+
+Permit = Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
+"""Receives a frame, the arguments of a call and their displayed form; returns the question to a
+person, or None."""
+
+_LONGEST = 500
+"""The most characters of a call's arguments that a question shows."""
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
+
+
+def approval(
+    node: Node | None, who: str, keys: Keys, problems: Diagnostics
+) -> tuple[Permit | None, Condition | None]:
+    """The approval that a call of ``who`` needs, and its condition.
+
+    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition
+    if that matches. The condition reads the arguments of a tool, or paths for an agent.
+    """
+    if node is None or (isinstance(node, Scalar) and node.value is not True):
+        return None, None
+    fields = node.fields if isinstance(node, Fields) else {}
+    found = fields.get("condition")
+    when = condition(found, keys, problems) if found is not None else None
+    template = fields.get("message_template")
+    text = template.text if isinstance(template, Scalar) else ""
+    if isinstance(template, Scalar):
+        warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
+
+    def permit(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+        # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
+        sees = (
+            shown["input"]
+            if keys == "condition" and isinstance(shown, dict) and "alone" in shown
+            else shown
+        )
+        if (
+            when is not None
+            and when.evaluate(frame if keys == "condition" else dict(given)) is None
+        ):
+            return None
+        asked = f"{who} with {_shown(sees)}"
+        return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
+
+    return permit, when
+
+
+def _placeholder(path: str) -> str | None:
+    return (
+        path
+        if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))
+        else None
+    )
+
+
+def _filled(template: str, frame: Frame, given: Value) -> str:
+    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
+    person sees other placeholders unchanged."""
+
+    def fill(found: re.Match[str]) -> str:
+        names = found[1].split(".")
+        value: Value = {"tool_args": given, **frame}
+        for name in names if names[0] in value else ["tool_args", *names]:
+            if type(value) is not dict or name not in value:
+                return found[0]
+            value = value[name]
+        return value if isinstance(value, str) else _shown(value)
+
+    return _PLACEHOLDER.sub(fill, template)
+
+
+def _shown(value: Value) -> str:
+    text = json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>"
+    )
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+_CAPS = {
+    ("budget", "max_token_usage"): "tokens",
+    ("budget", "max_duration_seconds"): "seconds",
+    ("limits", "max_llm_calls"): "model_calls",
+    ("limits", "max_tool_calls"): "tool_calls",
+    ("limits", "max_delegation_depth"): "depth",
+}
+
+
+def caps(root: Fields, problems: Diagnostics) -> Caps | None:
+    """The limits of a run of the definition. An agent that it calls never gets more, whatever its
+    own limits are."""
+    constraints = root.fields.get("constraints")
+    if not isinstance(constraints, Fields):
+        return None
+    loose = constraints.fields.get("tighten_only_invariant")
+    if isinstance(loose, Scalar) and loose.value is False:
+        message = "tighten_only_invariant: false has no effect"
+        problems.warn(
+            "policy.only-tightened",
+            message,
+            loose.span,
+            "an agent never gets more than the agent that calls it",
+        )
+    given = plain(constraints)
+    found = {
+        name: given[group][key]
+        for (group, key), name in _CAPS.items()
+        if isinstance(given.get(group), dict) and given[group].get(key) is not None
+    }
+    return Caps(**found, span=root.keys["constraints"].span) if found else None
+
+
+def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
+    """Requirements of the definition that this runtime cannot meet."""
+    found: list[Diagnostic] = []
+    memory = root.fields.get("memory")
+    required = memory.fields.get("required") if isinstance(memory, Fields) else None
+    if isinstance(required, Scalar) and required.value is True:
+        message = "memory is required, but not supported"
+        found.append(
+            Diagnostic(
+                "policy.memory", message, required.span, "required: false runs without memory"
+            )
+        )
+    for ref, must in _governance(root):
+        if must:
+            message = (
+                f"governance policy {ref.text!r} is required, but governance policies are "
+                f"not supported"
+            )
+            hint = "required: false runs without it"
+            found.append(Diagnostic("policy.governance", message, ref.span, hint))
+        else:
+            message = (
+                f"governance policy {ref.text!r} is ignored: governance policies are not supported"
+            )
+            problems.warn("policy.governance", message, ref.span)
+    return tuple(found)
+
+
+def _governance(root: Fields) -> list[tuple[Scalar, bool]]:
+    constraints = root.fields.get("constraints")
+    listed = (
+        constraints.fields.get("governance_policies") if isinstance(constraints, Fields) else None
+    )
+    found = []
+    for each in listed.items if isinstance(listed, Items) else ():
+        ref = each.fields.get("policy_ref") if isinstance(each, Fields) else None
+        if isinstance(each, Fields) and isinstance(ref, Scalar):
+            required = each.fields.get("required")
+            found.append((ref, not (isinstance(required, Scalar) and required.value is False)))
+    return found
+
 
 LISTS = ("local_tools", "mcp_servers", "local_agents", "remote_agents")
 

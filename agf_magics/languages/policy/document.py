@@ -14,9 +14,18 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from ...flow.json_schema import Violation, judge, schema_violations
+from ...flow.json_schema import (
+    Violation,
+    describe,
+    extra,
+    judge,
+    kinds,
+    leaves,
+    missing,
+    place,
+    schema_violations,
+)
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
-from ...flow.violations import describe, extra, kinds, leaves, missing, place
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, plain, shown
 from ...text.source import Source, Span

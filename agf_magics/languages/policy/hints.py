@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ...flow.json_schema import Violation
-from ...flow.violations import TYPE_NAMES
+from ...flow.json_schema import TYPE_NAMES, Violation
 from ...text.diagnostics import suggest
 from ...text.nodes import Fields, Node, Scalar
 from .path import CONSTANT

@@ -1,4 +1,8 @@
-"""Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
+"""The execution policies: each is a row of a table and a function from its configuration to steps.
+
+The last step stores the output of the policy.
+
+Text to flow: one Agent Format document, or the policy of one (decision B1, AMB-28).
 
 All errors of the text are reported here at once; names in the registry (agents, transforms, vendor
 policies, files) are checked when the flow is linked (decision A5).
@@ -6,20 +10,273 @@ policies, files) are checked when the flow is linked (decision A5).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...flow.declared import Taken
-from ...flow.steps import Definition, Flow, Invoke, Sequence, Step, every
-from ...text.diagnostics import Diagnostics, suggest
-from ...text.source import Source, Text
-from ...text.yamlnodes import Bounds, Fields, Node, Scalar, plain
-from .agents import ActionSpace
+from ...flow.step import Frame, Name, Step, Taken
+from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, every
+from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
+from ...text.nodes import Fields, Node, Scalar, plain
+from ...text.source import Source, Span, Text
+from ...text.yamlnodes import Bounds
+from .agents import ActionSpace, Choice, caps, output_step, refused
 from .document import document, is_bare
-from .path import PARENT, Path, parse_path
-from .policies import POLICIES, vendor
-from .reading import Policy
-from .safety import caps, refused
-from .values import Interface, end, outputs, start
+from .matchers import Condition
+from .path import PARENT, Path, iteration_problem, parse_path
+from .reading import Policy, alias_of, react
+from .values import (
+    EACH,
+    PARALLEL,
+    RESULT,
+    Computed,
+    Interface,
+    JoinParallel,
+    end,
+    output_of,
+    outputs,
+    start,
+    store_agent,
+    store_output,
+    whole_input,
+)
+
+_OTHERWISE = "otherwise"
+"""The label of the default agent."""
+
+_ITERATIONS = 10
+"""The default of ``max_iterations``."""
+
+
+def sequential(policy: Policy) -> tuple[Step, ...]:
+    """Steps in order; each may read the earlier ones (AGF-62)."""
+    steps, aliases = _steps(policy, "steps")
+    choice = policy.output(Choice("last", policy.span("steps")), aliases)
+    return (*steps, output_step(choice, aliases, output_of)) if aliases else ()
+
+
+def parallel(policy: Policy) -> tuple[Step, ...]:
+    """Concurrent agents, which all run to the end (AGF-64, AMB-21)."""
+    branches: dict[str, Step] = {}
+    policy.check_unique("the agents of an agf.parallel need different aliases", "agents")
+    for index, entry in enumerate(policy.items("agents")):
+        if call := policy.step(entry, f"agents[{index}]", "policy_step", (), None):
+            branches[call.label] = call
+    aliases = list(branches)
+    choice = policy.output(Choice("merge", policy.span("agents")), aliases)
+    if not aliases:
+        return ()
+    return (
+        Branches(
+            id="agents",
+            word=policy.id.text,
+            label=", ".join(aliases),
+            span=policy.id.span,
+            branches=branches,
+            join=JoinParallel(),
+            collect=output_step(choice, aliases, lambda alias: (PARALLEL, alias)),
+            on_error="finish",
+            leaves=True,
+        ),
+    )
+
+
+def loop(policy: Policy) -> tuple[Step, ...]:
+    """Steps in order, repeatedly, until the condition matches or ``max_iterations`` is reached."""
+    steps, aliases = _steps(policy, "steps")
+    choice = policy.output(Choice("last", policy.span("steps")), aliases)
+    until = policy.config.fields.get("exit_condition")
+    exit_condition = policy.condition(until, aliases) if until is not None else None
+    if not aliases:
+        return ()
+    span = policy.span(
+        "max_iterations" if "max_iterations" in policy.config.keys else "exit_condition"
+    )
+    body = Sequence(id="steps", word="round", span=policy.span("steps"), steps=steps)
+    repeat = Repeat(
+        id="loop",
+        word=policy.id.text,
+        label=", ".join(aliases),
+        span=policy.id.span,
+        body=body,
+        until=exit_condition and _matches(exit_condition),
+        limit=policy.number("max_iterations", _ITERATIONS),
+        over=lambda limit, frame: Diagnostic(
+            "policy.loop-limit",
+            f"the loop ended after {limit} rounds without meeting its exit_condition",
+            span,
+            (exit_condition and exit_condition.mismatch(frame))
+            or "the output is that of the last round; raise max_iterations, or check the values "
+            "of the condition",
+            "warning",
+        ),
+    )
+    return repeat, output_step(choice, aliases, output_of)
+
+
+def batch(policy: Policy) -> tuple[Step, ...]:
+    """One agent for each element of a list (AGF-69). All inputs are built before the first call."""
+    mapping = policy.config.fields.get("input_mapping")
+    paths = policy.paths(mapping, "batch", (), "agent")
+    alias = policy.config.fields.get("agent")
+    if not isinstance(mapping, Fields) or not isinstance(alias, Scalar):
+        return ()
+    call = policy.call(alias, "agent", paths, mapping, None)
+    if len(paths) == len(mapping.fields) and (
+        problem := iteration_problem(paths, policy.span("input_mapping"))
+    ):
+        policy.problems.add(problem)
+    over = next((path for path in paths.values() if path.elements is not None), None)
+    if over is None:
+        return ()
+    span, most = policy.span("max_batch_count"), policy.number("max_batch_count", 0)
+    return (
+        Each(
+            id="batch",
+            word=policy.id.text,
+            label=f"{over.array}.[]",
+            span=policy.id.span,
+            over=Computed(over.span, over.over, over.reads()),
+            element=EACH,
+            body=call,
+            on_error="finish",
+            most=most or None,
+            cut=lambda left: Diagnostic(
+                "policy.batch-truncated",
+                f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is "
+                f"{most}",
+                span,
+                "raise max_batch_count; 0 means no limit",
+                "warning",
+            ),
+            ahead=True,
+            target=store_output(lambda frame: alias.text),
+        ),
+    )
+
+
+def conditional(policy: Policy) -> tuple[Step, ...]:
+    """The agent of the first route whose condition matches, else the default one (AGF-73,
+    AGF-74)."""
+    routes: dict[str, tuple[Condition, Step]] = {}
+    aliases: dict[str, str | None] = {}
+    for index, entry in enumerate(policy.items("routes")):
+        call = policy.step(entry, f"routes[{index}]", "route", (), None)
+        when = entry.fields.get("when")
+        if call is None or when is None:
+            continue
+        found = policy.condition(when, ())
+        label = found.text if found.text not in routes else f"{found.text} ({index + 1})"
+        routes[label] = (found, call)
+        aliases[label] = alias_of(entry)
+    other, default = policy.config.fields.get("default_agent"), None
+    if isinstance(other, Scalar) and isinstance(other.value, str):
+        default = policy.call(other, "default_agent", {}, None, None)
+        aliases[_OTHERWISE] = other.value
+    if not routes:
+        return ()
+    pick = _route(
+        policy.span("routes"),
+        {label: when for label, (when, _) in routes.items()},
+        default is not None,
+    )
+    return (
+        Choose(
+            id="routes",
+            word=policy.id.text,
+            label=f"{len(routes)} route{'s' * (len(routes) != 1)}",
+            span=policy.id.span,
+            pick=pick,
+            labels=lambda label: (label,),
+            cases={label: call for label, (_, call) in routes.items()},
+            conditions={label: label for label in routes},
+            default=default,
+            target=store_output(lambda frame: aliases.get(pick.evaluate(frame))),
+        ),
+    )
+
+
+def vendor(policy: Policy) -> tuple[Step, ...]:
+    """A registered vendor policy, which reads its own configuration (AGF-34)."""
+    agents = (
+        tuple(agent.alias for agent in policy.space.agents.values())
+        if policy.space.declared
+        else None
+    )
+    for agent in policy.space.agents.values():
+        if agent.permit is not None:  # the policy is user code that calls its agents without asking
+            message = (
+                f"agent {agent.alias.text!r} needs approval, which {policy.id.text!r} "
+                f"cannot ask for"
+            )
+            hint = "remove the approval, or use a standard policy"
+            policy.refuses.append(Diagnostic("policy.approval", message, agent.alias.span, hint))
+    return (
+        Invoke(
+            id="policy",
+            word=policy.id.text,
+            span=policy.id.span,
+            kind="policy",
+            name=Name(policy.id.text, policy.id.span),
+            args=whole_input(policy.id.span),
+            config=plain(policy.config),
+            tools=agents,
+            spawns=False,
+            target=RESULT,
+        ),
+    )
+
+
+def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
+    """The steps of a list that runs in order, and their aliases."""
+    steps: list[Step] = []
+    ran: list[str] = []
+    for index, entry in enumerate(policy.items(key)):
+        alias = alias_of(entry)
+        call = policy.step(
+            entry, f"{key}[{index}]", "policy_step", ran, store_agent(alias or "", index == 0)
+        )
+        if call is not None and alias is not None:
+            steps.append(call)
+            ran.append(alias)
+    return tuple(steps), ran
+
+
+def _matches(condition: Condition) -> Computed:
+    """Whether a condition matches."""
+    test = condition.evaluate
+    return Computed(
+        condition.span, lambda frame: test(frame) is not None, condition.reads(), condition.text
+    )
+
+
+def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Computed:
+    """The label of the first route whose condition matches."""
+
+    def first(frame: Frame) -> str:
+        for label, when in routes.items():
+            if when.evaluate(frame) is not None:
+                return label
+        if not has_default:
+            hint = "default_agent: NAME runs if no route matches"
+            raise StepError(
+                Diagnostic(
+                    "policy.no-route", "no route matches, and there is no default_agent", span, hint
+                )
+            )
+        return _OTHERWISE
+
+    return Computed(span, first, tuple(ref for when in routes.values() for ref in when.reads()))
+
+
+POLICIES: Mapping[str, Callable[[Policy], tuple[Step, ...]]] = {
+    "agf.react": react,
+    "agf.sequential": sequential,
+    "agf.parallel": parallel,
+    "agf.loop": loop,
+    "agf.batch": batch,
+    "agf.conditional": conditional,
+}
+"""The standard policies by id (AGF-55, AGF-56)."""
 
 _BOUNDS = Bounds()
 
@@ -43,7 +300,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     limits, refuses = caps(root, problems), refused(root, problems)
     if policy is None:
         return None
-    steps = _steps(policy)
+    steps = _policy_steps(policy)
     unused = list(policy.space.unused(for_model=policy.id.text == "agf.react"))
     problems.extend(found for found in unused if found.severity == "warning")
     refuses = (*refuses, *(found for found in unused if found.severity == "error"), *policy.refuses)
@@ -80,7 +337,7 @@ def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
     return Policy(id, config, space, takes, gives, problems)
 
 
-def _steps(policy: Policy) -> tuple[Step, ...]:
+def _policy_steps(policy: Policy) -> tuple[Step, ...]:
     id = policy.id
     if id.text in POLICIES:
         return POLICIES[id.text](policy)

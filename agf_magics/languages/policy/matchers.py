@@ -1,4 +1,6 @@
-"""Conditions: groups of matchers. All matchers of a group must match; the first group that matches
+"""Warnings about text that looks like a path and is not replaced (decision P21).
+
+Conditions: groups of matchers. All matchers of a group must match; the first group that matches
 counts.
 
 A matcher does not convert values (AMB-30): a value of another type does not match, except with
@@ -9,18 +11,65 @@ absent field would hide a misspelt name.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ...flow.frame import Frame, Ref
 from ...flow.patterns import SYNTAX, BadPattern, searcher
 from ...flow.schemas import same, shown_value
+from ...flow.step import Frame, Ref
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...text.source import Span
-from .literals import warn_of_path
 from .path import Path, parse_path
+
+_BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
+
+
+def input_field(path: str, schema: Mapping[str, Any] | None) -> str | None:
+    """The field of the input that ``topic``, ``input.topic`` or ``parent.input.topic`` names; None:
+    it has no such field."""
+    properties = (schema or {}).get("properties")
+    fields = properties if isinstance(properties, Mapping) else None
+    bare = path.removeprefix("parent.").removeprefix("input.")
+    prefixed = bare != path
+    known = prefixed if fields is None else bare.partition(".")[0] in fields
+    return bare if known and bare else None
+
+
+def warn_of_braces(
+    node: Scalar,
+    field_of: Callable[[str], str | None],
+    problems: Diagnostics,
+    hint: str,
+    filled: bool,
+) -> None:
+    """Warn of placeholders in a text that are not replaced. ``filled``: the text has ``{{name}}``
+    placeholders, so only other forms are reported. ``hint`` has ``%s`` for the name of the
+    field."""
+    for found in _BRACES.finditer(node.text):
+        field = field_of(found[1])
+        if field is None or (filled and found[0].startswith("{{") and field == found[1]):
+            continue
+        span = node.locate(found.start(), found.end())
+        problems.warn(
+            "policy.literal-path", f"{found[0]!r} in this text is not replaced", span, hint % field
+        )
+
+
+def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) -> None:
+    """Warn of a matcher's constant that looks like a path."""
+    source, _, rest = node.text.partition(".")
+    if (
+        isinstance(node.value, str)
+        and source in sources
+        and re.match(r"(?:input|output)\.\w", rest, re.ASCII)
+    ):
+        message = f"{node.text!r} is compared as text: a matcher cannot read a path"
+        hint = "compare with a constant, or let an agent compare both values and test its output"
+        problems.warn("policy.literal-path", message, node.span, hint)
+
 
 Test = Callable[[Value], bool]
 Keys = Literal["condition", "approval"]

@@ -12,14 +12,13 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from ...flow.frame import Frame, Ref
 from ...flow.schemas import shown_value
-from ...flow.sequences import is_sequence, why_no_sequence
-from ...flow.values import Value
+from ...flow.step import Frame, Ref
+from ...flow.values import Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
-from ..scan import MISSING, Missing, Refusal, descend, parse_at
+from ..documents import MISSING, Missing, Refusal, descend, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
 """The place of a path: the input of a step, of a batch, of a route; a key of a condition."""

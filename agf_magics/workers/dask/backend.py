@@ -21,16 +21,24 @@ from importlib.util import find_spec
 from typing import Any
 
 from ...text.diagnostics import Diagnostic
-from ..backend import AHEAD, Cancel, Lost
-from ..needs import Need, lacking_resource
+from ..backend import AHEAD, BackendStatus, Cancel, Lost, Need, WorkerStatus, lacking_resource
 from ..sending import Apart, applied_apart, loadable
-from ..status import BackendStatus, WorkerStatus
 from . import tasks
-from .asking import ask_workers, cancel_flights
-from .checks import compare_versions, find_dashboard, find_problems, no_worker_came, without_workers
-from .flight import DaskFlight
-from .losses import CONNECTED, explain_end, find_failure, lost_connection
-from .programs import submit_program
+from .cluster import (
+    CONNECTED,
+    DaskFlight,
+    ask_workers,
+    cancel_flights,
+    compare_versions,
+    explain_end,
+    find_dashboard,
+    find_failure,
+    find_problems,
+    lost_connection,
+    no_worker_came,
+    submit_program,
+    without_workers,
+)
 
 LOOK = 1.0
 """Seconds between two looks at the workers while chunks are in flight."""

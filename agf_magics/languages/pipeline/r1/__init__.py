@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 
-from ....flow.frame import Frame, Ref
+from ....flow.step import Frame, Ref
 from ....flow.values import Value
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from . import nodes
 from .closures import Run, closure
-from .failures import Failure
+from .hints import Failure
 from .nodes import NO_NAMES, Names, Node
 from .parse import parse_nodes
 

@@ -12,14 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....flow.values import ATOMS, Value, is_true, type_name
-from .failures import (
-    Failure,
-    element_needed,
-    list_needed,
-    no_float,
-    two_needed,
-    unreadable,
-)
+from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
 from .nodes import (
     NOT_CONSTANT,
     Arithmetic,

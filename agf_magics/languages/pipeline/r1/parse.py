@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from ....text.source import Text
-from ...scan import Refusal, parse_at
+from ...documents import Refusal, parse_at
 from . import hints, nodes
 from .hints import Token
 from .nodes import (

@@ -1,1 +1,0 @@
-"""Definitions: text becomes a checked, linked and registered flow."""

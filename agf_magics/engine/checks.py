@@ -1,0 +1,238 @@
+"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it
+names.
+
+A schema may be incomplete, so an unknown field is only a warning (AGF-10).
+
+The static gate: checks a definition that an agent has just written completely, before anything
+of it starts.
+
+It reports what the linker finds, and applies two rules more: the definition contains its own
+schemas, and all its steps run as its invoker. Every step is checked, also nested ones (decision
+P11). Registered definitions that it calls are only linked. Tools need no check, because the run has
+the grant of the invoker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog.digests import words_in
+from ..flow.json_schema import lacking
+from ..flow.schemas import Schema, cycle, resolve
+from ..flow.step import Name
+from ..flow.steps import Flow, Invoke, every
+from ..text.diagnostics import Diagnostic, Diagnostics, suggest
+from .linked import Built, Linked, every_callee
+
+
+def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Fields that the results lack. ``callees``: by the id of the step."""
+    for taken in flow.taken:
+        callee = callees.get(taken.step)
+        gives = getattr(getattr(callee, "flow", callee), "gives", None)
+        if found := lacking(gives, [name for name, _ in taken.fields]):
+            name, span = taken.fields[found[0]]
+            message, hint = (
+                f"{taken.whose} has no field {name!r} there",
+                suggest(name, found[1], "its fields"),
+            )
+            yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+
+
+def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Fields that the callees do not take."""
+    for step in every(flow.body):
+        if not isinstance(step, Invoke) or not step.wants or step.pick is not None:
+            continue
+        callee = callees.get(step.id)
+        names = [name for name, _ in step.args.names or ()]
+        if (
+            isinstance(callee, Agent)
+            and callee.prompt_only
+            and len(names) > 1
+            and "prompt" not in names
+        ):
+            message = (
+                f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
+            )
+            fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
+            yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
+        takes = getattr(getattr(callee, "flow", callee), "accepts", None)
+        if (
+            takes is None or takes.get("additionalProperties", False) is not False
+        ):  # {} also means: anything
+            continue
+        if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
+            continue
+        for name, span in step.args.names or ():
+            found = lacking(takes, [name])
+            if found and name not in getattr(callee, "handed", ()):
+                message, hint = (
+                    f"{step.name.text!r} takes no {name!r}",
+                    suggest(name, found[1], "its fields"),
+                )
+                yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
+
+
+def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Names of another program in the functions that get the state of a flow."""
+    for step in every(flow.body) if flow.foreign is not None else ():
+        code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
+        if isinstance(step, Invoke) and step.wants and code is not None and flow.foreign:
+            problem = flow.foreign(words_in(code))
+            if problem is not None:
+                yield replace(problem, span=step.name.span)
+
+
+def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
+    """Report arguments that ``tool`` does not take, lacks, or must not be written in a
+    definition."""
+    names, takes = step.args.names, tool.arguments
+    if step.pick is not None or names is None:  # the chooser also gives the arguments
+        return
+    given = dict(names)
+    if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+        return
+    for name, span in given.items():
+        if name not in takes.parameters and not takes.more:
+            near = suggest(name, takes.parameters)
+            hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
+            findings.error(
+                "flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint
+            )
+    is_literal = getattr(step.args, "written_out", lambda name: False)
+    for name in tool.secret & given.keys():
+        if is_literal(name):
+            message = (
+                f"the definition contains the secret {name!r} of tool {tool.name!r}, and is "
+                f"stored and displayed"
+            )
+            hint = (
+                f"pass it as an input (--set {name}=${name}) or read it in the tool; then "
+                f"replace the secret"
+            )
+            findings.warn("flow.literal-secret", message, given[name], hint)
+    for name, parameter in takes.parameters.items():
+        if name not in given and parameter.default is parameter.empty and name not in step.offers:
+            message = f"tool {tool.name!r} needs {name!r}"
+            hint = f"it takes {takes.takes}"
+            findings.error("flow.missing-argument", message, step.name.span, hint)
+
+
+def check_passed(step: Invoke, flow: Flow, found: Diagnostics) -> None:
+    """Check that a call passes what its callee certainly reads."""
+    if step.args.names is None:
+        return
+    given = [name for name, _ in step.args.names]
+    for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
+        name = ref.path[-1]
+        if ref.certain and name not in given:
+            hint = suggest(name, given) or f"pass: [{', '.join([*given, name])}]"
+            message = f"{flow.name!r} reads {name!r}, which this step does not pass"
+            related = (("read here", ref.span),) if ref.span else ()
+            found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
+
+
+def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> bool:
+    """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
+    if name.text not in schemas:
+        hint = (
+            suggest(name.text, schemas, "schemas")
+            or f"declare it: a document with schema: {name.text}"
+        )
+        found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        return False
+    used, missing = resolve(name.text, schemas)
+    chain = cycle(used)
+    if chain:
+        found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+    for ref in missing:
+        hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
+        message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
+        found.error("flow.unknown-schema", message, ref.span or name.span, hint)
+    return not chain and not missing
+
+
+DELEGATES = frozenset({"delegate_to_agent"})
+"""Tools that give work to agents outside the run. A registered flow may call them; a generated one
+may not."""
+
+
+def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
+    """Everything that prevents an inline run of ``flow``; ``found``: the findings of the linker."""
+    findings = Diagnostics()
+    findings.extend(found)
+    for step in every(flow.body):
+        if isinstance(step, Invoke):
+            findings.extend(_check_schemas(step, flow, findings))
+            findings.extend(_check_identity(step, invoker))
+    return findings
+
+
+def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
+    """Functions that need the thread that waits for the run, which a background run does not
+    have."""
+    for callee, span in every_callee(linked):
+        outer = callee.policy if isinstance(callee, Built) else callee
+        if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
+            message = (
+                f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
+                f"background run lacks"
+            )
+            hint = (
+                "run it in the foreground (agf.run, %run_pipeline), or register it without "
+                "where='kernel'"
+            )
+            yield Diagnostic("run.kernel-tool", message, span, hint)
+
+
+def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
+    name = step.name
+    if step.kind == "tool" and name.text in DELEGATES:
+        message = f"an inline definition cannot delegate: {name.text!r}"
+        yield Diagnostic("gate.delegate", message, name.span, "nest with a call step")
+    if step.kind == "agent" and name.text not in ("", invoker):
+        message = (
+            f"an inline definition runs as {invoker!r}, its invoker, and cannot run as "
+            f"{name.text!r}"
+        )
+        yield Diagnostic(
+            "gate.identity", message, name.span, "remove the identity, or register the pipeline"
+        )
+
+
+def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[Diagnostic]:
+    if step.gives is None:
+        return
+    own, name = flow.schemas, step.gives.text
+    if name in own:
+        for ref in _missing_refs(own[name], own):
+            message = f"{name!r} refers to schema {ref!r}, which this definition does not declare"
+            yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, own))
+    elif not any(d.code == "flow.unknown-schema" and d.span == step.gives.span for d in findings):
+        message = f"this definition does not declare the schema {name!r}"
+        yield Diagnostic("gate.schema", message, step.gives.span, _declare(name, own))
+
+
+def _missing_refs(schema: Schema, own: Mapping[str, Schema]) -> list[str]:
+    """The schemas that ``schema`` needs and ``own`` lacks."""
+    missing = set[str]()
+    seen, queue = {schema.name}, [*schema.fields.values()]
+    while queue:
+        field = queue.pop()
+        queue += [*field.fields.values(), *([field.of] if field.of is not None else [])]
+        if field.kind == "ref" and field.schema not in own:
+            missing.add(field.schema)
+        elif field.kind == "ref" and field.schema not in seen:
+            seen.add(field.schema)
+            queue += own[field.schema].fields.values()
+    return sorted(missing)
+
+
+def _declare(name: str, own: Mapping[str, Schema]) -> str:
+    near = suggest(name, own)
+    bring = f"an inline definition contains its schemas: add a document with schema: {name}"
+    return f"{near} {bring}" if near else bring

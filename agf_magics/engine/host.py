@@ -1,0 +1,337 @@
+"""The places where the code of users runs, and how it is stopped there.
+
+There are four: the engine's loop; the thread that waits for the run, where a blocking function can
+be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
+are other processes. `Host.make_call` never raises what user code raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Literal, Protocol, TypeVar
+
+from ..flow.events import Question
+from .interrupts import woken_by_signals
+from .threads import Call, RemoteCalls, Terms, Workers
+from .user_code import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
+
+__all__ = ["Asker", "Host", "NoUser", "Place", "Result", "StillRunning", "TimedOut", "here"]
+
+Place = Literal["loop", "kernel", "thread", "worker"]
+"""The engine's loop, the thread that waits for the run, another thread, a worker of the run."""
+
+R = TypeVar("R")
+
+TURN = 0.01
+"""Seconds after which steps that never wait give the loop a turn, for its timers and
+cancellations."""
+
+NO_MOMENT = float("-inf")
+"""The last turn of the loop, for a run that must check for its cancellation before the next
+step."""
+
+REPEAT = 0.1
+"""Seconds after which a call that was asked to stop is asked again."""
+
+FORCE = 1.0
+"""Seconds in which a call on the waiting thread that did not stop in time is interrupted by
+force."""
+
+
+class NoUser(Exception):
+    """There is no user to answer a question; an asker raises it."""
+
+
+Asker = Callable[[Question], Any]
+"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called
+as ``asker(question)``, with any name of its parameter; may be async."""
+
+
+class Pausable(Protocol):
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+
+
+time_limits: ContextVar[tuple[Pausable, ...]] = ContextVar("time_limits", default=())
+"""The time limits around the task that runs. They pause while a person thinks about a question of
+this task."""
+
+
+class Host:
+    """The places where the calls of one run are made."""
+
+    def __init__(
+        self,
+        calls: SimpleQueue[Call | None] | None = None,
+        grace: float = 2.0,
+    ) -> None:
+        self.grace = grace
+        """Seconds that user code has to stop, before it is left running."""
+        self.where = ""
+        """What a message about a call that is left running ends with: `` on process 7 on host``."""
+        self._calls = calls
+        self.turned = time.monotonic()
+        """When the loop had its last turn."""
+        self._stopped = self._late = False
+        self.asker: Asker | None = None
+        """Puts questions to a person; None: there is no user."""
+        self._asking = asyncio.Lock()
+        self._questions = 0
+        self._asked_at = 0.0
+        self._answered_in = 0.0
+        """Seconds in which questions were open, without the present ones."""
+        self._lock = threading.Lock()
+        self.queue: RemoteCalls | None = None
+        """The calls that workers make; None: the run has no workers."""
+
+    @property
+    def waited(self) -> bool:
+        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
+        turns."""
+        return self._calls is not None
+
+    async def call(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None = None,
+    ) -> Result:
+        """`make_call`, after a turn of the loop if one is due."""
+        if place == "loop" and time.monotonic() - self.turned > TURN:
+            await self.turn()
+        return await self.make_call(place, function, given, timeout)
+
+    async def make_call(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None = None,
+        terms: Terms | None = None,
+    ) -> Result:
+        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop.
+        ``terms``: of a call on a worker.
+
+        After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
+        cancelled, and `StillRunning` if the call could not be stopped.
+        """
+        if place == "worker":
+            return await self._on_worker(
+                Call(function, given, asyncio.get_running_loop()), terms or Terms(timeout)
+            )
+        if place == "thread" or (place == "kernel" and self._calls is not None):
+            return await self._elsewhere(place, function, given, timeout)
+        if place == "kernel":  # between two turns
+            await self.turn()
+        if timeout is None:
+            return await awaited(cross(function, given), self.grace)
+        deadline = asyncio.get_running_loop().time() + timeout
+        return await self._awaited_in_time(cross(function, given), timeout, deadline)
+
+    async def ask(self, question: Question) -> Result:
+        """Put a question to a person, one at a time: on the thread that waits for the run, where
+        `input` works.
+
+        Without a user the result is a failure, a `NoUser`. The time limits around the question
+        pause until its answer.
+        """
+        if self.asker is None:
+            return False, NoUser("there is no user to answer")
+        limits = time_limits.get()
+        for limit in limits:
+            limit.pause()
+        try:
+            async with self._asking:
+                asker = self.asker
+                place: Place = (
+                    "loop"
+                    if asyncio.iscoroutinefunction(asker)
+                    else "kernel"
+                    if self.waited
+                    else "thread"
+                )
+                ok, answer = await self.call(place, partial(asker, question), {})
+        finally:
+            for limit in limits:
+                limit.resume()
+        if not ok and isinstance(answer, EOFError):
+            return False, NoUser("there is no user to answer")
+        return ok, answer
+
+    def pause(self) -> None:
+        """A question was asked in this run, or in a run that one of its tools has started."""
+        with self._lock:
+            if not self._questions:
+                self._asked_at = time.monotonic()
+            self._questions += 1
+
+    def resume(self) -> None:
+        with self._lock:
+            self._questions -= 1
+            if not self._questions:
+                self._answered_in += time.monotonic() - self._asked_at
+
+    @property
+    def seconds_asking(self) -> float:
+        """How long questions were open, by the monotonic clock."""
+        with self._lock:
+            return self._answered_in + (
+                time.monotonic() - self._asked_at if self._questions else 0.0
+            )
+
+    def stop(self, late: bool = False) -> None:
+        """No further step starts, even if a tool undoes the cancellation of its task.
+
+        ``late``: the time of the run is over, so a call that does not stop is forced to. After the
+        cancellation of a person it may clean up, and the person may interrupt again.
+        """
+        self._stopped, self._late = True, late or self._late
+        self.turned = NO_MOMENT
+
+    async def turn(self) -> None:
+        """Let the loop run its other tasks and timers. Raises CancelledError after `stop`."""
+        await asyncio.sleep(0)
+        if self._stopped:
+            raise asyncio.CancelledError
+        await asyncio.sleep(0)  # a timer that is due is only called after the tasks that are ready
+        if self._stopped:
+            raise asyncio.CancelledError
+        self.turned = time.monotonic()
+
+    async def _awaited_in_time(self, result: Result, timeout: float, deadline: float) -> Result:
+        expired = asyncio.get_running_loop().time() > deadline
+        if result[0] and is_awaitable(result[1]):
+            try:
+                async with asyncio.timeout_at(deadline) as scope:
+                    result = await awaited(result, self.grace)
+            except TimeoutError:
+                pass  # of the scope: what the tool raises is a value
+            # A coroutine that blocks gives its timer no turn.
+            expired = scope.expired() or asyncio.get_running_loop().time() > deadline
+        return (False, TimedOut(timeout)) if expired else result
+
+    async def _elsewhere(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        timeout: float | None,
+    ) -> Result:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (timeout or 0)
+        call = Call(function, given, loop)
+        call.ended = loop.create_future()
+        cancelled = False
+        try:
+            self._hand(place, call)
+        except RuntimeError as error:  # no thread left
+            return False, error
+        try:
+            if timeout is None:
+                await call.ended
+            else:
+                await asyncio.wait((call.ended,), timeout=timeout)
+            if call.interrupted:
+                await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
+        except asyncio.CancelledError:
+            cancelled = True
+        if cancelled:
+            raise await self.cancel_call(call)
+        if call.result is None:
+            assert timeout is not None
+            return await self.end_late_call(call, timeout)
+        return await self._result_of(call.result, timeout, deadline)
+
+    async def _on_worker(self, call: Call, terms: Terms) -> Result:
+        assert self.queue is not None, "only a run with workers has this place"
+        call.ended, cancelled = call.loop.create_future(), False
+        self.queue.hand(call, terms)
+        try:
+            await call.ended
+        except asyncio.CancelledError:
+            cancelled = True
+        if cancelled:
+            raise await self.cancel_call(call)
+        assert call.result is not None
+        return call.result
+
+    def admit(self) -> None:
+        """Asked before a fan-out builds a call for its threads. Raises if this host makes no
+        calls."""
+
+    async def cancel_call(self, call: Call) -> asyncio.CancelledError:
+        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
+        it did not stop."""
+        left, _ = await self._stop(call, force=self._late)
+        return StillRunning(left) if left else asyncio.CancelledError()
+
+    async def end_late_call(self, call: Call, timeout: float) -> Result:
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
+        cancelled."""
+        left, again = await self._stop(call, force=True)
+        if again:
+            raise StillRunning(left) if left else asyncio.CancelledError
+        return False, TimedOut(timeout, left)
+
+    async def finish_call(self, call: Call, timeout: float | None, deadline: float) -> Result:
+        """The result of a call that has ended, after what it returned was awaited. ``deadline``:
+        the loop's time at which ``timeout`` is over."""
+        if call.interrupted:
+            await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
+        assert call.result is not None
+        return await self._result_of(call.result, timeout, deadline)
+
+    async def _result_of(self, result: Result, timeout: float | None, deadline: float) -> Result:
+        if timeout is not None:
+            return await self._awaited_in_time(result, timeout, deadline)
+        return await awaited(result, self.grace)
+
+    def _hand(self, place: Place, call: Call) -> None:
+        if place == "thread":
+            Workers.shared().hand(call)
+        else:
+            assert self._calls is not None
+            self._calls.put(call)
+
+    async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
+        running, and whether this task was cancelled meanwhile."""
+        if call.result is not None or call.take():
+            return None, False
+        loop = asyncio.get_running_loop()
+        call.ended = loop.create_future()
+        again = False
+        try:
+            await self._repeat(call, call.stop, self.grace)
+            if call.result is None and call.waiter is not None and (force or call.waiter.kills):
+                await self._repeat(call, call.force, FORCE)
+        except asyncio.CancelledError:
+            again = True
+        if call.result is not None:
+            return None, again
+        where = self.where if call.waiter is None else call.waiter.where
+        return f"left running: {call.name}{where}", again
+
+    async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
+        """Call ``stop`` every `REPEAT` seconds until ``call`` ends or ``seconds`` are over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while call.result is None:
+            stop()
+            assert call.ended is not None
+            await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
+            if loop.time() >= until:
+                break
+
+
+async def here(main: Callable[[Host], Awaitable[R]]) -> R:
+    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
+    with woken_by_signals(asyncio.get_running_loop()):
+        return await main(Host())

@@ -1,0 +1,265 @@
+"""A run on the engine's loop: how other threads start it, wait for it and cancel it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from queue import SimpleQueue
+from typing import Generic, NamedTuple, TypeVar
+
+from .host import Host
+from .interrupts import POLL, Waiter, waiters
+from .limits import held
+from .loop import EngineLoop, Watchdog, on_an_engine_loop
+from .threads import Call
+from .threads import running as on_this_thread
+from .user_code import StillRunning
+
+T = TypeVar("T")
+
+UNANSWERED = 2.0
+"""Seconds after a cancellation before the loop is checked."""
+
+LATE = 4.0
+"""Seconds after its time limit at which a run is ended from outside: more than its calls have to
+stop (`Host.grace` and `FORCE`)."""
+
+
+class Limit(NamedTuple):
+    seconds: float
+    exceeded: Callable[[str], BaseException]
+    """Makes the error of a job that took longer, from a text about the calls that are left
+    running."""
+
+
+class End:
+    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked,
+    and ``set`` would then wait for ever; this ``set`` never waits."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        """Must be called once."""
+        self._set = True
+        self._closed.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most ``seconds``; whether it is set."""
+        if not self._set and self._closed.acquire(timeout=seconds):
+            self._closed.release()
+        return self._set
+
+
+class Job(Generic[T]):
+    """A run on the engine's loop, driven from another thread."""
+
+    def __init__(
+        self,
+        main: Callable[[Host], Awaitable[T]],
+        *,
+        enter: Callable[[], None] | None = None,
+        waited: bool = True,
+        over: Callable[[tuple[T] | BaseException], None] | None = None,
+        limit: Limit | None = None,
+    ) -> None:
+        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a
+        thread will call `Job.wait` and run the calls that belong on it. ``over`` is called with the
+        result, on any thread, before the threads that wait continue. ``limit``: when the job is
+        ended from outside; None: never."""
+        if waited:
+            _refuse_on_a_loop()
+        self.reason: str | None = None
+        self.asked: float | None = None
+        """When it was cancelled, by the monotonic clock."""
+        self._over = over
+        self._limit = limit
+        self._late = float("inf")
+        self.started = False
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._host = Host(self._calls if waited else None)
+        self._ended = End()
+        self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], object]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._main, self._enter = main, enter
+        self._engine = EngineLoop.current()
+
+    def start(self) -> None:
+        if self._limit is not None:
+            self._late = time.monotonic() + self._limit.seconds + LATE
+            Watchdog.shared().watch(self._watched, self._late)
+        self.started = True
+        with held():
+            self._engine.loop.call_soon_threadsafe(self._begin)
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    def cancel(self, reason: str) -> None:
+        """Cancel it, from any thread. Only the first time counts: another one would interrupt its
+        clean-up."""
+        if self.asked is None and not self.done and self.started:
+            self.reason, self.asked = reason, time.monotonic()
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
+                self._engine.loop.call_soon_threadsafe(self._cancel)
+            Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
+
+    def wait(self) -> T:
+        """Wait for the end and run the calls that belong on this thread; return the value or raise
+        the error.
+
+        The first interrupt cancels the run and all runs around it; the second raises
+        KeyboardInterrupt. Raises StillRunning if a blocked loop cannot end the run.
+        """
+        _refuse_on_a_loop()
+        around = on_this_thread.call
+        if around is not None:
+            around.inner = self.cancel
+            if around.stopped:
+                self.cancel("the run around it was stopped")
+        try:
+            Waiter(self._calls, self.cancel).serve(self._ended, self.look)
+        except KeyboardInterrupt:
+            self.cancel("interrupt")
+            raise
+        finally:
+            if around is not None:
+                around.inner = None
+        interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
+        if around is not None and (around.stopped or interrupted):
+            around.interrupted = around.interrupted or interrupted
+            raise KeyboardInterrupt  # the call that waits ends, too
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome[0]
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end of a background job; whether it has ended. An interrupt only ends the
+        waiting."""
+        if self.done:
+            return True
+        _refuse_on_a_loop()
+        around = on_this_thread.call
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._ended.wait(
+            POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))
+        ):
+            if until is not None and time.monotonic() >= until:
+                return False
+            self.look()
+            if around is not None and around.stopped:
+                raise KeyboardInterrupt  # the call that waits ends
+        return True
+
+    async def ended(self) -> None:
+        """Wait for the end on the running loop; cancelling this only ends the waiting."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def notify() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(_wake, future)
+
+        self._listeners.append(notify)
+        try:
+            while not self.done:
+                await asyncio.wait((future,), timeout=UNANSWERED)
+                self.look()
+        finally:
+            self._listeners.remove(notify)
+
+    def look(self) -> None:
+        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
+        long over its time limit. Called regularly by the threads that wait."""
+        now = time.monotonic()
+        late = now >= self._late + self._host.seconds_asking
+        cancelled = self.asked is not None and now - self.asked >= UNANSWERED
+        if not (late or cancelled) or self.done:
+            return
+        stuck = self._engine.stuck()
+        if not stuck and not late:
+            return
+        where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
+        left = f"left running: {where}"
+        if late and self._limit is not None and self.asked is None:
+            self._finish(self._limit.exceeded(left))
+        else:
+            self._finish(StillRunning(left))
+        if stuck:
+            self._engine.abandon()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self._engine.loop.call_soon_threadsafe(self._cancel)
+
+    def _watched(self) -> bool:
+        self.look()
+        return self.done
+
+    def _begin(self) -> None:
+        if self.done:  # the loop was blocked, and the job was ended before it started
+            return
+        self._engine.jobs.add(self)
+        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
+        self._task.add_done_callback(self._end)
+
+    async def _run(
+        self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None
+    ) -> None:
+        try:
+            if enter is not None:
+                enter()
+            outcome: tuple[T] | BaseException = (await main(self._host),)
+        except BaseException as error:
+            outcome = error
+        if isinstance(outcome, BaseException):
+            outcome.__context__ = None
+        self._finish(outcome)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._engine.jobs.discard(self)
+        self._finish(self._outcome)  # it was cancelled before it started
+
+    def _finish(self, outcome: tuple[T] | BaseException) -> None:
+        """Set the end, on the loop or from outside; the first one counts."""
+        with self._lock:
+            if self.done:
+                return
+            self._outcome = outcome
+            try:
+                if self._over is not None:
+                    self._over(outcome)
+            finally:
+                self._ended.set()
+        if self._limit is not None or self.asked is not None:
+            Watchdog.shared().forget(self._watched)
+        self._calls.put(None)
+        for notify in list(self._listeners):
+            notify()
+
+    def _cancel(self) -> None:
+        self._host.stop()
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _refuse_on_a_loop() -> None:
+    if on_an_engine_loop():
+        message = (
+            "a run cannot be waited for on the loop that drives runs: use `await agf.arun(...)`"
+        )
+        raise RuntimeError(message)

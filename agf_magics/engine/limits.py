@@ -1,0 +1,397 @@
+"""Limits and grants, which apply to everything below a run. A person sets them; a definition cannot
+widen them.
+
+The rights of code: what it may use, and whether it runs inside a run.
+
+Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not
+(before Python 3.14): so after the first run, `threading.Thread.start` and
+`ThreadPoolExecutor.submit` pass on the rights of the caller (decision D2). Code outside of a run is
+not affected.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from ..catalog import USER
+from ..flow.step import Caps
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from .threads import running
+from .user_code import is_awaitable
+
+LAUNCHES = frozenset(
+    {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
+)
+"""Never tools of a step: a run nests with `call` (decision A13)."""
+
+RUN_RESULT = "run_result"
+"""The tool with which an agent outside of a run gets the result of a run that it started."""
+
+OFFERED = "pipeline__"
+"""The prefix of a registered flow as a tool of an agent outside of a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The limits of one run; 0 means no limit."""
+
+    fan_out_depth: int = 5
+    """The depth of nested fan-outs (for_each, agf.batch, map, instances), through calls of any
+    language."""
+    spawns: int = 100
+    """The number of agent steps of pipelines and sessions of models; retries count again."""
+    timeout: float | None = None
+    """Seconds for the whole run; None: no limit."""
+    model_timeout: float | None = 300.0
+    """Seconds for one reply of a model; None: no limit."""
+    step_timeout: float | None = None
+    """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None:
+    no limit."""
+
+    max_tokens: int = 0
+    """Tokens of all models, input and output together."""
+    max_cost: float = 0.0
+    """US dollars for all models. A model without a known price is then not asked."""
+
+    def __post_init__(self) -> None:
+        cost = self.max_cost
+        if type(cost) not in (int, float) or not cost >= 0:
+            raise ValueError(f"max_cost is a number of US dollars, 0 or more, not {cost!r}")
+        for name in ("fan_out_depth", "spawns", "max_tokens"):
+            most = getattr(self, name)
+            if type(most) is not int or most < 0:
+                raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
+        for name in ("timeout", "step_timeout", "model_timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
+
+
+class LimitReached(StepError):
+    """A limit was exceeded. ``on_error`` neither retries nor drops this error (decision P15)."""
+
+
+class Budget:
+    """What a run has used so far; one object per run."""
+
+    __slots__ = ("cost", "limits", "spawned", "tokens")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.spawned = 0
+        self.tokens = 0
+        self.cost = Decimal(0)
+
+    def use(self, tokens: int, cost: Decimal | None = None) -> None:
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
+        known."""
+        self.tokens += tokens
+        self.cost += cost or 0
+        most, dollars = self.limits.max_tokens, self.limits.max_cost
+        if most and self.tokens > most:
+            message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
+            raise LimitReached(
+                Diagnostic("limit.tokens", message, hint=_SET_BY.format("max_tokens", "max-tokens"))
+            )
+        if dollars and self.cost > _decimal(dollars):
+            message = f"this run has cost ${self.cost:f} of the ${dollars:g} it may"
+            raise LimitReached(
+                Diagnostic("limit.cost", message, hint=_SET_BY.format("max_cost", "max-cost"))
+            )
+
+    def spawn(self, span: Span | None) -> None:
+        """Count an agent session before its prompt is built; retries count, too."""
+        most = self.limits.spawns
+        if most and self.spawned >= most:
+            raise LimitReached(
+                Diagnostic(
+                    "limit.spawns",
+                    f"this run has used its {most} agent sessions",
+                    span,
+                    _raise_it("spawns"),
+                )
+            )
+        self.spawned += 1
+
+    def foresee(self, sessions: int, span: Span | None) -> None:
+        """Refuse a fan-out that needs more sessions than are left, before its first element
+        (decision A15)."""
+        left = self.limits.spawns - self.spawned
+        if self.limits.spawns and sessions > left:
+            message = (
+                f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
+            )
+            raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
+
+    def deepen(self, depth: int, span: Span | None) -> None:
+        """Refuse a fan-out (for_each, batch, map, instances) at nesting level ``depth``."""
+        most = self.limits.fan_out_depth
+        if most and depth > most:
+            message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
+            raise LimitReached(
+                Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth"))
+            )
+
+
+class Meter:
+    """What one run of a definition and its calls have used of its own limits (`Caps`)."""
+
+    __slots__ = ("below", "caps", "cost", "model_calls", "name", "tokens", "tool_calls")
+
+    def __init__(self, name: str, caps: Caps, below: int) -> None:
+        self.name = name
+        self.caps = caps
+        self.below = below
+        """The number of open flows and agents at its start."""
+        self.tool_calls = self.model_calls = self.tokens = 0
+        self.cost = Decimal(0)
+
+    def tool(self) -> None:
+        self._count("tool_calls", "limit.tool-calls", "tool call{s}")
+
+    def model(self) -> None:
+        self._count("model_calls", "limit.model-calls", "request{s} to a model")
+
+    def use(self, tokens: int, cost: Decimal | None = None) -> None:
+        """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
+        known."""
+        self.tokens += tokens
+        self.cost += cost or 0
+        most, dollars = self.caps.tokens, self.caps.cost
+        if dollars is not None and self.cost > _decimal(dollars):
+            raise self._reached("limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may")
+        if most is not None and self.tokens > most:
+            raise self._reached(
+                "limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may"
+            )
+
+    def open(self, calls: int) -> None:
+        """Refuse a flow or agent at nesting level ``calls``."""
+        most = self.caps.depth
+        if most is not None and calls - self.below > most:
+            raise self._reached(
+                "limit.delegation-depth", f"may delegate {most} deep, and this would be one more"
+            )
+
+    def _count(self, what: str, code: str, words: str) -> None:
+        most = getattr(self.caps, what)
+        if most is not None and getattr(self, what) >= most:
+            few = words.format(s="" if most == 1 else "s")
+            raise self._reached(code, f"may make {most} {few}, and this would be one more")
+        setattr(self, what, getattr(self, what) + 1)
+
+    def _reached(self, code: str, what: str) -> LimitReached:
+        return LimitReached(
+            Diagnostic(
+                code, f"{self.name!r} {what}", self.caps.span, "the definition sets this limit"
+            )
+        )
+
+
+class Grant(NamedTuple):
+    """The identity of a step and the tools that it may use."""
+
+    identity: str = USER
+    tools: frozenset[str] | None = None
+    """None: every registered tool."""
+
+    def allows(self, tool: str) -> bool:
+        return tool not in LAUNCHES and (self.tools is None or tool in self.tools)
+
+    def narrow(self, *tools: Iterable[str] | None, identity: str | None = None) -> Grant:
+        """This grant, limited to ``tools`` (None: not limited)."""
+        allowed = self.tools
+        for more in tools:
+            if more is not None:
+                allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
+        if allowed is self.tools and (not identity or identity == self.identity):
+            return self
+        return Grant(identity or self.identity, allowed)
+
+
+ANYTHING = Grant()
+"""The grant of the person: every tool."""
+
+granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
+"""The grant of the user code that runs; a run that it starts gets no more. Read it with
+`rights.rights`."""
+
+
+def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """``function(**given)`` under ``grant``, also while its result is awaited."""
+    before = granted.set(grant)
+    try:
+        value = function(**given)
+    finally:
+        granted.reset(before)
+    return _awaiting(grant, value) if is_awaitable(value) else value
+
+
+async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
+    before = granted.set(grant)
+    try:
+        return await value
+    finally:
+        granted.reset(before)
+
+
+inside: ContextVar[bool] = ContextVar("inside", default=False)
+
+
+_SET_BY = (
+    "%config AgfMagics.{0}, --{1} and, in Python, limits=Limits({0}=…) set the limit; 0 means none"
+)
+
+
+def _decimal(dollars: float) -> Decimal:
+    """As the person wrote it: 0.1 is a tenth."""
+    return Decimal(str(dollars))
+
+
+def _raise_it(what: str) -> str:
+    return (
+        f"%config AgfMagics.max_pipeline_{what} sets the cap (in Python: "
+        f"limits=Limits({what}=…)); 0 means none"
+    )
+
+
+class Rights(NamedTuple):
+    grant: Grant = ANYTHING
+    """What a run that it starts may use."""
+    inside: bool = False
+    """Whether it runs inside a run, where it must not launch runs."""
+
+
+PERSON = Rights()
+"""The rights of code outside of runs."""
+
+NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
+"""The rights of the engine's thread; the code on it has the rights of its run."""
+
+
+class _Thread(threading.local):
+    rights: Rights | None = None
+    """The rights of the tool that started this thread."""
+
+
+_thread = _Thread()
+
+
+def rights() -> Rights:
+    """The rights of the caller.
+
+    Code can leave its context (``contextvars.Context().run``): then those of the call on this
+    thread count, or of the code that started the thread.
+    """
+    grant, within = granted.get(None), inside.get(None)
+    if grant is None or within is None:
+        around = running.call.context if running.call is not None else None
+        other = (
+            Rights(around[granted], around[inside])
+            if around and granted in around and inside in around
+            else None
+        )
+        other = other or _thread.rights or PERSON
+        return Rights(
+            other.grant if grant is None else grant, other.inside if within is None else within
+        )
+    return Rights(grant, within)
+
+
+@contextmanager
+def held() -> Iterator[Rights]:
+    """Set the rights of the caller in its context, so that a loop of another thread inherits
+    them."""
+    found = rights()
+    grant, within = granted.set(found.grant), inside.set(found.inside)
+    try:
+        yield found
+    finally:
+        granted.reset(grant)
+        inside.reset(within)
+
+
+def refuse_inside(launch: str) -> None:
+    """Raise StepError for a launch inside a run (decision A13)."""
+    if rights().inside:
+        hint = "nest with a call step; Python code in a tool may use agf_magics.run"
+        raise StepError(
+            Diagnostic(
+                "flow.launch", f"a pipeline cannot be launched inside a run: {launch}", hint=hint
+            )
+        )
+
+
+def watch_threads() -> None:
+    """Give each thread that a tool starts the rights of the tool, from now on."""
+    if not hasattr(threading.Thread.start, "agf_rights"):
+        threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
+        ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
+
+
+def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(start)
+    def started(self: threading.Thread) -> None:
+        mine = rights()
+        if mine == PERSON:
+            return start(self)
+        own = vars(self).get("run")
+        self.run = functools.partial(_run_with_rights, self, own, mine)  # type: ignore[method-assign]
+        try:
+            return start(self)
+        except RuntimeError:  # it was started before, or there are no more threads
+            _restore_run(self, own)
+            raise
+
+    started.agf_rights = True  # type: ignore[attr-defined]
+    return started
+
+
+def _run_with_rights(
+    thread: threading.Thread, own: Callable[[], None] | None, mine: Rights
+) -> None:
+    """Call the ``run`` of a thread with the rights of the tool that started it."""
+    _restore_run(thread, own)
+    under(mine, thread.run)
+
+
+def _restore_run(thread: threading.Thread, own: Callable[[], None] | None) -> None:
+    if own is None:
+        del thread.run
+    else:
+        thread.run = own  # type: ignore[method-assign]
+
+
+def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    @functools.wraps(submit)
+    def submitted(
+        self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
+    ) -> Future[Any]:
+        mine = rights()
+        # A pool of interpreters pickles its arguments, and other interpreters have no runs.
+        if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
+            return submit(self, fn, *args, **named)
+        return submit(self, under, mine, fn, *args, **named)
+
+    return submitted
+
+
+def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    """``function(*args, **named)`` with the rights ``mine``."""
+    before, _thread.rights = _thread.rights, mine
+    grant, within = granted.set(mine.grant), inside.set(mine.inside)
+    try:
+        return function(*args, **named)
+    finally:
+        granted.reset(grant)
+        inside.reset(within)
+        _thread.rights = before

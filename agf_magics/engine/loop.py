@@ -1,0 +1,392 @@
+"""The engine's own event loop, in one daemon thread per process.
+
+Not the notebook's loop, which a waiting cell blocks. The loop beats, so that other threads see
+whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
+new loop and a new thread.
+
+The thread that checks runs that may be stuck: a tool that blocks the engine's loop also blocks
+the loop's timers.
+
+A run is watched from its start if it has a time limit, otherwise from its cancellation. The thread
+that waits for a run checks it too; the watchdog is for background runs, and for a tool that blocks
+that thread.
+
+A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
+use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
+`threading`.
+
+Time limits of a run and of the flows in it. They pause while a person thinks about a question
+(`Host.ask`).
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import contextlib
+import contextvars
+import os
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, ClassVar, TypeVar
+
+from . import user_code
+from .host import FORCE, Host, Pausable, time_limits
+from .limits import NO_RIGHTS, under
+from .user_code import end_child
+
+BEAT = 0.25
+STUCK = 2.0
+"""Seconds without a beat after which the loop is asked for an answer."""
+ANSWER = 0.5
+"""Seconds for that answer: the process may have been stopped, or a thread may have held the
+interpreter's lock."""
+_CALLERS = (user_code.__file__, user_code.__file__)
+"""The modules that call user code."""
+
+
+class EngineLoop:
+    """A loop and its thread. Use `current`."""
+
+    _current: ClassVar[EngineLoop | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.jobs: set[object] = set()
+        """The jobs on the loop, which itself only has weak references to tasks."""
+        self._beaten = time.monotonic()
+        self._abandoned = False
+        self._pid = os.getpid()
+        self.thread = threading.Thread(
+            target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True
+        )
+        self.thread.start()
+
+    @classmethod
+    def current(cls) -> EngineLoop:
+        """The loop of this process; a new one on first use, after a fork, and if the last one is
+        blocked."""
+        with cls._lock:
+            found = cls._current
+            if found is None or not found.thread.is_alive() or found.stuck():
+                if found is not None:
+                    found._abandoned = True
+                found = cls._current = EngineLoop()
+            return found
+
+    def stuck(self) -> bool:
+        if time.monotonic() - self._beaten < STUCK or self.runs_here():
+            return False
+        answers: SimpleQueue[None] = (
+            SimpleQueue()
+        )  # an interrupt can leave an Event locked, for the loop too
+        self.loop.call_soon_threadsafe(answers.put, None)
+        try:
+            answers.get(timeout=ANSWER)
+        except Empty:
+            return True
+        return False
+
+    def runs_here(self) -> bool:
+        return threading.current_thread() is self.thread
+
+    def abandon(self) -> None:
+        """Let `current` make a new one. If this loop continues, it ends with its last job."""
+        with self._lock:
+            self._abandoned = True
+            if EngineLoop._current is self:
+                EngineLoop._current = None
+
+    def blocked_in(self) -> str:
+        """The function and line that blocks it, in user code if that is running."""
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        if frame is None:
+            return "a thread that ended"
+        found = frame
+        inner: FrameType = frame
+        while frame is not None:
+            if frame.f_code.co_filename in _CALLERS and inner.f_code.co_filename not in _CALLERS:
+                found = inner
+                break
+            inner, frame = frame, frame.f_back
+        return f"{found.f_code.co_name}, line {found.f_lineno}"
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._beat)
+        while not self._abandoned or self.jobs:
+            try:
+                self.loop.run_forever()
+            except BaseException as error:  # a SystemExit of a task that a tool created
+                if os.getpid() != self._pid:
+                    end_child((False, error))
+        self.loop.run_until_complete(
+            self.loop.shutdown_asyncgens()
+        )  # closes the connections of models
+        self.loop.close()
+
+    def _beat(self) -> None:
+        self._beaten = time.monotonic()
+        if self._abandoned and not self.jobs:
+            self.loop.stop()
+        else:
+            self.loop.call_later(BEAT, self._beat)
+
+
+def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
+    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
+    and return what it raised. It must not call user code: nothing interrupts it."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(
+        target=contextvars.Context().run, args=(work,), name="agf-apart", daemon=True
+    )
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
+
+
+def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
+    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    _outliving[task] = loop, run
+    task.add_done_callback(lambda ended: _outliving.pop(ended, None))
+
+
+def count_background_calls(run: object = None) -> int:
+    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
+    return len(_of(run))
+
+
+def cancel_background_calls(run: object = None) -> int:
+    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
+    their number."""
+    found = _of(run)
+    for task, loop in found:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
+            loop.call_soon_threadsafe(task.cancel)
+    return len(found)
+
+
+def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
+    return [
+        (task, loop) for task, (loop, by) in list(_outliving.items()) if run is None or by is run
+    ]
+
+
+_outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}
+
+
+def on_an_engine_loop() -> bool:
+    """Whether this thread runs an engine's loop, also an abandoned one."""
+    return threading.current_thread().name == "agf-engine"
+
+
+AGAIN = 0.25
+"""Seconds between two checks of a run that is due."""
+
+Look = Callable[[], bool]
+"""Checks a run; whether it needs no further check."""
+
+
+class Watchdog:
+    """The watchdog of this process. Use `shared`."""
+
+    _shared: ClassVar[Watchdog | None] = None
+
+    def __init__(self) -> None:
+        self._requests: SimpleQueue[tuple[Look, float | None]] = SimpleQueue()
+        """What to check and when, by the monotonic clock; None: no longer."""
+        self._started = False
+        self._pid = os.getpid()
+
+    @classmethod
+    def shared(cls) -> Watchdog:
+        found = cls._shared
+        if found is None or found._pid != os.getpid():  # a fork has none of its parent's threads
+            found = cls._shared = Watchdog()
+        return found
+
+    def watch(self, look: Look, when: float) -> None:
+        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
+        says True."""
+        self._requests.put((look, when))
+        if (
+            not self._started
+        ):  # without a lock: a second thread that starts at the same moment does no harm
+            _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
+            self._started = True
+
+    def forget(self, look: Look) -> None:
+        """Do not call ``look`` again."""
+        self._requests.put((look, None))
+
+    def _serve(self) -> None:
+        due: dict[Look, float] = {}
+        while True:
+            wait = max(0.0, min(due.values()) - time.monotonic()) if due else None
+            try:
+                look, when = self._requests.get(timeout=wait)
+            except Empty:
+                _check(due)
+                continue
+            if when is None:
+                due.pop(look, None)
+            else:
+                due[look] = min(when, due.get(look, when))
+            del look  # a waiting thread has no references
+
+
+def _check(due: dict[Look, float]) -> None:
+    """Call the looks that are due."""
+    for look in [look for look, when in due.items() if when <= time.monotonic()]:
+        if look():
+            del due[look]
+        else:
+            due[look] = time.monotonic() + AGAIN
+
+
+D = TypeVar("D")
+
+
+class OutOfTime(Exception):
+    """A run, or a flow in it, exceeded its time limit."""
+
+
+class _Clock:
+    """A time limit that can pause, from any thread."""
+
+    def __init__(self, seconds: float, set_timer: Callable[[float | None], None]) -> None:
+        """``set_timer`` receives the time of the loop at which the limit is over; None: not now."""
+        self._loop = asyncio.get_running_loop()
+        self._set_timer = set_timer
+        self._pauses = 0
+        self.ends = self._left = inf
+        self.closed = False
+        """Whether its block has ended. Calls in the background may still ask questions."""
+        self._start(seconds)
+
+    def pause(self) -> None:
+        self._on_loop(self._pause)
+
+    def resume(self) -> None:
+        self._on_loop(self._resume)
+
+    def _on_loop(self, change: Callable[[], None]) -> None:
+        if asyncio.get_running_loop() is self._loop:
+            change()
+        else:  # a tool runs a flow on a loop of its own
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(change)
+
+    def _pause(self) -> None:
+        self._pauses += 1
+        if self._pauses == 1 and not self.closed:
+            self._left, self.ends = self.ends - self._loop.time(), inf
+            self._set_timer(None)
+
+    def _resume(self) -> None:
+        self._pauses -= 1
+        if not self._pauses and not self.closed:
+            self._start(self._left)
+
+    def _start(self, seconds: float) -> None:
+        self.ends = self._loop.time() + seconds
+        self._set_timer(self.ends)
+
+
+class Deadline:
+    """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises
+    OutOfTime.
+
+    Unlike `asyncio.timeout`, a tool cannot get around it: if a tool catches the cancellation and
+    calls ``Task.uncancel``, the task is cancelled again, no further step starts, and the block
+    fails even if nothing is raised in it.
+    """
+
+    def __init__(self, seconds: float | None, host: Host) -> None:
+        self._seconds = seconds
+        self._host = host
+        self._sent = 0
+        """How often the task was cancelled."""
+        self._clock: _Clock | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._before = task.cancelling()
+        self._loop = asyncio.get_running_loop()
+        around: tuple[Pausable, ...] = (*time_limits.get(), self._host)
+        if self._seconds is not None:
+            self._clock = _Clock(self._seconds, self._set_timer)
+            around = (*around, self._clock)
+        self._outer = time_limits.set(around)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        time_limits.reset(self._outer)
+        if self._clock is None:
+            return
+        self._clock.closed = True
+        expired = self._sent > 0 or (kind is None and self._loop.time() > self._clock.ends)
+        self._set_timer(None)
+        for _ in range(self._sent):
+            self._task.uncancel()
+        ours = kind is None or (
+            issubclass(kind, asyncio.CancelledError) and self._task.cancelling() <= self._before
+        )
+        if expired and ours:
+            raise OutOfTime
+
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._expire) if when is not None else None
+
+    def _expire(self) -> None:
+        self._sent += 1
+        self._host.stop(late=True)
+        self._task.cancel()
+        # Later than a call has to stop: another cancellation would end its grace.
+        self._set_timer(self._loop.time() + self._host.grace + 2 * FORCE)
+
+
+async def within(seconds: float, work: Awaitable[D]) -> D:
+    """Await ``work``. Raises OutOfTime if it takes longer than ``seconds``, also if it blocks the
+    loop meanwhile."""
+    try:
+        async with asyncio.timeout(None) as scope:
+            clock = _Clock(
+                seconds, lambda when: None if scope.expired() else scope.reschedule(when)
+            )
+            outer = time_limits.set((*time_limits.get(), clock))
+            try:
+                done = await work
+            finally:
+                clock.closed = True
+                time_limits.reset(outer)
+    except TimeoutError:
+        assert scope.expired(), "what user code raises is a StepError here, not a TimeoutError"
+        raise OutOfTime from None
+    if scope.expired() or asyncio.get_running_loop().time() > clock.ends:
+        raise OutOfTime
+    return done

@@ -1,0 +1,312 @@
+"""What user code prints, given to the call that prints it.
+
+`sys.stdout` is wrapped while a run is watched. Everything is still printed where it was; the call
+gets a copy. A context variable has the call, so that a call pays for its copy only if it prints. A
+thread that a tool starts prints for itself.
+
+Ends a process that a tool forks at the end of the tool's code.
+
+A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the
+parent's event loop, write into the parent's journal and wait for threads that do not exist. So each
+call of user code compares `Forks.count` before and after, which is faster than getting the process
+id.
+
+The only place that calls user code and awaits what it returns.
+
+Exceptions of user code become values: a StopIteration set on a future would hang it, and a
+SystemExit that passes a TaskGroup or a loop would end the engine's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import sys
+import traceback
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, NoReturn, Protocol
+
+
+class Prints(Protocol):
+    """Gets what a call prints, on any thread."""
+
+    def add(self, text: str) -> None: ...
+
+
+printing: ContextVar[Prints | None] = ContextVar("printing", default=None)
+"""Gets what the running user code prints."""
+
+
+class _Copied:
+    """A `sys.stdout` that gives a copy of each text to the call that prints it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> Any:
+        written = self._stream.write(text)
+        if (prints := printing.get()) is not None and isinstance(text, str):
+            prints.add(text)
+        return written
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class _Watched:
+    """Wraps `sys.stdout` for the first watched run and unwraps it after the last one."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._copied: _Copied | None = None
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        self._runs += 1
+        if not isinstance(sys.stdout, _Copied):
+            self._copied = sys.stdout = _Copied(sys.stdout)
+        try:
+            yield
+        finally:
+            self._runs -= 1
+            # Other code may have replaced it meanwhile, or holds it and will put it back: then it
+            # stays a plain copy.
+            if not self._runs and self._copied is not None and sys.stdout is self._copied:
+                sys.stdout = self._copied._stream
+                self._copied = None
+
+
+watched_stdout = _Watched()
+"""The context of a watched run."""
+
+
+class Forks:
+    """The number of forks between the first process and this one."""
+
+    count = 0
+
+
+def end_child(result: tuple[bool, Any]) -> NoReturn:
+    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with
+    0. Exit handlers do not run, because they belong to the parent. ``result``: that of the tool."""
+    ok, value = result
+    code = 0 if ok else 1
+    with contextlib.suppress(BaseException):
+        if not ok and isinstance(value, SystemExit):
+            code = _exit_code(value)
+        elif not ok:
+            traceback.print_exception(value)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    os._exit(code)
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def _forked() -> None:
+    Forks.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forked)
+
+Result = tuple[bool, Any]
+"""Whether the call succeeded, and its value or its exception."""
+
+COROUTINE = types.CoroutineType
+
+PLAIN_TYPES = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
+
+
+class TimedOut(TimeoutError):
+    """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
+
+    def __init__(self, seconds: float, left_running: str | None = None) -> None:
+        super().__init__(
+            f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}"
+        )
+        self.seconds = seconds
+
+
+class OutcomeUnknown(Exception):
+    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
+
+    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""
+
+
+class StillRunning(asyncio.CancelledError):
+    """A call did not stop within the grace; it is left running."""
+
+    def __init__(self, left_running: str) -> None:
+        super().__init__(left_running)
+        self.left_running = left_running
+        self.reported = False
+        """Whether the step of the call has reported this; the steps around it are only
+        cancelled."""
+
+
+def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
+    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its
+    parent continues."""
+    before = Forks.count
+    result: Result
+    try:
+        result = True, function(**given)
+    except BaseException as error:
+        _explain(error)
+        result = False, error
+    if Forks.count != before:
+        end_child(result)
+    return result
+
+
+def _explain(error: BaseException) -> None:
+    """Add a note to the error of a function that starts an event loop of its own where one runs."""
+    if type(error) is RuntimeError and _raised_by_asyncio(error):
+        error.add_note(
+            "an event loop runs on this thread: make it `async def` and await, or use "
+            "where='thread'"
+        )
+
+
+def _raised_by_asyncio(error: BaseException) -> bool:
+    """Whether asyncio refused to run a loop inside the running one."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__") if trace is not None else None
+    return module in ("asyncio.runners", "asyncio.base_events")
+
+
+def is_awaitable(value: Any) -> bool:
+    kind = type(value)
+    if (
+        kind in PLAIN_TYPES or kind is types.CoroutineType
+    ):  # nearly always, and faster than `isawaitable`
+        return kind is types.CoroutineType
+    try:
+        return inspect.isawaitable(value)
+    except Exception:  # a class of a user
+        return False
+
+
+async def awaited(result: Result, grace: float) -> Result:
+    """The result of a call; an awaitable is awaited in the present task.
+
+    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the
+    tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
+    is closed ``grace`` seconds later.
+    """
+    ok, coroutine = result
+    if type(coroutine) is not COROUTINE:
+        if not ok or not is_awaitable(coroutine):
+            return result
+        coroutine = _waiting_for(coroutine)
+    before, ended, waits = Forks.count, None, None
+    try:
+        waits = coroutine.send(None)
+    except StopIteration as end:  # it did not wait, and so was not cancelled
+        ended = True, end.value
+    except BaseException as error:
+        ended = False, error
+    if Forks.count != before:
+        end_child(ended or (True, None))
+    return await _finish(coroutine, waits, grace) if ended is None else ended
+
+
+async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
+    task = asyncio.current_task()
+    assert task is not None
+    before, forks = task.cancelling(), Forks.count
+    try:
+        result: Result = True, await _driven(coroutine, waits, task, grace)
+    except GeneratorExit as error:
+        if not _runs(task):  # this coroutine is being closed
+            raise
+        result = False, error
+    except BaseException as error:
+        result = False, error
+    if Forks.count != forks:
+        end_child(result)
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return result
+
+
+@types.coroutine
+def _driven(
+    coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
+) -> Generator[Any, Any, Any]:
+    """The rest of ``await coroutine``, which can close a coroutine that swallows its
+    cancellation."""
+    before, forks = task.cancelling(), Forks.count
+    cut = False
+    timer: asyncio.TimerHandle | None = None
+
+    def look() -> None:
+        nonlocal cut, timer
+        timer = None
+        if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
+            cut = True
+            task.cancel()
+
+    try:
+        while True:
+            if Forks.count != forks:
+                end_child((True, None))  # a forked child must not use the loop of its parent
+            try:
+                sent = yield waits
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except asyncio.CancelledError as stop:
+                if cut:
+                    _close(coroutine)
+                    raise
+                timer = timer or task.get_loop().call_later(grace, look)
+                waits = coroutine.throw(stop)
+            except BaseException as error:
+                waits = coroutine.throw(error)
+            else:
+                waits = coroutine.send(sent)
+    except StopIteration as end:
+        return end.value
+    finally:
+        if cut:
+            task.uncancel()  # that cancellation only woke this task, or came too late
+        if timer is not None:
+            timer.cancel()
+
+
+async def _waiting_for(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
+    try:
+        coroutine.close()
+    except BaseException:
+        return
+
+
+def _runs(task: asyncio.Task[Any]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no loop runs
+        return False

@@ -1,0 +1,342 @@
+"""The state of a run: a pure fold of its events, which all views read.
+
+A fan-out is one row with counters, never a row per element: 100,000 elements cost one row and the
+first failures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..text.diagnostics import Diagnostic, StepError
+from . import events as ev
+from .rows import Arriving, Key, Row, Tree, Usage, one_reply
+from .steps import Flow
+from .values import Value
+
+__all__ = ["Arriving", "Failure", "Failures", "Key", "Progress", "Row", "Usage"]
+
+FAILURES_KEPT = 50
+"""Failed elements that are listed; the others are counted."""
+
+EDGES_KEPT = 1_000
+
+
+class Failure(NamedTuple):
+    """An element or branch that failed and was dropped."""
+
+    at: ev.StepPath
+    error: BaseException
+    element: Value = None
+    """A preview of the element as JSON; None for a branch."""
+
+
+class Failures(list[Failure]):
+    """The first failures of a run; ``total`` counts all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} of {self.total:,} failures: {super().__repr__()}>"
+
+
+class Progress:
+    """The state of a run. ``apply`` takes each event; all attributes can be read at any time, from
+    any thread."""
+
+    def __init__(self, flow: Flow, callees: Mapping[str, Any] | None = None) -> None:
+        """``callees``: `Linked.callees`, for the rows of called flows."""
+        self.name = flow.name
+        self.status = "pending"
+        """pending, running, ok, error, cancelled, waiting."""
+        tree = Tree(flow, callees or {})
+        self.rows = tree.rows
+        """In the order of the tree."""
+        self._unseen = tree.unseen
+        self.failures = Failures()
+        """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
+        self.warnings: list[Diagnostic] = []
+        self.error: BaseException | None = None
+        self._blamed: set[Row] = set()
+        """The rows that failed or were cancelled and were not excused by a retry or a drop
+        since."""
+        self.taken: list[tuple[ev.StepPath, str, str]] = []
+        """The last `EDGES_KEPT` edges that walks followed, in order."""
+        self.asked: dict[ev.StepPath, ev.Question] = {}
+        """The open questions."""
+        self.usage = Usage()
+        self.stores: Mapping[str, Value] = {}
+        """The named results, known at the end of the run."""
+        self.when: float | None = None
+        self.ended: float | None = None
+        self.changes = 0
+        """Grows with every event, so that a view knows whether it is up to date."""
+
+    @property
+    def failed(self) -> int:
+        """The number of dropped elements."""
+        return self.failures.total
+
+    @property
+    def losses(self) -> tuple[Diagnostic, ...]:
+        """The warnings that are shown also if a user asked for none: all elements of a fan-out
+        failed."""
+        return tuple(found for found in self.warnings if found.code == "run.all-dropped")
+
+    def apply(self, event: ev.Event) -> None:
+        if (
+            self.ended is not None and type(event) not in AFTER_END
+        ):  # a loop that was abandoned may continue later
+            return
+        if type(event) is ev.StepStarted:
+            self.start(*event)
+        elif type(event) is ev.StepFinished:
+            self.finish(None, *event)
+        elif type(event) is ev.EdgeTaken:
+            self.follow(event.at, event.source, event.target)
+        else:
+            self.changes += 1
+            _fold_step(self, event)
+
+    def start(
+        self, at: ev.StepPath, when: float, attempt: int = 1, row: Row | None = None
+    ) -> Row | None:
+        """Fold a StepStarted without making the event; returns the row for `finish`, None after the
+        end of the run. ``row``: its row, if another start of the step has returned it."""
+        if self.ended is not None:
+            return None
+        self.changes += 1
+        row = row or self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
+        row.started += 1
+        if row.when is None:
+            row.when = when
+        return row
+
+    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
+        """Fold a StepFinished without making the event. ``row``: from `start`; None: look it up."""
+        if self.ended is not None:
+            return
+        self.changes += 1
+        row = row or self.row(at)
+        row.finished += 1
+        row.ended = when
+        if not row.many:
+            row.value = value
+
+    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
+        """Fold an EdgeTaken without making the event."""
+        if self.ended is not None:
+            return
+        self.changes += 1
+        self.taken.append((at, source, target))
+        if len(self.taken) > EDGES_KEPT:
+            del self.taken[0]
+
+    def replay(
+        self,
+        path: ev.StepPath,
+        numbers: Sequence[int],
+        values: Sequence[Value],
+        when: float,
+        run: str,
+    ) -> None:
+        """Fold a StepStarted, a StepReplayed and a StepFinished of each of these elements without
+        making the events. ``path``: that of all elements, without a number."""
+        if self.ended is not None or not numbers:
+            return
+        count = len(numbers)
+        self.changes += 3 * count
+        row = self.row((*path, numbers[-1]))
+        row.started += count
+        row.earlier += count
+        row.finished += count
+        row.ended = when
+        if row.when is None:
+            row.when = when
+        if not row.many:
+            row.value = values[-1]
+
+    def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
+        """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
+        KeyError for a row that is unknown."""
+        found = [
+            (self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()
+        ]
+        if self.ended is not None:
+            return
+        self.changes += 1
+        for row, (starts, ends) in found:
+            row.started += starts
+            row.finished += ends
+            row.when = began if row.when is None else min(row.when, began)
+            row.ended = ended if row.ended is None else max(row.ended, ended)
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether there is a row for the step with these ids."""
+        return key in self.rows or key in self._unseen
+
+    def row(self, at: ev.StepPath) -> Row:
+        # One look-up is enough for a plain step and for an element of a single fan-out.
+        found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
+        if found is None:
+            key = tuple(bit for bit in at if type(bit) is str)
+            found = self.rows.get(key) or self._unseen[key]
+        return found
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.when is None or self.ended is None else self.ended - self.when
+
+
+def _fold_step(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.StepReplayed(at):
+            p.row(at).earlier += 1
+        case ev.StepFailed(at, when, error):
+            row = p.row(at)
+            row.failed += 1
+            row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
+            _end_arriving(row, at)
+            _blame(p, row)
+        case ev.StepCancelled(at, when):
+            row = p.row(at)
+            row.cancelled += 1
+            row.ended = when
+            _end_arriving(row, at)
+            _blame(p, row)
+        case ev.StepAbandoned(at, when):
+            row = p.row(at)
+            row.left += 1
+            row.ended = when
+        case ev.StepRetried(at):
+            row = p.row(at)
+            row.retried += 1
+            _excuse(p, row)
+        case ev.StepSkipped(at, _, why):
+            row = p.row(at)
+            row.why = why
+            for inner in _within(p, row):
+                inner.skipped += 1
+        case ev.ElementDropped(at, _, error, element):
+            row = p.row(at)
+            row.dropped += 1
+            _excuse(p, row)
+            p.failures.total += 1
+            if len(p.failures) < FAILURES_KEPT:
+                p.failures.append(Failure(at, error, element))
+        case ev.FanOutStarted(at, _, width):
+            row = p.row(at)
+            row.width = (row.width or 0) + width
+        case ev.Placed(at, _, count, where, starting):
+            p.row(at).placed = (count, where, starting) if count else None
+        case _:
+            _fold_run(p, event)
+
+
+def _fold_run(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.QuestionAsked(at, _, question):
+            p.asked[at] = question
+        case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
+            p.asked.pop(at, None)
+        case ev.ModelText():
+            _arrive(p.row(event.at), event)
+        case ev.StepPrinted(at, _, text):
+            row = p.row(at)
+            row.printed = (row.printed + text)[-Arriving.LONGEST :]
+        case ev.TokensUsed():
+            count_use(p, event)
+        case ev.BackgroundCallEnded(_, _, error):
+            if error is not None:
+                found = error.diagnostic
+                message = f"a fire-and-forget call failed: {found.message}"
+                p.warnings.append(
+                    Diagnostic("run.fired-failed", message, found.span, found.hint, "warning")
+                )
+        case ev.Warned(_, diagnostic):
+            p.warnings.append(diagnostic)
+        case ev.RunStarted(_, when):
+            p.status, p.when = "running", when
+        case ev.RunEnded():
+            _end(p, event)
+
+
+def count_use(p: Progress, event: ev.TokensUsed) -> None:
+    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its
+    row."""
+    key = tuple(bit for bit in event.at if isinstance(bit, str))
+    used = one_reply(event.input, event.output, event.model, event.cost)
+    p.usage = p.usage.plus(used)
+    for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
+        row.usage = (row.usage or Usage()).plus(used)
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+            row.arriving = None
+
+
+def _arrive(row: Row, event: ev.ModelText) -> None:
+    known = row.arriving
+    if known is not None and known.at != event.at and not known.ended:
+        return  # another element of the fan-out is shown
+    if known is None or (known.at, known.attempt) != (event.at, event.attempt):
+        known = row.arriving = Arriving(event.at, event.attempt)
+    known.add(event.part, event.text)
+
+
+def _end_arriving(row: Row, at: ev.StepPath) -> None:
+    if row.arriving is not None and row.arriving.at == at:
+        row.arriving.ended = True
+
+
+def _end(p: Progress, event: ev.RunEnded) -> None:
+    p.ended, p.status, p.error, p.stores = event
+    p.asked.clear()
+    if isinstance(event.error, StepError) and event.error.path is not None:
+        p.row(event.error.path).fatal = True
+    if (
+        event.status == "ok"
+    ):  # the failures did not end the run, for example because a plan has an alternative
+        for row in p.rows.values():
+            if row.failed and row.state == "failed":
+                row.rescues = True
+            elif row.cancelled:  # a step around it failed and was rescued
+                row.excused = True
+            elif (
+                not row.started and row.again and row.state == "pending"
+            ):  # no edge led to this node
+                row.skipped += 1
+
+
+def _blame(p: Progress, row: Row) -> None:
+    row.excused = False
+    p._blamed.add(row)
+
+
+def _excuse(p: Progress, body: Row) -> None:
+    """Failures and cancellations in an element that is dropped or retried did not fail the run."""
+    for row in p._blamed & _within(p, body):
+        row.excused = True
+        p._blamed.discard(row)
+
+
+def _within(p: Progress, outer: Row) -> frozenset[Row]:
+    """``outer`` and the rows of all steps in it, also of called flows; computed once."""
+    if outer.within is None:
+        *before, step = outer.key
+        outer.within = frozenset(
+            row
+            for row in p.rows.values()
+            if row.key[: len(before)] == tuple(before) and _is_in(row.key[len(before) :], step)
+        )
+    return outer.within
+
+
+def _is_in(key: Key, step: str) -> bool:
+    # The key is empty for the call around the step. A branch `a` is not part of a branch `ab`.
+    return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
+
+
+AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)
+"""Events that count after the end of the run: tokens cost money also then."""

@@ -1,1 +1,0 @@
-"""Where user code runs: threads, the event loop, interrupts, time limits and rights."""

@@ -1,0 +1,364 @@
+"""The forms that a secret can take in a value: as it is, in a container, or encoded once (escaped,
+quoted for a URL, in base64, pickled).
+
+Other encodings (reversed, encrypted, compressed) cannot be listed, so `is_readable` checks whether
+a pickle can be searched at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import html
+import json
+import math
+import numbers
+import operator
+import pathlib
+import pickle
+import re
+import struct
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, NamedTuple
+from urllib.parse import quote, quote_from_bytes, quote_plus
+
+SHORTEST = 4
+"""Characters (digits of a number, bytes) below which a secret would be found everywhere and is not
+searched for."""
+
+LONGEST_SECRET = 10_000
+"""Characters above which only a part of a secret is searched for."""
+
+MOST_PARTS = 1_000
+"""Parts of one secret; a larger one counts as opaque."""
+
+FORM_NAME = re.compile(r"[A-Za-z_-]*")
+"""Keys that name a field: ``password`` is not a part of the secret, its value is."""
+
+
+class Parts(NamedTuple):
+    texts: frozenset[str] = frozenset()
+    raws: frozenset[bytes] = frozenset()
+    numbers: frozenset[int | float] = frozenset()
+    short: bool = False
+    opaque: bool = False
+
+    @property
+    def found(self) -> bool:
+        return bool(self.texts or self.raws or self.numbers)
+
+
+class Forms(NamedTuple):
+    """The texts and bytes to search for."""
+
+    texts: frozenset[str] = frozenset()
+    jsons: frozenset[str] = frozenset()
+    """The texts as they appear inside JSON."""
+    raws: frozenset[bytes] = frozenset()
+    numbers: frozenset[int | float] = frozenset()
+    slices: frozenset[str] = frozenset()
+    """Parts of texts that are too long to search for."""
+
+    def joined(self, other: Forms) -> Forms:
+        return Forms(*map(operator.or_, self, other))
+
+
+# --- parts ---
+
+
+def parts_of(secret: Any) -> Parts:
+    """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be
+    secret."""
+    texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
+    short = opaque = False
+    seen, left = {id(secret): secret}, [secret]
+    while left:
+        part = left.pop()
+        if len(seen) > MOST_PARTS:
+            opaque = True
+            break
+        members = _members(part)
+        if members is not None:
+            news = [one for one in members if id(one) not in seen]
+            seen.update((id(one), one) for one in news)
+            left += news
+        elif (
+            part is None
+            or isinstance(part, bool)
+            or (isinstance(part, str | bytes | bytearray) and not part)
+        ):
+            continue
+        elif isinstance(part, str):
+            texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
+            short = short or len(part) < SHORTEST
+        elif isinstance(part, bytes | bytearray | memoryview):
+            raw = bytes(part)
+            raws.add(raw) if len(raw) >= SHORTEST else None
+            short = short or len(raw) < SHORTEST
+        elif isinstance(part, numbers.Real) and not isinstance(part, fractions.Fraction):
+            number = _number(part)
+            if number is None:
+                opaque = opaque or isinstance(part, numbers.Integral)
+            elif sum(map(str.isdigit, repr(number))) < SHORTEST:
+                short = True
+            else:
+                found_numbers.add(number)
+        else:
+            opaque = True
+    return Parts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
+
+
+def _number(part: numbers.Real) -> int | float | None:
+    """A plain number without its sign; None if it is not finite or too long to be written."""
+    try:
+        found = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
+        repr(found)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _members(part: Any) -> Iterable[Any] | None:
+    """The members of a container or object; None for a part, or for an object that cannot be
+    read."""
+    if isinstance(part, enum.Enum):
+        return [part.value]
+    if isinstance(part, str | bytes | bytearray | memoryview | numbers.Real) and not isinstance(
+        part, fractions.Fraction
+    ):
+        return None
+    if isinstance(part, Mapping):
+        return [
+            *part.values(),
+            *(key for key in part if not (type(key) is str and FORM_NAME.fullmatch(key))),
+        ]
+    if isinstance(part, list | tuple | Set):
+        return list(part)
+    if isinstance(part, _WRITTEN):
+        return list(_written(part))
+    if part is None or isinstance(part, type):
+        return None
+    return _fields(part)
+
+
+def _written(part: Any) -> Iterator[Any]:
+    """The texts and numbers that represent a date, UUID, path or number."""
+    yield str(part)
+    if isinstance(part, datetime.date | datetime.time):
+        yield part.isoformat()
+        yield part.__reduce__()[1][0]  # as it is pickled
+    elif isinstance(part, uuid.UUID):
+        yield from (part.hex, part.bytes, part.int)
+    elif isinstance(part, complex):
+        yield from filter(None, (part.real, part.imag))
+    elif isinstance(part, decimal.Decimal | fractions.Fraction):
+        with contextlib.suppress(ValueError, OverflowError):
+            yield int(part) if part == int(part) else float(part)
+
+
+_WRITTEN = (
+    datetime.date,
+    datetime.time,
+    uuid.UUID,
+    complex,
+    decimal.Decimal,
+    fractions.Fraction,
+    pathlib.PurePath,
+)
+
+
+def _fields(part: Any) -> list[Any] | None:
+    """The fields of an object, and the value of a SecretStr; None if it has none."""
+    try:
+        if callable(getattr(part, "get_secret_value", None)):
+            return [part.get_secret_value()]
+        found = list(vars(part).values()) if hasattr(part, "__dict__") else []
+        if dataclasses.is_dataclass(part):
+            found += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
+        slots = [
+            name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
+        ]
+        found += [getattr(part, name, None) for name in slots]
+    except Exception:  # a class of a user
+        return None
+    return found or None
+
+
+def _names(slots: Any) -> Iterable[str]:
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+# --- forms ---
+
+
+def forms_of(parts: Parts) -> Forms:
+    texts, raws, slices = set[str](), set[bytes](), set[str]()
+    for whole in (*parts.texts, *parts.raws):
+        part: Any = whole  # a slice of str | bytes has no type that mypy knows
+        if len(whole) > LONGEST_SECRET:
+            part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
+        found = {form for text in _read(part) for form in _texts(text)}
+        if isinstance(part, bytes):
+            found |= set(_of_bytes(part))
+            raws.add(part)
+        raws |= {form for text in _read(part) for form in _encoded(text)}
+        texts |= found
+        slices |= found if part is not whole else set()
+    for number in parts.numbers:
+        written = list(_number_texts(number))
+        texts |= {form for text in written for form in _texts(text)}
+        raws |= {*_number_bytes(number), *(form for text in written for form in _encoded(text))}
+    texts = {text for text in texts if len(text) >= SHORTEST}
+    raws |= {text.encode("utf-8", "surrogatepass") for text in texts}
+    jsons = frozenset(json.dumps(text)[1:-1] for text in texts)
+    return Forms(frozenset(texts), jsons, frozenset(raws), parts.numbers, frozenset(slices))
+
+
+def _read(part: str | bytes) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+        return
+    yield part.decode("latin-1")
+    with contextlib.suppress(UnicodeDecodeError):
+        yield part.decode()
+
+
+def _texts(text: str) -> Iterator[str]:
+    """A text, and its escaped, quoted and encoded forms."""
+    yield text
+    yield json.dumps(text)[1:-1]
+    yield json.dumps(text, ensure_ascii=False)[1:-1]
+    yield from (written(text)[1:-1] for written in (repr, ascii))
+    yield from (
+        written(f"{text}'\"")[1:-4] for written in (repr, ascii)
+    )  # as in a text that has both quotes
+    yield text.translate(_LINES)
+    yield html.escape(text)
+    yield html.escape(text, quote=False)
+    raw = text.encode("utf-8", "surrogatepass")
+    yield quote(text, errors="surrogatepass")
+    yield quote_plus(text, errors="surrogatepass")
+    yield from _of_bytes(raw)
+
+
+def _of_bytes(raw: bytes) -> Iterator[str]:
+    yield repr(raw)[2:-1]
+    yield repr(raw + b"'\"")[2:-4]
+    quoted = quote_from_bytes(raw, safe="")
+    yield quoted
+    yield re.sub("%..", lambda found: found[0].lower(), quoted)
+    yield raw.hex()
+    yield raw.hex().upper()
+    for between in (",", ", "):
+        yield between.join(map(str, raw))
+    for before in range(3):  # inside of something longer, as in "user:password"
+        encoded = base64.b64encode(bytes(before) + raw).decode("ascii")
+        sure = encoded[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
+        if len(sure) > SHORTEST:
+            yield sure
+            yield sure.translate(_URL_SAFE)
+
+
+_LINES = {9: r"\t", 10: r"\n", 13: r"\r"}
+"""All that a table escapes."""
+_URL_SAFE = str.maketrans("+/", "-_")
+
+
+def _encoded(text: str) -> Iterator[bytes]:
+    for encoding in ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"):
+        yield text.encode(encoding, "surrogatepass")
+    yield text.encode("raw_unicode_escape")
+    with contextlib.suppress(UnicodeEncodeError):
+        yield text.encode("latin-1")
+
+
+def _number_texts(number: int | float) -> Iterator[str]:
+    yield repr(number)
+    yield f"{number:,}"
+    if isinstance(number, float):
+        yield json.dumps(number)
+        if number.is_integer():
+            yield str(int(number))
+    elif number < 1 << 1000 and float(number) == number:
+        yield repr(float(number))
+
+
+def _number_bytes(number: int | float) -> Iterator[bytes]:
+    """A number as a pickle writes it, and as it lies in an array."""
+    if isinstance(number, int) or number.is_integer():
+        for whole in (int(number), -int(number)):
+            if 0 <= whole < 1 << 16:
+                yield b"M" + struct.pack("<H", whole)
+            for form, bits in (("<i", 32), (">i", 32), ("<q", 64), (">q", 64)):
+                if -(1 << bits - 1) <= whole < 1 << bits - 1:
+                    yield struct.pack(form, whole)
+            if abs(whole) >> 31:
+                yield whole.to_bytes(whole.bit_length() // 8 + 1, "little", signed=True)
+    try:
+        double = float(number)
+    except OverflowError:
+        return
+    if double != number:
+        return
+    for value in (double, -double):
+        yield from (struct.pack(form, value) for form in ("<d", ">d"))
+        if abs(value) < 3e38:
+            yield struct.pack("<f", value)
+
+
+# --- searchable values ---
+
+
+class _Inspector(pickle.Pickler):
+    """Inspects the parts of a pickle without writing it."""
+
+    def __init__(self) -> None:
+        super().__init__(_Nowhere(), protocol=5, buffer_callback=self._look_at)
+        self.readable = True
+
+    def persistent_id(self, part: Any) -> Any:
+        if isinstance(part, bytes | bytearray):
+            self.readable = self.readable and _is_text(bytes(part))
+        return (
+            True if isinstance(part, datetime.date | datetime.time) else None
+        )  # they are written as raw bytes
+
+    def _look_at(self, buffer: pickle.PickleBuffer) -> None:
+        """The memory of an array: numbers and texts can be searched, single bytes may be
+        anything."""
+        with memoryview(buffer) as view:
+            self.readable = self.readable and (
+                view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw()))
+            )
+
+
+class _Nowhere:
+    def write(self, data: Any) -> int:
+        return memoryview(data).nbytes
+
+
+def is_readable(value: Any) -> bool:
+    """Whether an opaque value can be searched: it has no bytes except texts and the numbers of
+    arrays."""
+    inspector = _Inspector()
+    try:
+        inspector.dump(value)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # of a user's __reduce__; a class that cannot be found by its name
+        return False
+    return inspector.readable
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return all(letter.isprintable() or letter in "\r\n\t" for letter in text)

@@ -1,0 +1,457 @@
+"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret
+arguments, in every form that they take (forms.py).
+
+Displayed values are masked. A value that contains a secret is not stored, because a resumed run
+must not continue with a mask; it makes the call again. The same applies to values that cannot be
+searched: an opaque value of a call that received a secret, and all values after a secret that is
+too short to search for.
+
+Placeholders for secrets in the replies of models: replies are shown and stored with them, and
+tools get the values.
+
+A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an
+earlier session, the call fails, and the model reads why and calls again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..catalog import MASK, Reply, Tool
+from ..flow import events as ev
+from ..flow.values import ATOMS, Value
+from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .codec import EncodedValue, encode, encode_value, preview, to_show
+from .secret_forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
+
+ALONE = 8
+"""Characters below which a secret word or number is searched for only as a whole word, outside of
+its call."""
+
+MOST_SECRETS = 1_000
+"""Different secrets of a run, and texts that its steps returned, which are searched for."""
+
+HELD = "it contains a secret"
+UNSEARCHABLE = "it cannot be searched for the secret that its call received"
+TOO_SHORT = (
+    f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
+)
+BLIND = "the run has a secret that cannot be searched for"
+HIDDEN = (
+    f"the text of the error is not shown: a secret of fewer than {SHORTEST} characters "
+    f"cannot be found in it"
+)
+
+EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
+
+
+class Received(NamedTuple):
+    """Which secrets a call received."""
+
+    any: bool = False
+    short: bool = False
+    """Whether a secret, or a part of one, cannot be searched for."""
+
+
+NOTHING = Received()
+
+LEAST = 8
+"""Characters of a secret of the surroundings; a shorter one would be found everywhere."""
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the name of a variable or a parameter says that its value is a secret.
+
+    >>> names_a_secret("OPENAI_API_KEY"), names_a_secret("token"), names_a_secret("HOME")
+    (True, True, False)
+    """
+    return _NAMED.search(name) is not None
+
+
+def surrounding() -> Parts:
+    """The secrets in the environment: tools read them, and exceptions write them out (decision
+    D42)."""
+    texts = (text for name, text in os.environ.items() if names_a_secret(name))
+    return Parts(frozenset(text for text in texts if len(text) >= LEAST))
+
+
+class Preview(NamedTuple):
+    text: str
+    whole: bool
+    masked: bool = False
+
+
+class Secrets:
+    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are
+    replaced as a whole."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+        """The inputs and stores that feed secret arguments."""
+        self.steps: frozenset[tuple[int, str]] = frozenset()
+        """The steps whose values feed secret arguments, by the identity of their flow and their
+        id."""
+        self.blind = False
+        """Whether a secret cannot be searched for: then no value is stored or shown."""
+        self._learned = Forms()
+        """Those of secret arguments."""
+        self._surrounding = _forms_of_all(surrounding())
+        """Those that any tool may read from its surroundings."""
+        self._forms = self._surrounding
+        """Both."""
+        self._returned = Parts()
+        self._unsearchable = False
+        self._known = set[Parts]()
+
+    # --- collecting ---
+
+    @property
+    def active(self) -> bool:
+        """Whether a secret argument is known. Values are then searched before they are stored, and
+        elements stay in the kernel; a secret of the surroundings has no such cost."""
+        return self.blind or bool(self._learned.texts or self._learned.raws)
+
+    def surround(self, texts: Iterable[str]) -> None:
+        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
+        more = forms_of(Parts(frozenset(text for text in texts if len(text) >= LEAST)))
+        self._surrounding = self._surrounding.joined(more)
+        self._forms = self._forms.joined(more)
+
+    def _learn(self, forms: Forms) -> None:
+        self._learned = self._learned.joined(forms)
+        self._forms = self._forms.joined(forms)
+
+    def learn(self, value: Value) -> Received:
+        parts = parts_of(value)
+        if parts.found and parts not in self._known:
+            self._known.add(parts)
+            self._learn(forms_of(parts))
+        unknown = parts.short or parts.opaque
+        self._unsearchable = self._unsearchable or unknown
+        self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST_SECRETS
+        return Received(parts.found or unknown, unknown)
+
+    def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
+        found = [self.learn(given.get(name)) for name in tool.secret]
+        return Received(any(one.any for one in found), any(one.short for one in found))
+
+    def returned(self, value: Value) -> None:
+        """Add a value that feeds a secret argument: it is masked in the end of the run, even if
+        that call is not made. Not before, because its parts occur in the outcomes of other calls,
+        which are stored."""
+        if not self.too_many:
+            found, known = parts_of(value), self._returned
+            self._unsearchable = self._unsearchable or found.opaque
+            self._returned = Parts(
+                known.texts | found.texts, known.raws | found.raws, known.numbers | found.numbers
+            )
+
+    @property
+    def too_many(self) -> bool:
+        """Whether the end of the run can show no values."""
+        return self.blind or self._unsearchable or sum(map(len, self._returned[:3])) > MOST_SECRETS
+
+    def end(self) -> None:
+        """From now on, the end of the run is stored."""
+        if not self.too_many and self._returned.found:
+            self._learn(forms_of(self._returned))
+
+    # --- searching ---
+
+    def surrounds(self, stored: str | bytes | None) -> bool:
+        """Whether a stored value contains a secret of the surroundings."""
+        forms = self._surrounding
+        if isinstance(stored, str):
+            return any(form in stored for form in forms.jsons)
+        return stored is not None and any(form in stored for form in forms.raws)
+
+    def holds(self, value: Value, near: bool = True) -> bool:
+        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
+        a short secret only counts as a whole word."""
+        if not self.active:
+            return False
+        return (
+            self.blind
+            or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
+        )
+
+    def holds_any(self, value: Value) -> bool:
+        """Whether ``value`` contains a secret that can be searched for."""
+        return self.active and not self.blind and self.holds(value)
+
+    def _in_json(self, text: str, near: bool) -> bool:
+        if not any(form in text for form in self._forms.jsons):
+            return False
+        return self._in_value(json.loads(text), near)
+
+    def _in_value(self, value: Value, near: bool) -> bool:
+        left = [value]
+        while left:
+            part = left.pop()
+            if isinstance(part, dict):
+                left += [*part.keys(), *part.values()]
+            elif isinstance(part, list):
+                left += part
+            elif self._in_text(part, near) if isinstance(part, str) else self._is_number(part):
+                return True
+        return False
+
+    def _in_text(self, text: str, near: bool) -> bool:
+        found = [form for form in self._forms.texts if form in text]
+        return bool(found) and (near or _pattern(found, _alone).search(text) is not None)
+
+    def _is_number(self, value: Value) -> bool:
+        return type(value) in (int, float) and abs(value) in self._forms.numbers
+
+    # --- storing ---
+
+    def pack(
+        self, value: Value, most: int, received: Received = NOTHING, secret: bool = False
+    ) -> EncodedValue:
+        """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
+        call that returned it. ``secret``: it is a secret itself."""
+        packed = encode_value(value, most)
+        if not self.active and not secret and not self.surrounds(packed.data):
+            return packed
+        return self.packed(packed, value, received, secret)
+
+    def packed(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool = False
+    ) -> EncodedValue:
+        why = self._why_not(packed, value, received, secret)
+        if why is not None:
+            return EncodedValue("again", None, encode(MASK), why)
+        if packed.shown is not None:
+            # Masked again: the preview writes out the fields of an object.
+            shown, why = encode(self.shown(preview(self.shown(value)))), packed.why
+            return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
+        return packed
+
+    def _why_not(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool
+    ) -> str | None:
+        if secret:
+            return "it is secret"
+        if self.blind:
+            return BLIND
+        if received.short:
+            return TOO_SHORT
+        if isinstance(packed.data, str):
+            return HELD if self._in_json(packed.data, received.any) else None
+        if isinstance(packed.data, bytes):
+            if any(form in packed.data for form in self._forms.raws):
+                return HELD
+            return UNSEARCHABLE if received.any and not is_readable(value) else None
+        return None
+
+    # --- masking ---
+
+    def to_show(self, value: Value, most: int) -> Preview:
+        text, whole = to_show(value, most)
+        if not self.active and not self.surrounds(text):
+            return Preview(text, whole)
+        masked = self.each(value) if isinstance(value, dict) else self.shown(value)
+        shown, complete = to_show(masked, most)
+        if not complete:
+            shown, _ = to_show(self.shown(preview(masked)), most)
+        return Preview(shown, whole and shown == text, shown != text)
+
+    def shown(self, value: Value) -> Value:
+        if not self._forms.texts and not self.active:
+            return value
+        if self.blind:
+            return value if value is None or isinstance(value, bool) else MASK
+        return self._shown(value, 200)
+
+    def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: self.shown(value) for name, value in values.items()}
+
+    def _shown(self, value: Value, room: int) -> Value:
+        kind = type(value)
+        if kind is str:
+            return self.text(value)
+        if kind in ATOMS:
+            return MASK if self._is_number(value) else value
+        if kind in (list, tuple) and room:
+            return kind(self._shown(one, room - 1) for one in value)
+        if kind is dict and room:
+            return {
+                self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()
+            }
+        # A table is not written out for each look at it only because there is a key in the
+        # environment.
+        return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value
+
+    def _in_opaque(self, value: Value) -> bool:
+        """Whether an opaque value, its repr or its text contains a secret."""
+        try:
+            texts = f"{value!r} {value}"
+        except Exception:  # a class of a user
+            return True
+        packed = encode_value(value, 1 << 30)
+        data = packed.data if isinstance(packed.data, bytes) else b""
+        return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
+
+    def text(self, text: str) -> str:
+        found = [form for form in self._forms.texts if form in text]
+        if not found:
+            return text
+        if not self._forms.slices.isdisjoint(found):
+            return MASK
+        return _pattern(found).sub(lambda _: MASK, text)
+
+    def maskable(self, text: str) -> int:
+        """How many characters at the beginning of ``text`` can be masked and shown while more of it
+        arrives: no secret begins in them and ends after them."""
+        forms = self._learned.texts  # the keys of the environment would hold back each reply
+        if not forms:
+            return len(text)
+        length = max(0, len(text) + 1 - max(map(len, forms)))
+        found = [form for form in forms if form in text]
+        for match in _pattern(found).finditer(text) if found else ():
+            if match.start() < length < match.end():
+                return match.start()
+        return length
+
+    def error(self, error: BaseException) -> None:
+        """Mask an error of ours, and remove its cause if that contains a secret."""
+        if not (self.active or self._forms.texts) or not isinstance(error, AgfError):
+            return
+        found = tuple(map(self.diagnostic, error.diagnostics))
+        if found != error.diagnostics:
+            error.diagnostics = found
+            error.args = found
+        cause = error.__cause__
+        if cause is not None and self.raised(cause):
+            error.__cause__ = None
+
+    def event(self, event: ev.Event) -> ev.Event:
+        match event:
+            case ev.StepFinished():
+                return event._replace(value=self.shown(event.value))
+            case ev.QuestionAnswered():
+                return event._replace(answer=self.shown(event.answer))
+            case ev.RunEnded():
+                return event._replace(stores=self.each(event.stores))
+            case ev.Warned():
+                return event._replace(diagnostic=self.diagnostic(event.diagnostic))
+        return event
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether an exception of user code, or one in its chain, contains a secret."""
+        if self.blind or not self._forms.texts:
+            return self.blind
+        texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
+        return any(self._in_text(text, True) for text in texts)
+
+    def diagnostic(self, found: Diagnostic) -> Diagnostic:
+        message, hint = (
+            self.text(found.message),
+            self.text(found.hint) if found.hint else found.hint,
+        )
+        if (message, hint) == (found.message, found.hint):
+            return found
+        return Diagnostic(found.code, message, found.span, hint, found.severity, found.related)
+
+
+@lru_cache(maxsize=8)
+def _forms_of_all(parts: Parts) -> Forms:
+    """`forms_of`, kept: the environment is the same for most runs."""
+    return forms_of(parts)
+
+
+def hide(value: Value, names: Collection[str]) -> Value:
+    """Arguments with a mask for these names."""
+    return (
+        {name: MASK if name in names else one for name, one in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
+
+
+def _arguments(error: BaseException) -> list[str]:
+    """The arguments of an exception and of those in its chain."""
+    found, left, seen = list[str](), [error], set[int]()
+    while left:
+        one = left.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        try:
+            found.append(repr(one.args))
+        except Exception:  # a class of a user
+            found.append("")
+        left += [each for each in (one.__cause__, one.__context__) if each is not None]
+        left += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+    return found
+
+
+def _pattern(found: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
+    """Matches these forms, the longest first."""
+    return re.compile("|".join(written(form) for form in sorted(found, key=len, reverse=True)))
+
+
+def _alone(form: str) -> str:
+    """Matches a form, one that is short as a word of its own."""
+    written = re.escape(form)
+    if len(form) >= ALONE and not form.isdigit():
+        return written
+    before = EDGE_BEFORE if form[0].isalnum() else ""
+    return f"{before}{written}{EDGE_AFTER if form[-1].isalnum() else ''}"
+
+
+def replace_secrets(
+    reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
+) -> None:
+    """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to
+    ``values``."""
+    for call in reply["calls"]:
+        tool, given = tools.get(call["tool"]), call["arguments"]
+        if not isinstance(tool, Tool) or not tool.secret:
+            continue
+        if not isinstance(given, dict):  # it could not be parsed, and any part may be the secret
+            call["arguments"] = MASK
+        else:
+            secrets.receive(tool, given)
+            marks = {
+                name: _placeholder(value, values)
+                for name, value in given.items()
+                if name in tool.secret
+            }
+            call["arguments"] = {**given, **marks}
+        for part in reply.get("kept", {}).get("parts", ()):
+            if part.get("tool_call_id") == call["id"]:
+                part["args"] = call["arguments"]
+
+
+def substitute_secrets(
+    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
+) -> dict[str, Value]:
+    """``given`` with the values of its placeholders."""
+    found = {}
+    for name in tool.secret & given.keys():
+        value = given[name]
+        if isinstance(value, str) and value in values:
+            found[name] = values[value]
+        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
+            message = (
+                f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
+                f"not stored"
+            )
+            error = StepError(Diagnostic("tool.arguments", message))
+            error.arguments = frozenset({name})
+            raise error
+    return {**given, **found} if found else given
+
+
+def _placeholder(value: Value, values: dict[str, Value]) -> str:
+    made = f"{MASK} #{len(values) + 1}"
+    values[made] = value
+    return made

@@ -1,0 +1,409 @@
+"""The pipeline language as data: the one table for the loader, the hints, completion and the JSON
+Schema.
+
+A key that is not here does not exist. takes.py has the kinds of value that a key may take.
+
+Step kinds to shapes: each kind of the language becomes one shape of the common representation.
+
+There is one builder per kind, in a table. The keys were read before, so a builder only puts the
+parts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...flow.step import Asking, Expr, Name, Step
+from ...flow.step import Target as ResultTarget
+from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, part
+from ...flow.wiring import own_reads
+from ...text.nodes import Fields, Scalar, shorten
+from ...text.source import Span
+from ..documents import Key, Kind, kind
+from . import takes
+from .body import Policy, Reader
+from .r1.nodes import FORMS
+from .schema_documents import SCHEMA, TYPES
+from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
+from .texts import Scope
+from .values import (
+    ACC,
+    COLLECTED,
+    ERRORS,
+    ITEM,
+    PIPE,
+    Arguments,
+    Attached,
+    Collected,
+    Constant,
+    Named,
+    Store,
+    labels,
+)
+
+
+class Words(NamedTuple):
+    """The tables of a language, for completion."""
+
+    steps: Mapping[str, Kind]
+    documents: Mapping[str, Kind]
+    target: Kind
+    field_types: Mapping[str, str]
+    """With one line on each."""
+    functions: Mapping[str, str]
+    """Of the expression language, each with its signature."""
+
+
+_OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
+_SCHEMA = Key(
+    "schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True
+)
+_OVER = Key(
+    "over",
+    takes.EXPRESSION,
+    "Gives the list or the sequence; without over and items it is the incoming pipe.",
+    null=True,
+    explicit=True,
+)
+_ITEMS = Key("items", takes.LITERALS, "The list itself, as written.", null=True, explicit=True)
+STEPS: Mapping[str, Kind] = {
+    each.name: each
+    for each in (
+        kind(
+            "transform",
+            "Evaluates an expression.",
+            Key("value", takes.EXPRESSION, "What the step's result is.", required=True),
+            _OUTPUT,
+        ),
+        kind(
+            "tool",
+            "Calls a registered tool.",
+            Key("name", takes.NAME, "The tool.", required=True),
+            Key(
+                "args",
+                takes.ARGUMENTS,
+                "Its arguments: literals, or expressions after !expr.",
+                null=True,
+            ),
+            _SCHEMA,
+            _OUTPUT,
+        ),
+        kind(
+            "shell",
+            "Runs a command with the tool named shell; no shell interprets it.",
+            Key("command", takes.COMMAND, "The command and its arguments.", required=True),
+            _SCHEMA,
+            _OUTPUT,
+        ),
+        kind(
+            "agent",
+            "Asks an agent.",
+            Key(
+                "prompt",
+                takes.TEMPLATE,
+                "What it is asked; {ctx.x}, {pipe} and {item} are replaced.",
+                required=True,
+            ),
+            Key(
+                "identity",
+                takes.NAME,
+                "The registered agent that answers; without it the default agent.",
+                null=True,
+            ),
+            Key("capabilities", takes.TOOLS, "The tools it may use at most.", null=True),
+            Key(
+                "model",
+                takes.NAME,
+                "The model that answers, as openai:gpt-4o; an extension of the language.",
+                null=True,
+            ),
+            Key(
+                "attach",
+                takes.ATTACH,
+                "Images and documents for the model: paths or bytes; an extension of the language.",
+                null=True,
+            ),
+            _SCHEMA,
+            _OUTPUT,
+        ),
+        kind("call", "Runs another pipeline.", PIPELINE_KEY, PASS_KEY, _OUTPUT),
+        kind(
+            "match",
+            "Runs the pipeline whose label a value has.",
+            Key("on", takes.EXPRESSION, "The value whose text selects the case.", required=True),
+            Key("cases", takes.CASES, "The pipelines by label.", required=True),
+            Key("default", takes.TARGET_OF_CASE, "The pipeline for every other value.", null=True),
+            _OUTPUT,
+        ),
+        kind(
+            "fold",
+            "Runs a step for one item after the other, with an accumulator.",
+            _OVER,
+            _ITEMS,
+            Key("init", takes.EXPRESSION, "What acc is before the first item.", required=True),
+            Key(
+                "do",
+                takes.STEP,
+                "Runs once per item; its result is the next acc.",
+                True,
+                binds=("item", "acc"),
+            ),
+            Key("output", takes.NAME, "The store the last acc is written to.", required=True),
+            Key("max_items", takes.COUNT, "Items after this many are left out.", null=True),
+        ),
+        kind(
+            "for_each",
+            "Runs a step once per item, several items at a time.",
+            _OVER,
+            _ITEMS,
+            Key(
+                "max_parallel",
+                takes.COUNT,
+                "How many items run at once (8 when left out; with workers, as many as they run).",
+                null=True,
+            ),
+            Key("on_error", takes.ON_ERROR, "What happens when an item fails.", required=True),
+            Key("do", takes.STEP, "Runs once per item.", True, binds=("item",)),
+            Key(
+                "collect",
+                takes.STEP,
+                "Runs once at the end: pipe is the list of results.",
+                required=True,
+                binds=(ERRORS,),
+            ),
+            _OUTPUT,
+        ),
+        kind(
+            "parallel",
+            "Runs named steps at the same time.",
+            Key(
+                "on_error",
+                takes.ON_ERROR,
+                "What happens when a branch fails (abort when left out).",
+            ),
+            Key("branches", takes.BRANCHES, "The steps by name; all run at once.", required=True),
+            Key(
+                "collect",
+                takes.STEP,
+                "Runs once at the end: pipe maps each branch to its result.",
+                required=True,
+            ),
+            _OUTPUT,
+        ),
+    )
+}
+
+DOCUMENTS: Mapping[str, Kind] = {
+    "pipeline": kind(
+        "pipeline",
+        "A pipeline.",
+        Key(
+            "pipeline",
+            takes.NAME,
+            "Its name, under which it is registered and called.",
+            required=True,
+        ),
+        Key("description", takes.TEXT, "What it does, for people and for agents that may call it."),
+        Key("steps", takes.LISTED_STEPS, "What runs, in order.", required=True),
+    ),
+    "schema": SCHEMA,
+}
+
+PLANNED = ("input", "defaults", "refine")
+"""Keys of a pipeline document that the language reserves (decision P9)."""
+
+FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()}
+
+FUNCTIONS: Mapping[str, str] = FORMS
+"""R1's closed set of combinators."""
+
+WORDS = Words(STEPS, DOCUMENTS, TARGET, FIELD_TYPES, FUNCTIONS)
+
+Given = Mapping[str, Any]
+
+
+class At(NamedTuple):
+    """The fields that all shapes have."""
+
+    id: str
+    word: str
+    span: Span
+    target: ResultTarget | None
+    title: str = ""
+
+
+def build_step(reader: Reader, word: str, body: Fields) -> Step:
+    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
+    given = reader.given
+    title: Name = given.get("title") or Name("")
+    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
+    return BUILD[word](at, given, body)
+
+
+def _target(given: Given, scope: Scope) -> ResultTarget | None:
+    output: Name | None = given.get("output")
+    if output is not None:
+        return Store(output.text, output.span, scope.top)
+    return PIPE if scope.top else None
+
+
+def _transform(at: At, given: Given, body: Fields) -> Step:
+    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
+
+
+def _tool(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["name"]
+    args = given.get("args") or Arguments(())
+    label, gives = shorten(name.text), given.get("schema")
+    return Invoke(
+        **at._asdict(), label=label, kind="tool", name=name, args=args, gives=gives, only_tools=True
+    )
+
+
+def _shell(at: At, given: Given, body: Fields) -> Step:
+    command: Expr = given["command"]
+    label = (
+        shorten(" ".join(command.value))
+        if isinstance(command, Constant)
+        else _label(body, "command")
+    )
+    args = Arguments((("command", command.span, command),))
+    gives = given.get("schema")
+    return Invoke(
+        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
+    )
+
+
+def _agent(at: At, given: Given, body: Fields) -> Step:
+    prompt: Expr = given["prompt"]
+    model: Name | None = given.get("model")
+    attach: Attached | None = given.get("attach")
+    args: tuple[tuple[str, Span, Expr], ...] = (("prompt", prompt.span, prompt),)
+    if attach is not None and attach.exprs:
+        args = (*args, ("attach", attach.span, attach))
+    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
+    return Invoke(
+        **at._asdict(),
+        label=_label(body, "prompt"),
+        kind="agent",
+        name=given.get("identity") or Name(""),
+        args=Arguments(args),
+        gives=given.get("schema"),
+        tools=given.get("capabilities"),
+        asking=asking
+        if attach is None
+        else asking._replace(attach=tuple(one.span for one in attach.exprs)),
+    )
+
+
+def _call(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["pipeline"]
+    return _runs(at, Target(at.span, name, given.get("pass") or Arguments(())))
+
+
+def _runs(at: At, target: Target) -> Invoke:
+    return Invoke(
+        **at._asdict(),
+        label=shorten(target.pipeline.text),
+        kind="flow",
+        name=target.pipeline,
+        args=target.args,
+        pipe=Named(target.span, ("pipe",)),
+    )
+
+
+def _match(at: At, given: Given, body: Fields) -> Step:
+    def case(id: str, target: Target) -> Step:
+        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
+
+    cases: Mapping[str, Target] = given["cases"]
+    default: Target | None = given.get("default")
+    return Choose(
+        **at._asdict(),
+        label=_label(body, "on"),
+        pick=given["on"],
+        labels=labels,
+        cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
+        default=case("default", default) if default else None,
+    )
+
+
+def _fold(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    return Fold(
+        **at._asdict(),
+        label=label,
+        over=over,
+        init=given["init"],
+        element=ITEM,
+        acc=ACC,
+        body=given["do"],
+        most=given.get("max_items"),
+    )
+
+
+def _for_each(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    policy: Policy = given["on_error"]
+    collect: Step = given["collect"]
+    # Failures hold tracebacks with their data: they are kept only for who reads them.
+    reads_errors = any(
+        ref.path[0] == ERRORS for inner in every(collect) for ref in own_reads(inner)
+    )
+    return Each(
+        **at._asdict(),
+        label=label,
+        over=over,
+        element=ITEM,
+        body=given["do"],
+        join=Collected(reads_errors),
+        collect=collect,
+        keeps_failures=reads_errors,
+        limit=given.get("max_parallel"),
+        on_error=policy.on_error,
+        retries=policy.retries,
+    )
+
+
+def _parallel(at: At, given: Given, body: Fields) -> Step:
+    policy: Policy = given.get("on_error") or Policy()
+    branches: Mapping[str, Step] = given["branches"]
+    return Branches(
+        **at._asdict(),
+        label=shorten(", ".join(branches)),
+        branches=branches,
+        join=COLLECTED,
+        collect=given["collect"],
+        on_error=policy.on_error,
+        retries=policy.retries,
+    )
+
+
+def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
+    """The source of the list of a for_each or a fold, and its label."""
+    if "over" in given:
+        return given["over"], _label(body, "over")
+    if "items" in given:
+        items: Constant = given["items"]
+        return items, f"{len(items.value)} items"
+    return Named(at.span, ("pipe",)), "pipe"
+
+
+def _label(body: Fields, key: str) -> str:
+    node = body.fields[key]
+    assert isinstance(node, Scalar)
+    return shorten(" ".join(node.text[:160].split()))
+
+
+BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
+    "transform": _transform,
+    "tool": _tool,
+    "shell": _shell,
+    "agent": _agent,
+    "call": _call,
+    "match": _match,
+    "fold": _fold,
+    "for_each": _for_each,
+    "parallel": _parallel,
+}

@@ -1,0 +1,385 @@
+"""The names that an expression may use, by the place of its step (decisions P1 and P19).
+
+A step sees ``ctx`` and ``pipe``; the ``do`` of a fan-out or a fold also sees the names that it
+binds. A step nested in that one (a ``do``, a branch, a ``collect``) does not see the ``item``
+around it; the error says how to pass it.
+
+Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text
+(decision P3).
+
+A brace is replaced if it holds a path whose first name is known. The loader does not know the
+input, so a name that it does not know is looked up among the stores when the prompt is made. It is
+warned about, because it may be misspelt.
+
+Text that looks like an expression but is text (decision P21): the warnings that say what to
+write.
+
+Only text that uses a name of its place is reported. Everything else stays silent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn
+
+from ...flow.step import Frame, Ref
+from ...flow.values import Value, type_name
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
+from ...text.source import Source, Span, Text
+from . import r1
+from .r1 import R1
+from .r1.hints import concatenation, spelling
+from .r1.nodes import COMBINATORS, KEYWORDS, Arithmetic, Lit, Names, Node, Path, nested
+from .r1.nodes import STORES as STORES
+from .r1.parse import path_parts
+
+ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
+"""The names that are visible everywhere, and what they mean."""
+_ROOTS: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ROOTS}
+_PASS_ON = (
+    "a nested step does not see the {name!r} around it: use it in the step's own over, init, on, "
+    "args or prompt, "
+    'for instance over: "map({name}.parts, p -> {{part: p, whole: {name}}})", or nest a call with '
+    "pass: [{name}]"
+)
+
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Scope(NamedTuple):
+    """The names that are visible at one place."""
+
+    names: Names
+    stores: frozenset[str]
+    """The stores that some step of the pipeline writes and that may be visible here."""
+    top: bool = False
+    """Whether the result of a step here is the pipe of the next step."""
+
+    def inside(
+        self,
+        binds: tuple[str, ...],
+        branches: Iterable[str] = (),
+        stores: frozenset[str] = frozenset(),
+        unseen: Mapping[str, str] = NOTHING,
+    ) -> Scope:
+        """The scope of a step nested in one of this scope. ``unseen``: names one might expect, each
+        with a hint."""
+        roots = {
+            **{branch: ("pipe", branch) for branch in branches},
+            **_ROOTS,
+            **{name: (name,) for name in binds},
+        }
+        around = {
+            name: _PASS_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots
+        }
+        hints = {**unseen, **around, **self.names.hidden}
+        hidden = {name: hint for name, hint in hints.items() if name not in roots}
+        # A union would copy all of them, for each nested step.
+        return Scope(
+            Names(roots, STORES, hidden),
+            self.stores if stores <= self.stores else self.stores | stores,
+        )
+
+    def path(self, name: str) -> tuple[str, ...]:
+        """The path of a bare name's value."""
+        return self.names.roots.get(name) or (*STORES, name)
+
+    def knows(self, name: str) -> bool:
+        """Whether a name means something here, as far as the text decides."""
+        return name in self.names.roots or name in self.stores or name in self.names.hidden
+
+
+def outermost(stores: frozenset[str]) -> Scope:
+    """The scope of the steps at the top level of a pipeline."""
+    return Scope(Names(_ROOTS, STORES, {}), stores, top=True)
+
+
+LONGEST_WRITTEN = 1_000_000
+"""The maximum length of the JSON of a value in a prompt, in characters."""
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
+_PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
+
+
+@dataclass(slots=True, eq=False)
+class Template:
+    """A prompt. An Expr that gives text."""
+
+    span: Span
+    parts: tuple[str | _Hole, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    def evaluate(self, frame: Frame) -> str:
+        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
+
+    def reads(self) -> tuple[Ref, ...]:
+        """In the order of the text; a name that the loader did not know is not certain."""
+        holes = (part for part in self.parts if isinstance(part, _Hole))
+        return tuple(
+            ref if hole.known else ref._replace(certain=False, optional=True)
+            for hole in holes
+            for ref in hole.path.reads()
+        )
+
+
+class _Hole(NamedTuple):
+    """A brace with a path in it."""
+
+    path: R1
+    written: str
+    known: bool
+    store: str
+    """Its first name, which may be a store."""
+
+    def fill(self, frame: Frame) -> str:
+        if not self.known and self.store not in frame["ctx"]:
+            return self.written
+        try:
+            value = self.path.evaluate(frame)
+        except StepError as error:
+            hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
+            raise StepError(replace(error.diagnostic, hint=hint)) from None
+        return value if type(value) is str else _shown(value, self.path)
+
+
+class _Inside(NamedTuple):
+    """The part of a text between two braces, as a Text."""
+
+    outer: Text
+    start: int
+    text: str
+
+    def locate(self, start: int, end: int) -> Span:
+        return self.outer.locate(self.start + start, self.start + end)
+
+
+def parse_template(text: Text, scope: Scope) -> Template:
+    """The template of ``text``. Every text is a template."""
+    source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
+    choices: list[str] = []
+    for found in _BRACES.finditer(source):
+        path = _PATH.match(found[1])
+        if path is None or path[2] in KEYWORDS:
+            continue
+        first, known = path[2], scope.knows(path[2])
+        if path.end() == len(found[1]):
+            inner = _Inside(text, found.start(1) + path.start(1), path[1])
+            parts += [
+                source[end : found.start()],
+                _Hole(r1.parse(inner, scope.names), found[0], known, first),
+            ]
+            end = found.end()
+            if not known:
+                choices = choices or [
+                    *sorted(scope.names.roots),
+                    *sorted(scope.names.hidden),
+                    *sorted(scope.stores),
+                ]
+                near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
+                message = (
+                    f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                )
+                place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
+                warnings.append(
+                    Diagnostic("pipeline.template-name", message, place, hint, "warning")
+                )
+        elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+            place = text.locate(found.start(), found.end())
+            hint = "compute it in a transform before, name its output, and write {NAME} here"
+            message = f"{found[0]} stays text: braces hold a path"
+            warnings.append(
+                Diagnostic("pipeline.template-expression", message, place, hint, "warning")
+            )
+    parts.append(source[end:])
+    return Template(
+        text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings)
+    )
+
+
+def _opaque(value: Value) -> NoReturn:
+    raise TypeError(type_name(value))
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opaque)
+
+
+def _shown(value: Any, path: R1) -> str:
+    """Compact JSON, piece by piece: a small value with shared parts can have a large JSON."""
+    pieces, room = list[str](), LONGEST_WRITTEN
+    try:
+        for piece in _JSON.iterencode(value):
+            pieces.append(piece)
+            room -= len(piece)
+            if room < 0:
+                problem = f"{path.text!r} has more than {LONGEST_WRITTEN:,} characters"
+                break
+        else:
+            return "".join(pieces)
+    except TypeError as error:
+        problem = f"{path.text!r} has {error} in it, which has no text form"
+    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
+        problem = f"{path.text!r} is too large to be written as text"
+    hint = "turn it into text in a tool first"
+    raise StepError(Diagnostic("pipeline.template-value", problem, path.span, hint))
+
+
+LONGEST = 1_000
+"""Characters of a text that is compared with expressions."""
+
+_lookalikes_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_lookalikes_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_FILE = re.compile(
+    r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|svg|pdf|txt|md|rst|html?|xml|csv|tsv|xlsx?|parquet|jsonl?"
+    r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
+)
+_lookalikes_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
+_TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
+_STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
+CODE = "pipeline.literal-path"
+
+
+class Lookalike(NamedTuple):
+    """The expression that a text looks like."""
+
+    expression: str
+    reason: str
+    """Why it is text."""
+
+
+def lookalike(text: str, scope: Scope) -> Lookalike | None:
+    """The expression that ``text`` looks like at a place with these names."""
+    if len(text) > LONGEST:
+        return None
+    if tagged := _TAGGED.fullmatch(text):
+        written = text[: len(text) - len(tagged[1])].strip()
+        quoted = "the quotes make it text" if written == "!expr" else "the tag is written !expr"
+        return Lookalike(tagged[1], quoted)
+    if _has_hole(text, scope):
+        return Lookalike(concatenation(text), "only a prompt replaces braces")
+    if any(map(scope.knows, _lookalikes_NAME.findall(text))) and _is_expression(text, scope):
+        return Lookalike(text.strip(), "it has no !expr")
+    return None
+
+
+def _has_hole(text: str, scope: Scope) -> bool:
+    """Whether there are braces around a name of this place."""
+    if "{" not in text:
+        return False
+    return any(
+        (name := _lookalikes_NAME.match(found[1].strip())) and scope.knows(name[0])
+        for found in _lookalikes_BRACES.finditer(text)
+    )
+
+
+def is_file_name(text: str, scope: Scope) -> bool:
+    """Whether it is the name of a file: ``totals.json`` is one also where there is a store
+    ``totals``, and ``item.json`` is none."""
+    return bool(_FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
+
+
+def _is_path(text: str, scope: Scope) -> bool:
+    """Whether it is a dotted path whose first name is known."""
+    path = "." in text and bool(_lookalikes_PATH.fullmatch(text)) and not is_file_name(text, scope)
+    return path and scope.knows(text.partition(".")[0])
+
+
+def _is_expression(text: str, scope: Scope) -> bool:
+    """Whether it can be parsed, and all that it reads is known."""
+    parts = path_parts(text)
+    if parts is not None:  # nearly always the name of a store
+        return scope.knows(parts[0]) and not is_file_name(text, scope)
+    try:
+        node = r1.parse(Source("", text).span(), scope.names).node
+    except DefinitionError:
+        return False
+    paths = [
+        part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
+    ]
+    return bool(paths) and all(scope.knows(path.parts[0]) for path in paths)
+
+
+def tagged(expression: str) -> str:
+    """The expression as a YAML value with its tag.
+
+    >>> tagged("ctx.n + 1"), tagged("'Hi ' + ctx.name")
+    ('!expr ctx.n + 1', '!expr "\\'Hi \\' + ctx.name"')
+    """
+    if _PLAIN.fullmatch(expression):
+        return f"!expr {expression}"
+    doubled = expression.replace("'", "''")
+    return f'!expr "{expression}"' if '"' not in expression else f"!expr '{doubled}'"
+
+
+def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
+    for part in nested(node):
+        match part:
+            case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(
+                name
+            ) and not scope.knows(name):
+                place = text.locate(at, at + len(name))
+                yield Diagnostic("r1.operator", f"there is no {name!r}", place, spelling(name))
+            case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
+                value, scope
+            ):
+                reason = "only a prompt replaces braces" if "{" in value else "it is in quotes"
+                place = text.locate(at, at + len(value) + 2)
+                hint = f"write: {concatenation(value) if '{' in value else value}"
+                yield Diagnostic(CODE, f"{value!r} is text: {reason}", place, hint, "warning")
+            case Arithmetic():
+                yield from _hyphenated(part, text, scope)
+
+
+def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """``my-total`` where a store has that name: the expression subtracts."""
+    if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
+        return
+    for operation in node.rest:
+        end = (
+            operation.operand.end
+            if operation.op == "-" and isinstance(operation.operand, Path)
+            else 0
+        )
+        name = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        if name in scope.stores:
+            message = f"'-' subtracts here, so this does not read the store {name!r}"
+            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {name!r})"
+            yield Diagnostic("pipeline.store-name", message, text.locate(node.first.at, end), hint)
+
+
+def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """The syntax of other templates in a prompt, and a prompt that is an expression alone."""
+    source = text.text
+    for found in _lookalikes_BRACES.finditer(source):
+        inner = found[1].strip()
+        doubled = (
+            found[0].startswith("{{") and found[0].endswith("}}") and _has_hole(found[0], scope)
+        )
+        if doubled:
+            message, hint = f"{found[0]} keeps one pair of its braces", f"write: {{{inner}}}"
+            yield _warning(message, text, found.start(), found.end(), hint)
+        elif inner in scope.stores and not _lookalikes_PATH.fullmatch(inner):
+            plain = re.sub(r"\W", "_", inner)
+            message = f"{found[0]} stays text: braces hold a path"
+            yield _warning(message, text, found.start(), found.end(), f"call the store {plain}")
+    if statement := _STATEMENT.search(source):
+        hint = "compute the text in a transform before, name its output, and write {NAME} here"
+        message = f"{statement[0]} stays text: a prompt has no statements"
+        yield _warning(message, text, statement.start(), statement.end(), hint)
+    alone = source.strip()
+    if _is_path(alone, scope):
+        message, hint = f"the prompt is the text {alone!r}", f"write: {{{alone}}}"
+        yield Diagnostic(CODE, message, text.locate(0, len(source)), hint, "warning")
+
+
+def _warning(message: str, text: Text, start: int, end: int, hint: str) -> Diagnostic:
+    return Diagnostic(
+        "pipeline.template-expression", message, text.locate(start, end), hint, "warning"
+    )

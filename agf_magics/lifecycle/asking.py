@@ -1,0 +1,385 @@
+"""A model's reply as a plan: checked, and refused with all reasons, which the model gets when it is
+asked again.
+
+Each call is checked by the schema of the tool that it names: checked by the ``anyOf`` of all tools,
+a call that lacks an argument is described by whichever alternative is nearest, often that of
+another tool.
+
+The request of a tick: a model gets the context and replies with a plan.
+
+The request is a run with an agent step. It locks the context of the plan, so no other run writes to
+the context between the request and the plan, and its manifest has the messages, with which a
+resumed planner continues.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from ..catalog import Model, ModelAgent, Registry, parse_json_reply
+from ..catalog.registry import Agents
+from ..flow.json_schema import describe_all, judge
+from ..flow.session import ASKED_AGAIN
+from ..flow.steps import Flow
+from ..flow.values import Value, type_name
+from ..journal.secrets import Secrets
+from ..languages.plan import Log
+from ..languages.plan.agenda import PlanScheduler
+from ..languages.plan.calls import Call, expressions
+from ..languages.plan.load import PlanExtension
+from ..languages.plan.log import remove_secrets
+from ..languages.plan.reference import references
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ..text.nodes import Fields, Items, Node
+from ..text.source import Source, Span
+from ..text.yamlnodes import documents
+from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, Offer, request_text
+from .define import load
+from .launch import start_run
+from .run import Run
+from .ticks import Ticks
+
+LONGEST_REPLY: Final = 200_000
+"""Characters of a reply, as JSON."""
+MOST_REASONS: Final = 10
+"""Reasons that a refusal gives."""
+READ_ONLY: Final = ("input", "error")
+"""The kinds of messages that a model cannot write: the task's data, and the record of failures."""
+
+
+class Reply(NamedTuple):
+    """A reply that is a plan (`ticks.PlannedTick`)."""
+
+    flow: Flow
+    has_output: bool
+    gives: Mapping[str, Any] | None
+
+    def output_problem(self, output: Value) -> str | None:
+        """Why the output of the plan does not conform to ``gives``: a reference can have any
+        value."""
+        found = judge(self.gives)(output) if self.gives is not None else []
+        return (
+            f"the output does not conform to its schema: {describe_all(found)}" if found else None
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyReader:
+    """Reads the replies of one tick."""
+
+    name: str
+    """The name of the tick in messages: ``tick 2``."""
+    offer: Offer
+    registry: Registry
+    log: Log
+    """The context that the plan continues."""
+    confirm: bool | Sequence[str] = False
+    """The tools whose calls a person must approve; True: all."""
+    secret: frozenset[str] = frozenset()
+    """The secret fields of the input."""
+
+    def check(self, answer: Value) -> Value:
+        """The reply as JSON. Raises StepError ``planner.reply`` with all reasons against it."""
+        reply = self._parsed(answer)
+        self.read(reply)
+        return reply
+
+    def read(self, reply: Value) -> Reply:
+        """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
+        text = json.dumps(reply, ensure_ascii=False, indent=1)
+        if len(text) > LONGEST_REPLY:
+            message = (
+                f"the reply has {len(text):,} characters, and a plan has at most {LONGEST_REPLY:,}"
+            )
+            raise self._refusal(
+                message, text, "plan fewer calls, and pass large values by reference"
+            )
+        source = Source(self.name, text)
+        problems = Diagnostics()
+        nodes = documents(source, problems)
+        if problems.errors or not nodes:
+            why = problems.errors[0].message if problems.errors else "it is empty"
+            raise self._refusal(
+                f"the reply cannot be read: {why}", text, "plan fewer calls, with simpler values"
+            )
+        self._refuse(self._violations(reply, nodes[0]))
+        assert isinstance(reply, dict), "its violations were checked"
+        return self._loaded(reply, source)
+
+    def _parsed(self, answer: Value) -> Value:
+        if not isinstance(answer, str):
+            return answer
+        try:
+            return parse_json_reply(answer)
+        except StepError as error:
+            found = error.diagnostic
+        raise self._refusal(found.message, answer, "reply with JSON alone")
+
+    def _violations(self, reply: Value, node: Node) -> Iterator[Diagnostic]:
+        hint = 'reply with {"calls": [...], "output": ...}'
+        if not isinstance(reply, dict):
+            yield _problem(f"a reply must be an object, not {type_name(reply)}", node, hint)
+            return
+        fields = node.fields if isinstance(node, Fields) else {}
+        for name in reply.keys() - {"calls", "output"}:
+            yield _problem(f"unknown key {name!r} of a reply", fields.get(name), hint)
+        calls, listed = reply.get("calls"), fields.get("calls")
+        if not isinstance(calls, list):
+            yield _problem("a reply must have 'calls', a list", listed or node, hint)
+            return
+        if len(calls) > MOST_PLAN_CALLS:
+            yield _problem(
+                f"{len(calls):,} calls, and a plan has at most {MOST_PLAN_CALLS}",
+                listed,
+                "plan fewer calls",
+            )
+            return
+        nodes = listed.items if isinstance(listed, Items) else ()
+        for number, call in enumerate(calls):
+            yield from self._call_violations(
+                number, call, nodes[number] if number < len(nodes) else None
+            )
+        yield from self._output_violations(reply.get("output"), fields.get("output"))
+
+    def _call_violations(
+        self, number: int, call: Value, fields: Node | None
+    ) -> Iterator[Diagnostic]:
+        tool = call.get("_tool") if isinstance(call, dict) else None
+        if not isinstance(tool, str) or not isinstance(fields, Fields):
+            hint = 'for example {"_tool": "NAME", "ARGUMENT": …, "_outputPath": "†state.NAME"}'
+            yield _problem(f"calls[{number}] must be an object with '_tool'", fields, hint)
+        elif tool not in self.offer.calls:
+            near = suggest(tool, self.offer.calls, "the offered tools")
+            yield _problem(
+                f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), near
+            )
+        elif found := judge({**self.offer.calls[tool], "$defs": self.offer.defs})(call):
+            known = self.offer.calls[tool]["properties"]
+            unknown = [fields.keys[name] for name in fields.fields if name not in known]
+            places = [
+                fields.fields[part]
+                for one in found
+                for part in one.path[:1]
+                if part in fields.fields
+            ]
+            own = [name for name in known if not name.startswith("_")]
+            near = suggest(unknown[0].text, known) if unknown else None
+            place = next(iter([*unknown, *places]), fields)
+            message = f"calls[{number}] ({tool}): {describe_all(found)}"
+            yield _problem(
+                message, place, near or f"its arguments are {', '.join(own) or '(none)'}"
+            )
+
+    def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
+        if output is None or self.offer.gives is None or _is_reference(output):
+            return
+        if found := judge(self.offer.gives)(output):
+            yield _problem(f"output: {describe_all(found)}", node, "null until the task is done")
+
+    def _loaded(self, reply: dict[str, Value], source: Source) -> Reply:
+        """The flow of a reply whose calls conform to their schemas."""
+        has_output = reply.get("output") is not None
+        named = {call["_tool"] for call in reply["calls"]}
+        asks = (
+            self.confirm
+            if isinstance(self.confirm, bool)
+            else [one for one in self.confirm if one in named]
+        )
+        document = {key: value for key, value in reply.items() if key != "output" or has_output}
+        text = json.dumps(
+            {**document, **({"confirm": asks} if asks else {})}, ensure_ascii=False, indent=1
+        )
+        found: Sequence[Diagnostic]
+        try:
+            flow = load(
+                Source(self.name, text),
+                "plan",
+                registry=self.registry,
+                latent=sorted(self.offer.latent),
+            )
+        except DefinitionError as error:
+            found = error.diagnostics
+        else:
+            self._refuse(self._plan_problems(flow))
+            return Reply(flow, has_output, self.offer.gives)
+        raise _refusals([replace(one, message=f"{one.message} [{one.code}]") for one in found])
+
+    def _plan_problems(self, flow: Flow) -> Iterator[Diagnostic]:
+        assert isinstance(flow.extension, PlanExtension), "the text is a plan"
+        plan = flow.extension.plan
+        for call in plan.calls:
+            for one in call.destinations:
+                if one.kind in READ_ONLY:
+                    message = f"{call.id} ({call.tool.text}): {one} cannot be written"
+                    hint = "write the result to †state.NAME"
+                    yield Diagnostic("planner.reply", message, call.path_span or call.span, hint)
+            yield from self._exposed(call)
+        for ref in (ref for one in expressions(plan.output) for ref in references(one)):
+            if self._is_secret(ref.kind, ref.path):
+                yield Diagnostic(
+                    "planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out"
+                )
+        yield from PlanScheduler(plan, self.log).refusals()
+
+    def _exposed(self, call: Call) -> Iterator[Diagnostic]:
+        """The arguments that would give a secret to a tool that does not keep it secret."""
+        for name, _, template in call.given:
+            if name in self.offer.secret.get(call.tool.text, ()):
+                continue
+            for ref in (ref for one in expressions(template) for ref in references(one)):
+                if self._is_secret(ref.kind, ref.path):
+                    message = (
+                        f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
+                        f"{name!r} is not"
+                    )
+                    yield Diagnostic(
+                        "planner.reply", message, ref.span, "use it only for a secret argument"
+                    )
+
+    def _is_secret(self, kind: str, path: Sequence[str]) -> bool:
+        return kind == "input" and bool(self.secret) and (not path or path[0] in self.secret)
+
+    def _refusal(self, message: str, text: str, hint: str) -> StepError:
+        """The refusal of a reply as a whole, with its beginning."""
+        begin = text.strip()[:80] or " "
+        source = Source(self.name, begin if len(begin) < 80 else f"{begin}…")
+        return StepError(Diagnostic("planner.reply", message, source.span(0, len(begin)), hint))
+
+    def _refuse(self, found: Iterator[Diagnostic]) -> None:
+        if problems := list(found):
+            raise _refusals(problems)
+
+
+def _is_reference(value: Value) -> bool:
+    return isinstance(value, str) and not _REFERENCE(value)
+
+
+_REFERENCE: Callable[[Value], Sequence[Any]] = judge(REFERENCE)
+
+
+def _problem(message: str, node: Node | None, hint: str | None) -> Diagnostic:
+    span: Span | None = node.span if node is not None else None
+    return Diagnostic("planner.reply", message, span, hint)
+
+
+def _refusals(found: Sequence[Diagnostic]) -> StepError:
+    named = [replace(one, code="planner.reply", severity="error") for one in found]
+    return StepError(*named[:MOST_REASONS])
+
+
+STEPS: Final = ASKED_AGAIN + 2
+"""Requests of a session: one more than are made, because a session asks the model to stop in its
+last one."""
+AGENT: Final = "planner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a model plans, and what it gets for it."""
+
+    model: Model | None
+    """None: the configured one."""
+    task: str
+    offer: Offer
+    instructions: str = ""
+    """Added to `INSTRUCTIONS`."""
+    confirm: bool | tuple[str, ...] = False
+
+
+class ModelPlanner:
+    """A model that plans the ticks of a context."""
+
+    def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
+        self.assignment, self.ticks = assignment, ticks
+
+    def __call__(self, number: int) -> Reply | None:
+        """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
+        options = self.ticks.options
+        reader = self.reader(number)
+        flow = request_flow(options.context, number, options.registry)
+        given: Value = {"prompt": self._prompt(reader.log)}
+        return self.replied(
+            self.ticks.execute(partial(start_run, flow, given), self.registry(reader)), reader
+        )
+
+    def replied(self, run: Run, reader: ReplyReader) -> Reply | None:
+        """The plan that the run of a request got."""
+        self.ticks.asked.append(run)
+        self.ticks.error = run.error
+        return reader.read(run.output) if run.error is None else None
+
+    def reader(self, number: int) -> ReplyReader:
+        """Reads the replies of a tick in the context as it is now."""
+        options, own = self.ticks.options, self.assignment
+        return ReplyReader(
+            name=f"tick {number}",
+            offer=own.offer.for_instances(self.ticks.log.instances),
+            registry=options.registry,
+            log=self.ticks.log,
+            confirm=own.confirm,
+            secret=frozenset(options.secret),
+        )
+
+    def registry(self, reader: ReplyReader) -> Registry:
+        """A registry in which the model answers the request."""
+        own, made = self.assignment, copy.copy(self.ticks.options.registry)
+        made.agents = Agents()
+        agent = ModelAgent(
+            name=AGENT,
+            model=own.model,
+            instructions="\n\n".join(filter(None, (INSTRUCTIONS, own.instructions))),
+            tools=(),
+            gives=reader.offer.schema,
+            read=reader.check,
+            steps=STEPS,
+        )
+        made.agents.add(agent)
+        return made
+
+    def _prompt(self, log: Log) -> str:
+        secret, secrets = self.ticks.options.secret, Secrets()
+        for value in secret.values():
+            secrets.learn(value)
+        return request_text(self.assignment.task, log, secret, secrets)
+
+
+def request_name(context: str, number: int) -> str:
+    """The name of the request's run of a tick."""
+    return f"{context}-{number}-ask"
+
+
+def request_flow(context: str, number: int, registry: Registry) -> Flow:
+    """The flow of a request. Its input is ``{"prompt": …}``, its output the reply."""
+    name = request_name(context, number)
+    text = (
+        f"pipeline: {json.dumps(name)}\n"
+        "steps:\n"
+        f'- agent: {{prompt: "{{ctx.prompt}}", identity: {AGENT}, capabilities: {{tools: []}}}}\n'
+    )
+    flow = load(Source(name, text), "pipeline", registry=registry)
+    return replace(flow, extension=RequestExtension(context=context))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestExtension:
+    """The context of a request (`flow.steps.Extension`)."""
+
+    context: str | None
+    options: tuple[str, ...] = ()
+    latent: tuple[str, ...] = ()
+
+    def with_context(self, name: str | None) -> RequestExtension:
+        return replace(self, context=name)
+
+    def with_option(self, flow: Flow, option: str) -> Flow | None:
+        return None
+
+    def without_secrets(
+        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
+    ) -> Log:
+        return remove_secrets(log, paths, holds)

@@ -1,0 +1,412 @@
+"""Definitions: a text is loaded, checked and linked to a flow, and `define` registers it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from ..catalog import Registry, Tool, default
+from ..engine.link import link
+from ..engine.linked import Linked, depends_on_names
+from ..flow.rules import check
+from ..flow.schemas import Schema, check_schemas, references
+from ..flow.steps import Definition, Flow, Name
+from ..flow.values import TooDeep, Value, settle, type_name
+from ..languages import LANGUAGES, Language, detect_language
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    safe,
+    share_suggestion_budget,
+    sort_by_place,
+    suggest,
+)
+from ..text.nodes import shorten
+from ..text.source import UNUSABLE, Source, path_error_reason
+from .files import file_opener
+from .settings import current
+
+
+class Defined(NamedTuple):
+    """A definition that was loaded."""
+
+    flow: Flow | None
+    """None: the text declares only schemas."""
+    schemas: Mapping[str, Schema]
+    findings: tuple[Diagnostic, ...]
+    """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
+    error of a run (decision A5)."""
+
+
+TEXT = "<text>"
+"""The name of a text that comes from neither a cell nor a file, until its flow is known."""
+
+
+def load(
+    text: str | Path | Source,
+    language: str | None = None,
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    registry: Registry | None = None,
+    latent: Collection[str] = (),
+) -> Flow:
+    """Load and check a definition, and return its flow without registering it.
+
+    Parameters:
+
+    - ``text``: the definition, or the `Path` of a file that contains it. Required.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None:
+      recognised from the text, else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the
+      file or the language.
+    - ``strict``: whether warnings are errors. Default False.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default:
+      none.
+
+    Raises DefinitionError with everything that is wrong.
+    """
+    file, text = file_name(text), source_of(text)
+    language = language or detect_language(text.text)
+    found = check_definition(
+        text, language, strict=strict, registry=registry or default(), latent=latent
+    )
+    flow = _flow_of(found.flow, file or language, text)
+    flow = replace(flow, name=_checked_name(name)) if name is not None else flow
+    _name_text(text, flow)
+    return flow
+
+
+def define(
+    text: str | Path | Source,
+    language: str | None = None,
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    registry: Registry | None = None,
+    latent: Collection[str] = (),
+) -> Flow | None:
+    """Load and check a definition, and register its flow and its schemas under their names.
+
+    Parameters:
+
+    - ``text``: the definition, or the `Path` of a file that contains it. Required.
+    - ``language``: ``"pipeline"``, ``"policy"``, ``"plan"`` or ``"graph"``. Default None:
+      recognised from the text, else ``"pipeline"``.
+    - ``name``: the name of the flow. Default None: the name in the definition, else that of the
+      file.
+    - ``strict``: whether warnings are errors. Default False.
+    - ``registry``: the `Registry` to register in. Default None: the registry of this process.
+    - ``latent``: names of further latent tools of a plan: tools that are never called. Default:
+      none.
+
+    Returns the flow, or None if the text declares only schemas. Raises DefinitionError with
+    everything that is wrong.
+    """
+    return register(text, language, name=name, strict=strict, registry=registry, latent=latent).flow
+
+
+def register(
+    text: str | Path | Source,
+    language: str | None = None,
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    registry: Registry | None = None,
+    origin: str | None = None,
+    latent: Collection[str] = (),
+    given: Collection[str] = (),
+) -> Defined:
+    """`define` with its findings. ``origin``: the cell's id or the file; if another origin has
+    defined the name, there is a note (decision A2)."""
+    registry, file, text = registry or default(), file_name(text), source_of(text)
+    language = language or detect_language(text.text)
+    found = check_definition(
+        text, language, strict=strict, registry=registry, latent=latent, given=given
+    )
+    notes: list[Diagnostic] = []
+    flow = found.flow
+    name = (
+        _checked_name(name)
+        if name is not None
+        else file
+        if flow is not None and not flow.name
+        else None
+    )
+    if flow is not None and not (name or flow.name):
+        raise DefinitionError(_nameless(flow))
+    for schema in found.schemas.values():
+        if replaced := registry.schemas.define(schema, origin):
+            notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
+    if flow is not None:
+        flow = replace(flow, name=name) if name else flow
+        _name_text(text, flow)
+        if replaced := registry.flows.define(flow, origin):
+            notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
+    return Defined(flow, found.schemas, (*found.findings, *notes))
+
+
+def _name_text(source: Source, flow: Flow) -> None:
+    """Name a text after its flow: an error of a called flow must say which one it is in."""
+    if source.name == TEXT:
+        source.name = f"<text of {safe(shorten(' '.join(flow.name.split())))}>"
+
+
+def _nameless(flow: Flow) -> Diagnostic:
+    hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
+    return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint)
+
+
+def find_problems(
+    source: Source,
+    language: str,
+    *,
+    name: str | None,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] | None = (),
+) -> list[Diagnostic]:
+    """The findings of `register` for a text that is still written. Nothing is registered, no file
+    is read and no code of a user is called. ``given``: as in `check_definition`; None if it is not
+    known."""
+    try:
+        flow, schemas, problems = _checked(source, language, latent)
+    except DefinitionError as error:
+        return list(error.diagnostics)
+    _check_refs(schemas, registry, problems)
+    if flow is not None:
+        with share_suggestion_budget():
+            problems.extend(link(flow, registry, passive=True)[1])
+        if not (name or flow.name):
+            problems.add(_nameless(flow))
+    return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise DefinitionError(
+            Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")
+        )
+    return name
+
+
+def check_definition(
+    text: str | Path | Source,
+    language: str,
+    *,
+    strict: bool,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] = (),
+) -> Defined:
+    """Load, check and link a definition, registering nothing. ``given``: the names of the input of
+    a run that follows. Raises DefinitionError with everything that is wrong."""
+    flow, schemas, problems = _checked(source_of(text), language, latent)
+    _check_refs(schemas, registry, problems)
+    if flow is not None:
+        for found in link_flow(flow, registry)[1]:
+            problems.add(replace(found, severity="warning") if found.severity == "error" else found)
+    findings = Diagnostics()
+    findings.extend(for_input(problems, given))
+    findings.refuse(strict)
+    return Defined(flow, schemas, tuple(findings))
+
+
+def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
+    """Check the schemas of a text with those to which they refer: a schema of another cell may
+    close a circle."""
+    known, used = {**registry.schemas, **schemas}, dict(schemas)
+    waiting = list(schemas)
+    for name in waiting:  # grows as schemas refer to others
+        for ref in references(known[name].fields):
+            if ref.schema in known and ref.schema not in used:
+                used[ref.schema] = known[ref.schema]
+                waiting.append(ref.schema)
+    check_schemas(used, problems)
+
+
+UNLESS_GIVEN = "pipeline.template-name"
+"""The code of a warning about the name at its place, which is void if the input has that name."""
+
+
+def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
+    """The findings that remain when the input has these names."""
+    for found in findings:
+        if found.code != UNLESS_GIVEN or found.span is None or not given:
+            yield found
+        elif found.span.text not in given:
+            yield replace(found, hint=suggest(found.span.text, given) or found.hint)
+
+
+def _checked(
+    source: Source, language: str, latent: Collection[str] = ()
+) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+    problems = Diagnostics()
+    with share_suggestion_budget():
+        definition = load_definition(source, language, problems, latent)
+        flow = definition.flow
+        if flow is not None:
+            flow, found = check(flow)
+            problems.extend(found)
+    problems.refuse()
+    if flow is not None:
+        # These depend only on the text. Problems that linking finds depend on the registry, which
+        # later cells change.
+        flow = replace(flow, warnings=tuple(problems))
+    return flow, definition.schemas, problems
+
+
+def load_definition(
+    source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()
+) -> Definition:
+    """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
+    known = language_of(language)
+    if not latent:
+        return known.load(source, problems, current.settings.bounds)
+    if isinstance(latent, str) or not all(
+        isinstance(name, str) and name.strip() for name in latent
+    ):
+        message, hint = "latent must be a list of names of tools", "latent=['think']"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
+    if known.latent is None:
+        message, hint = f"a {language} has no latent tools", "latent= is for plans"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
+    return known.latent(source, problems, current.settings.bounds, latent)
+
+
+def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
+    """The findings of a definition that is run at once, without the errors of that run."""
+    if defined.flow is None:
+        return defined.findings
+    refusing = {(found.code, found.span) for found in link_flow(defined.flow, registry)[1].errors}
+    return tuple(found for found in defined.findings if (found.code, found.span) not in refusing)
+
+
+def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """Link ``flow`` with the registry and with the files that it names.
+
+    A flow that is run again is linked again only if the registry has changed: linking takes a third
+    of a short run.
+    """
+    version = registry.version  # before: another thread may register now
+    known: Linked | None = flow.linked.get(version)
+    if known is not None:
+        return known, Diagnostics()
+    files, opened = file_opener(_of_file), list[Name]()
+
+    def open_file(name: Name, around: Flow) -> Flow | Tool:
+        opened.append(name)
+        return files(name, around)
+
+    with share_suggestion_budget():
+        linked, found = link(flow, registry, open_file)
+    if not opened and not any(found) and depends_on_names(linked):
+        flow.linked.clear()
+        flow.linked[version] = linked
+    return linked, found
+
+
+def _of_file(path: Path) -> Flow:
+    """The flow of a file. The caller links it, and finds cycles of files."""
+    source = source_of(path)
+    language = detect_language(source.text)
+    return _flow_of(_checked(source, language)[0], file_name(path) or language, source)
+
+
+def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
+    """The flow of a definition, with ``name`` if it has no own. Raises DefinitionError if there are
+    only schemas."""
+    if flow is not None:
+        # A context has a name of the document's: two texts without a name do not share one.
+        if flow.name:
+            return flow
+        own = flow.extension
+        return replace(flow, name=name, extension=own and own.with_context(own.context or None))
+    hint = "write a document with pipeline: and steps:"
+    raise DefinitionError(
+        Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
+    )
+
+
+_READS_MESSAGES = frozenset({"reference"})
+"""The expression languages whose context may be a list of messages."""
+
+
+def evaluate(language: str, expression: str, context: Value) -> Value:
+    """Return the value of one expression.
+
+    Parameters:
+
+    - ``language``: the expression language: ``"r1"``, ``"path"``, ``"reference"``, ``"value"`` or
+      ``"condition"``. Required.
+    - ``expression``: the text of the expression. Required.
+    - ``context``: the value that the expression reads. Required. For ``r1`` it is a mapping of root
+      names, for ``path`` ``{"parent": {"input": …}, alias: {"input": …, "output": …}}``, for
+      ``value`` and ``condition`` the state of a graph.
+
+    Raises DefinitionError if the expression is malformed, and StepError if it fails on its data.
+    """
+    known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
+    if language not in known:
+        hint = suggest(language, known, "expression languages")
+        raise DefinitionError(
+            Diagnostic("evaluate.language", f"unknown expression language {language!r}", hint=hint)
+        )
+    if not isinstance(expression, str):
+        raise TypeError(f"an expression must be text, not {type_name(expression)}")
+    parsed = known[language](Source("<expression>", expression).span())
+    try:
+        frame = settle(context)
+    except TooDeep as error:
+        raise DefinitionError(
+            Diagnostic("run.input", f"the context cannot be used: {error}")
+        ) from None
+    if (
+        not isinstance(frame, dict) and language not in _READS_MESSAGES
+    ):  # which checks its context itself
+        message = f"the context of an expression must be a mapping, not {type_name(frame)}"
+        raise DefinitionError(Diagnostic("run.input", message))
+    return parsed.evaluate(frame)
+
+
+def source_of(text: str | Path | Source) -> Source:
+    """The source of a definition. Raises DefinitionError if its file cannot be read."""
+    if isinstance(text, Source):
+        return text
+    if isinstance(text, Path):
+        try:
+            return Source(str(text), text.read_bytes().decode("utf-8"))
+        except UnicodeDecodeError as error:
+            raise DefinitionError(
+                Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")
+            ) from None
+        except UNUSABLE as error:
+            raise DefinitionError(
+                Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
+            ) from None
+    if not isinstance(text, str):
+        raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
+    return Source(TEXT, text)
+
+
+def file_name(text: str | Path | Source) -> str | None:
+    """The name of a definition without one, from its file: ``article`` for
+    ``team/article.agf.yaml``."""
+    return text.name.split(".")[0] or None if isinstance(text, Path) else None
+
+
+def language_of(name: str) -> Language:
+    if name not in LANGUAGES:
+        hint = suggest(name, LANGUAGES, "languages")
+        raise DefinitionError(
+            Diagnostic("define.language", f"unknown language {name!r}", hint=hint)
+        )
+    return LANGUAGES[name]
+
+
+def sort_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
+    return tuple(sort_by_place([d for group in groups for d in group]))

@@ -1,0 +1,120 @@
+"""Files that a definition names: other definitions, and functions of Python files (decisions A5,
+A16, A20).
+
+A path is relative to the file that names it, else to the notebook's folder, and may not leave that
+folder. A Python file is imported only if the person allows it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+from ..catalog import Tool, make_tool
+from ..catalog.tools import name_of
+from ..engine.link import Files
+from ..flow.steps import Flow, Name
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.nodes import shorten
+from ..text.source import UNUSABLE, path_error_reason, source_folder
+from .settings import current
+
+FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
+"""``tools.py:add``"""
+
+MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
+"""``package.module:add``"""
+
+SWITCH = "%config AgfMagics.allow_import = True"
+
+
+def file_opener(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
+    """A function that opens a file for the linker. ``define`` loads a definition; files in
+    ``known`` are not read."""
+    known = {} if known is None else known
+
+    def opened(name: Name, around: Flow) -> Flow | Tool:
+        python, module = FUNCTION.fullmatch(name.text), MODULE.fullmatch(name.text)
+        if module and not python:
+            return _function(module["module"], module["function"], name)
+        path = _within(Path(python["path"] if python else name.text), name, around, known)
+        if python:
+            return _function(path, python["function"], name)
+        if path not in known:
+            known[path] = replace(define(path), file=str(path))
+        return known[path]
+
+    return opened
+
+
+def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
+    """The place of ``path``, relative to the definition that names it."""
+    own = source_folder(around.source.name)
+    root = Path.cwd().resolve() if own.is_relative_to(Path.cwd().resolve()) else own
+    try:
+        found = (own / path).resolve()
+        there = found in known or found.is_file()
+    except UNUSABLE as error:
+        raise _refused(
+            "file.missing",
+            f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
+            name,
+        ) from None
+    if not found.is_relative_to(root):
+        hint = "move the file into the notebook's folder, or below it"
+        raise _refused(
+            "file.outside",
+            f"{shorten(name.text)!r} is outside of the notebook's folder",
+            name,
+            hint,
+        )
+    if not there:
+        hint = "a path is relative to the file that names it"
+        raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
+    return found
+
+
+def _function(where: Path | str, function: str, name: Name) -> Tool:
+    """A function of a Python file or an installed module as a tool, which is not registered."""
+    if not current.settings.allow_import:
+        message = f"{name.text!r} is not imported: a definition cannot run code by itself"
+        raise _refused(
+            "file.import-off",
+            message,
+            name,
+            f"{SWITCH} allows it, or register the function with @tool",
+        )
+    try:
+        found = getattr(
+            importlib.import_module(where) if isinstance(where, str) else _imported(where), function
+        )
+    except BaseException as error:  # of user code
+        raise _refused(
+            "file.import",
+            f"{name.text!r} cannot be imported: {type(error).__name__}: {error}",
+            name,
+        ) from error
+    try:
+        return make_tool(found, name_of(found, "tool", function), None, None, True, ())
+    except (TypeError, ValueError) as error:
+        raise _refused("file.import", str(error), name) from None
+
+
+def _imported(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, "a file that ends in .py has both"  # noqa: PT018
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refused(code: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, name.span, hint))

@@ -1,0 +1,359 @@
+"""A planner is resumed: its last run is resumed, and the next ticks follow.
+
+The manifest of a run has the messages of the context before it, so the runs of completed ticks are
+not needed.
+
+Runs a planner: a model or a function gets the context and returns the next plan, until a plan
+has an output.
+
+A tick of a model is two runs on one context: the request, then the plan. Both are journaled, so
+that a planner can be resumed. All ticks share one budget.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+from ..catalog import Model, Registry, default, model_of
+from ..engine.host import Asker
+from ..engine.limits import Limits
+from ..flow.events import Event
+from ..flow.patterns import unusable
+from ..flow.steps import Flow
+from ..flow.values import Value, isolate, type_name
+from ..journal.queries import RunHead
+from ..languages.plan import Log
+from ..languages.plan.load import PlanExtension
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source
+from .asking import Assignment, ModelPlanner, Reply, request_name
+from .contexts import make_offer, secret_fields
+from .define import load
+from .input import settle_fields
+from .past_runs import find_past_run, journaled_runs
+from .resume import read_context, resume_run
+from .settings import current
+from .ticks import PlannerResult, TickOptions, Ticks
+
+_TICK = re.compile(r"([0-9]{1,6})(-ask)?")
+"""The name of a run after that of its context."""
+
+
+def resume_planner(planner: ModelPlanner) -> None:
+    """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot
+    be continued."""
+    ticks = planner.ticks
+    (head, number, is_request), *earlier = _runs(ticks.options.context)
+    for one, _, asks in [*earlier, *([(head, number, is_request)] if head.status == "ok" else [])]:
+        ticks.count(
+            asks, one.tokens or 0, one.cost
+        )  # a run that is resumed counts its own use again
+    if _restore(planner, head) and head.status == "ok" and not is_request:
+        message = (
+            f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
+        )
+        hint = (
+            f"load the context: agf.context({ticks.options.context!r}).load(FILE), or start a "
+            f"new planner"
+        )
+        raise DefinitionError(Diagnostic("planner.resume", message, hint=hint))
+    if not (_resume_request if is_request else _resume_plan)(planner, head, number):
+        ticks.repeat(planner, number + 1)
+
+
+def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
+    """Whether the planner has ended after the tick of this request."""
+    ticks, reader = planner.ticks, planner.reader(number)
+    if head.status == "ok":
+        tick: Reply | None = reader.read(find_past_run(head.run_id).output)
+    else:
+        run = ticks.execute(partial(resume_run, head.run_id, None), planner.registry(reader))
+        tick = planner.replied(run, reader)
+    return tick is None or ticks.run_plan(number, tick)
+
+
+def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
+    """Whether the planner has ended after this plan."""
+    ticks, own = planner.ticks, planner.assignment
+    if head.status == "ok":
+        return False
+    given = dict(ticks.options.secret) or None
+    run = ticks.execute(partial(resume_run, head.run_id, given), ticks.options.registry)
+    ticks.runs.append(run)
+    return ticks.ends(run, Reply(run.flow, _has_output(run.flow), own.offer.gives))
+
+
+def _has_output(flow: Flow) -> bool:
+    return isinstance(flow.extension, PlanExtension) and flow.extension.plan.has_output
+
+
+def _restore(planner: ModelPlanner, head: RunHead) -> bool:
+    """Set the context as it was before the run, if this kernel does not have it; whether that was
+    necessary."""
+    options = planner.ticks.options
+    context = options.registry.contexts.named(options.context)
+    if context.log is not None:
+        return False
+    context.log, context.last = Log(read_context(head.run_id)), head.run_id
+    return True
+
+
+def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
+    """The runs of the last planner of this context, the latest first: each with the number of its
+    tick, and whether it is a request."""
+    runs: list[tuple[RunHead, int, bool]] = []
+    for head in journaled_runs():
+        before, _, rest = head.name.partition(f"{context}-")
+        if not before and (found := _TICK.fullmatch(rest)):
+            runs.append((head, int(found[1]), found[2] is not None))
+            if head.name == request_name(context, 1):
+                break
+    if runs:
+        return runs
+    message = f"there is no planner of the context {context!r} in the journal"
+    raise DefinitionError(
+        Diagnostic("planner.resume", message, hint="without resume=True a new planner starts")
+    )
+
+
+Planner = Callable[[Sequence[Mapping[str, Value]]], Any]
+"""Receives the messages and returns the next plan: a list of calls, or a mapping with ``calls`` and
+``output``."""
+THINK = {"think": "Think about the next calls. The thought is not stored."}
+
+
+def run_planner(
+    planner: Any,
+    task: str | None = None,
+    *,
+    tools: Sequence[str] | None = None,
+    latent: Mapping[str, str] | None = None,
+    paths: Mapping[str, str] | None = None,
+    gives: Mapping[str, Any] | None = None,
+    input: Mapping[str, Value] | None = None,
+    context: str = "planner",
+    max_ticks: int = 10,
+    instructions: str | None = None,
+    confirm: bool | Sequence[str] = False,
+    resume: bool = False,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    ask: Asker | None = None,
+    on: object = None,
+    raises: bool = True,
+) -> PlannerResult:
+    """Ask a planner for a plan and run it, repeatedly and on one context, until a plan with an
+    ``output`` has run.
+
+        done = agf.planning.run_planner("openai:gpt-4o", "What do two kilos of figs cost?", tools=["price", "times"])
+        done.output
+
+    A model gets the messages of the context without ``_call``, ``_date`` and ``_outputMethod``
+    (ACT-6) and replies with calls and an output. A reply that is not a valid plan is returned to
+    the model with the reasons, at most twice. The planner receives failed calls as error messages
+    in the context; only the failure of the last plan is raised. If ``max_ticks`` plans have no
+    output, the last run has the warning ``run.max-ticks``.
+
+    Parameters:
+
+    - ``planner``: the name of a model, a model object of pydantic-ai, or a function that receives
+      the list of messages and returns a plan: a list of calls, a mapping with ``calls`` and
+      ``output``, or the JSON text of one. Required.
+    - ``task``: the task in words, for a model. Default None: a model must have one.
+    - ``tools``: the names of the tools and flows that the model may call. Default None: all
+      registered tools but the built-in ones.
+    - ``latent``: a mapping of the names of latent tools, which are never executed, to descriptions:
+      the model writes their output. Default None: one tool ``think``.
+    - ``paths``: a mapping of names of tools to the output path of their calls. Default None: the
+      model chooses.
+    - ``gives``: the JSON Schema of the output. Default None: any value.
+    - ``input``: a mapping of names to values, the input message of the context. A field with the
+      name of a secret argument of a tool is a secret: the model gets a placeholder. Default None:
+      no message.
+    - ``context``: the name of the context. Default ``"planner"``.
+    - ``max_ticks``: the largest number of plans, at least 1. Default 10.
+    - ``instructions``: further instructions for the model. Default None: none.
+    - ``confirm``: whether a person must approve each call, or the names of the tools whose calls a
+      person must approve. Default False.
+    - ``resume``: whether to continue the last model of this context, which was interrupted or
+      failed. Completed ticks are not repeated. Default False.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of all ticks together. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``. Default
+      None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools are made, as in `run`. Default None: as the settings
+      say.
+    - ``raises``: whether the error of the last run is raised; otherwise it is in ``error``. Default
+      True.
+
+    Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to
+    call, and StepError ``planner.reply`` if a model does not reply with a valid plan.
+    """
+    registry, given = registry or default(), settle_fields(input or {})
+    options = TickOptions(
+        context=context,
+        max_ticks=checked_ticks(max_ticks),
+        registry=registry,
+        limits=limits or current.settings.limits,
+        on_event=on_event,
+        ask=ask,
+        on=on,
+    )
+    own = {
+        "task": task,
+        "tools": tools,
+        "latent": latent,
+        "paths": paths,
+        "gives": gives,
+        "instructions": instructions,
+    }
+    if _is_function(planner):
+        if named := next(
+            (name for name, value in own.items() if value is not None),
+            "confirm" if confirm else None,
+        ):
+            raise TypeError(f"{named} is for a model: a function returns the plan itself")
+        result = run_function(planner, options, given)
+    else:
+        offer = make_offer(
+            registry,
+            tools,
+            THINK if latent is None else latent,
+            paths or {},
+            _checked_schema(gives),
+        )
+        assignment = Assignment(
+            model=named_model(planner, registry),
+            task=_checked_task(task),
+            offer=offer,
+            instructions=instructions or "",
+            confirm=confirm if isinstance(confirm, bool) else tuple(confirm),
+        )
+        result = run_model(assignment, options, given, resume=resume)
+    if raises and result.error is not None:
+        raise result.error
+    return result
+
+
+def run_model(
+    assignment: Assignment,
+    options: TickOptions,
+    input: Mapping[str, Value],
+    *,
+    resume: bool = False,
+    messages: Sequence[Mapping[str, Value]] = (),
+) -> PlannerResult:
+    """The ticks of a model. ``messages``: the first messages of the context, before the input."""
+    hidden = {name: input[name] for name in secret_fields(assignment.offer, input)}
+    ticks = Ticks(replace(options, secret=hidden))
+    model = ModelPlanner(assignment, ticks)
+    with ticks.errors():
+        if resume:
+            resume_planner(model)
+        else:
+            ticks.append(
+                *messages,
+                *_input_message({name: v for name, v in input.items() if name not in hidden}),
+            )
+            ticks.repeat(model)
+    return ticks.result
+
+
+def run_function(
+    planner: Planner, options: TickOptions, input: Mapping[str, Value]
+) -> PlannerResult:
+    """The ticks of a function."""
+    ticks = Ticks(options)
+
+    def plan_of(number: int) -> FunctionTick:
+        text, has_output = _document(planner([isolate(message) for message in ticks.log]), number)
+        return FunctionTick(load(text, "plan", registry=options.registry), has_output)
+
+    with ticks.errors():
+        ticks.append(*_input_message(input))
+        ticks.repeat(plan_of)
+    return ticks.result
+
+
+class FunctionTick(NamedTuple):
+    """A plan that a function returned (`ticks.PlannedTick`)."""
+
+    flow: Flow
+    has_output: bool
+
+    def output_problem(self, output: Value) -> str | None:
+        return None
+
+
+def named_model(planner: Any, registry: Registry) -> Model:
+    """The model of a name or a model object. Raises TypeError, or DefinitionError if it cannot be
+    asked."""
+    model = registry.named(planner) if isinstance(planner, str) else model_of(planner)
+    if problem := model.problem():
+        raise DefinitionError(problem)
+    return model
+
+
+def checked_ticks(max_ticks: int) -> int:
+    if type(max_ticks) is not int or max_ticks < 1:
+        raise ValueError(f"max_ticks must be a whole number of at least 1, not {max_ticks!r}")
+    return max_ticks
+
+
+def _is_function(planner: Any) -> bool:
+    return callable(planner) and not hasattr(planner, "model_name")
+
+
+def _checked_task(task: str | None) -> str:
+    if not isinstance(task, str) or not task.strip():
+        raise TypeError(
+            f"a model needs a task in words, not {type_name(task)}: run_planner(model, 'What …?')"
+        )
+    return task
+
+
+def _checked_schema(gives: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if refused := unusable(gives, "gives"):
+        raise DefinitionError(*refused)
+    return gives
+
+
+def _input_message(input: Mapping[str, Value]) -> tuple[Mapping[str, Value], ...]:
+    return ({"type": "data", "kind": "input", "data": dict(input)},) if input else ()
+
+
+def _document(plan: Any, number: int) -> tuple[Source, bool]:
+    """The text of a plan that a function returned, and whether it has an output."""
+    name = f"tick {number}"
+
+    def refuse(why: str, hint: str | None = None) -> NoReturn:
+        raise DefinitionError(Diagnostic("run.planner", f"{name}: {why}", hint=hint))
+
+    if isinstance(plan, str):
+        try:
+            plan = json.loads(plan)
+        except ValueError as error:
+            refuse(f"the planner returned text that is not JSON: {error}")
+    document: dict[str, Any] = {"calls": plan} if isinstance(plan, list) else {}
+    if isinstance(plan, Mapping):
+        document = {
+            key: plan[key]
+            for key in plan
+            if key != "meta" and (key != "output" or plan[key] is not None)
+        }
+    if not isinstance(document.get("calls"), list):
+        hint = 'return a list of calls, or {"calls": [...], "output": ...}'
+        refuse(f"the planner must return a plan, not {type_name(plan)}", hint)
+    try:
+        text = json.dumps(document, ensure_ascii=False, indent=2)
+    except (TypeError, ValueError, RecursionError) as error:
+        refuse(f"the plan is not JSON: {error}")
+    return Source(name, text), "output" in document

@@ -1,0 +1,478 @@
+"""The words of ``--on``: what a text says about where the concurrent calls of a run are made.
+
+A module of its own, because the settings read these texts too and must not import the workers.
+
+Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
+environment variables < ``%config AgfMagics.*``.
+
+No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the
+settings that open something (`OPENING`, decision D4).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path, PurePath
+from typing import Any, Literal, NamedTuple, cast
+
+from ..engine.host import Asker
+from ..engine.limits import Limits
+from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.nodes import shorten
+from ..text.source import Source, Span
+from ..text.yamlnodes import Bounds
+
+WORDS = ("here", "processes", "dask")
+"""``here``: in this process; the others: in processes that this one starts."""
+
+FOR_PROJECTS = ("processes", "dask")
+"""What the file of a project may say: it comes with a folder, so it names no address (decision
+D4)."""
+
+TAKES = "processes, processes:4, dask, dask:4, here, tcp://HOST:PORT or tls://HOST:PORT"
+
+MOST_WORKERS = 1_024
+"""Processes that one word may start on this machine."""
+
+_COUNTED = re.compile(r"(processes|dask):([0-9]{1,4})")
+_ADDRESS = re.compile(
+    r"(?:tcp|tls)://(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})"
+)
+
+
+Kind = Literal["here", "processes", "dask", "address"]
+
+
+class Word(NamedTuple):
+    """A text of ``on``, read."""
+
+    kind: Kind
+    number: int | None = None
+    """How many processes to start; None: one per core."""
+    address: str = ""
+
+
+def read_word(text: str) -> Word | None:
+    """What a text says; None if it is neither a word nor an address.
+
+    >>> read_word("processes:4")
+    Word(kind='processes', number=4, address='')
+    >>> read_word("tcp://10.0.0.5:8786").address
+    'tcp://10.0.0.5:8786'
+    >>> read_word("proceses") is None
+    True
+    """
+    if text in WORDS:
+        return Word(cast(Kind, text))
+    counted = _COUNTED.fullmatch(text)
+    if counted is not None:
+        count = int(counted[2])
+        return Word(cast(Kind, counted[1]), count) if 1 <= count <= MOST_WORKERS else None
+    address = _ADDRESS.fullmatch(text)
+    return (
+        Word("address", address=text)
+        if address is not None and 0 < int(address[1]) < 65_536
+        else None
+    )
+
+
+def is_private(address: str) -> bool:
+    """Whether nothing between here and this address can read the data: it stays on this machine, or
+    is encrypted.
+
+    >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
+    (True, True, False)
+    """
+    scheme, _, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    return (
+        scheme in ("tls", "inproc")
+        or host in ("localhost", "::1")
+        or _LOOPBACK.fullmatch(host) is not None
+    )
+
+
+_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
+
+LARGEST_FILE = 100_000
+"""Bytes of a settings file."""
+MOST_DOTS = 20
+"""Dots in a key of a settings file."""
+_NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
+
+LIMITING = (
+    *("max_pipeline_fan_out_depth", "max_pipeline_spawns", "timeout", "step_timeout"),
+    *("max_tokens", "max_cost", "model_timeout"),
+    *("max_text", "max_depth", "max_aliases", "max_nodes"),
+)
+"""Settings that a project's file can only lower."""
+UNLIMITED_BY_0 = frozenset(LIMITING[:7])
+
+
+class SettingError(ValueError):
+    """A value that a setting cannot have."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name, self.problem = name, problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of
+    ``[tool.agf-magics]``."""
+
+    max_pipeline_fan_out_depth: int = 5
+    """The largest depth of nested fan-outs, through calls of any language; 0: no limit."""
+    max_pipeline_spawns: int = 100
+    """The largest number of agent steps and model sessions in a run; 0: no limit."""
+    timeout: float = 0.0
+    """The time limit of a run, in seconds; 0: no limit."""
+    step_timeout: float = 0.0
+    """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
+    max_tokens: int = 0
+    """The largest number of tokens of all models in a run, input and output together; 0: no
+    limit."""
+    max_cost: float = 0.0
+    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only
+    models of known price are asked."""
+    model: str = ""
+    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty:
+    the named one."""
+    model_base_url: str = ""
+    """The address of a server with the OpenAI protocol, for models of openai and models without a
+    provider."""
+    model_timeout: float = 300.0
+    """The time limit of one reply of a model, in seconds; 0: no limit."""
+    on: str = ""
+    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the
+    address of a scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A
+    project can set processes or dask."""
+    allow_shell: bool = False
+    """Whether shell steps may start processes."""
+    allow_import: bool = False
+    """Whether definitions may name functions of Python files, which are then imported."""
+    journal: str | None = ".agf/runs.sqlite"
+    """The file of the journal, relative to the project's folder; None or an empty text: no
+    journal."""
+    journal_value: int = 10_000_000
+    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger
+    result."""
+    journal_days: int = 30
+    """Days after which an ended run is deleted from the journal; 0: never."""
+    journal_size: int = 1_000_000_000
+    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no
+    limit."""
+    max_text: int = 1_000_000
+    """The largest number of characters in a definition."""
+    max_depth: int = 100
+    """The largest depth of a definition."""
+    max_aliases: int = 1_000
+    """The largest number of YAML alias expansions in a definition."""
+    max_nodes: int = 100_000
+    """The largest number of YAML nodes in a definition."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, want = getattr(self, field.name), type(field.default)
+            fits = (
+                type(value) is want
+                or (want is float and type(value) is int)
+                or (want is str and value is None)
+            )
+            if not fits or (want in (int, float) and (value < 0 or math.isnan(value))):
+                kind = KINDS.get(want, "a number, 0 or more")
+                raise SettingError(field.name, f"must be {kind}, got {value!r}")
+        if self.on and read_word(self.on) is None:
+            raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(
+            fan_out_depth=self.max_pipeline_fan_out_depth,
+            spawns=self.max_pipeline_spawns,
+            timeout=self.timeout or None,
+            step_timeout=self.step_timeout or None,
+            model_timeout=self.model_timeout or None,
+            max_tokens=self.max_tokens,
+            max_cost=self.max_cost,
+        )
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(
+            text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes
+        )
+
+
+def read(folder: Path) -> Settings:
+    """The settings of the user's own file, the nearest pyproject.toml at or above ``folder``, and
+    the environment.
+
+    Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project
+    cannot have.
+    """
+    found, own = Settings(), user_file()
+    if own is not None and own.is_file():
+        found = _read_own(own)
+    for place in (folder, *folder.resolve().parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            found = _read_project(path, found)
+            break
+    return replace(found, **_environment())
+
+
+def without_files() -> Settings:
+    """The settings of a process that has read no file: the defaults and the environment. If that
+    has a wrong value, only the defaults; `read` reports it."""
+    try:
+        return replace(Settings(), **_environment())
+    except DefinitionError:
+        return Settings()
+
+
+def user_file() -> Path | None:
+    """The user's own settings, outside of every project; None: there is no home."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if sys.platform == "win32":
+        folder = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
+    elif sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return folder / "agf-magics" / "config.toml"
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting: ``AGF_MAGICS_ALLOW_SHELL``."""
+    return f"AGF_MAGICS_{name.upper()}"
+
+
+def _environment() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, kind in {**OPENING, "on": str}.items():
+        text = os.environ.get(variable(name), "").strip()
+        value: Any = text if kind is str else SWITCHES.get(text.lower())
+        if text and value is None:
+            message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
+            raise DefinitionError(Diagnostic("settings.environment", message))
+        if name == "on" and text and read_word(text) is None:
+            message = f"{variable(name)} must be {TAKES}, got {shorten(text)!r}"
+            raise DefinitionError(Diagnostic("settings.environment", message))
+        if text:
+            found[name] = value
+    return found
+
+
+class _Table(NamedTuple):
+    """A table of settings in a file."""
+
+    source: Source
+    title: str
+    """``[tool.agf-magics]``, or the name of the user's file."""
+    start: int
+    """The index of the header in the text; of a file without a header, 0."""
+    keys: Mapping[str, Any]
+
+    def span(self, key: str | None = None) -> Span:
+        """The key, where it can be found; else the header."""
+        at = self.start
+        for line in self.source.text[at:].splitlines(keepends=True) if key is not None else ():
+            if key is not None and line.partition("=")[0].strip(" \t\"'") == key:
+                at += line.index(key)
+                return self.source.span(at, at + len(key))
+            at += len(line)
+        header = len(self.title) if self.source.text.startswith(self.title, self.start) else 0
+        return self.source.span(self.start, self.start + header)
+
+
+def _read_own(path: Path) -> Settings:
+    try:
+        text = _text_of(path)
+        keys = tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise DefinitionError(
+            Diagnostic("settings.user-file", f"{path} cannot be read: {why}")
+        ) from None
+    table = _Table(Source(str(path), text), path.name, 0, keys)
+    return _with_table(Settings(), table, "settings.user-file")
+
+
+def _text_of(path: Path) -> str:
+    """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
+    key with too many dots: tomllib takes a square time for these (decision D4)."""
+    with path.open("rb") as file:
+        raw = file.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
+    text = raw.decode("utf-8-sig")
+    for number, line in enumerate(text.splitlines(), 1):
+        if any(part.count(".") > MOST_DOTS for part in _NOT_IN_A_KEY.split(line)):
+            raise ValueError(f"a key has more than {MOST_DOTS} dots (line {number})")
+    return text
+
+
+def _read_project(path: Path, before: Settings) -> Settings:
+    try:
+        text = _text_of(path)
+        tools = tomllib.loads(text).get("tool")
+    except (OSError, ValueError, RecursionError):
+        return before  # a broken file of another tool is not reported at every start
+    header = "[tool.agf-magics]"
+    keys: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
+    table = _Table(Source(str(path), text), header, max(text.find(header), 0), keys)
+    if not isinstance(keys, dict):
+        message = f"{header} must be a table of settings, got {keys!r}"
+        raise DefinitionError(Diagnostic("settings.pyproject", message, table.span()))
+    for key in keys:
+        name = key.replace("-", "_")
+        if name in OPENING:
+            value = 1 if OPENING[name] is bool else "…"
+            hint = (
+                f"only you can: %config AgfMagics.{name} = …, {variable(name)}={value}, or "
+                f"your own config.toml"
+            )
+            message = f"a project cannot set {key}: it may come from a stranger"
+            raise DefinitionError(
+                Diagnostic("settings.person-only", message, table.span(key), hint)
+            )
+    found = _with_table(before, table, "settings.pyproject")
+    _refuse_higher_limits(found, before, table)
+    _refuse_journal_elsewhere(found, before, table)
+    _refuse_address(found, before, table)
+    return found
+
+
+def _with_table(before: Settings, table: _Table, code: str) -> Settings:
+    """``before`` with the settings of ``table``."""
+    names = [field.name.replace("_", "-") for field in fields(Settings)]
+    written = {key.replace("-", "_"): key for key in table.keys}
+    for key in table.keys:
+        if key.replace("_", "-") not in names:
+            hint = suggest(key.replace("_", "-"), names, "settings")
+            raise DefinitionError(
+                Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint)
+            )
+    try:
+        return replace(before, **{name: table.keys[key] for name, key in written.items()})
+    except SettingError as error:
+        key = written.get(error.name, error.name)
+        raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
+
+
+def _refuse_higher_limits(found: Settings, before: Settings, table: _Table) -> None:
+    """A project can only lower a limit (decision D4)."""
+    for name in LIMITING:
+        limit, most = getattr(found, name), getattr(before, name)
+        has_limit = most != 0 or name not in UNLIMITED_BY_0
+        is_lifted = limit == 0 and name in UNLIMITED_BY_0
+        if not has_limit or not (limit > most or is_lifted):
+            continue
+        key = name.replace("_", "-")
+        message = f"a project can only lower {key}: {limit} is more than {most}"
+        if is_lifted:
+            message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
+        hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        written = next((one for one in table.keys if one.replace("-", "_") == name), key)
+        raise DefinitionError(
+            Diagnostic("settings.person-only", message, table.span(written), hint)
+        )
+
+
+def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) -> None:
+    """A project cannot choose a file outside of its folder that is written."""
+    if found.journal and found.journal != before.journal:
+        path = PurePath(found.journal)
+        if path.is_absolute() or path.drive or ".." in path.parts or found.journal.startswith("~"):
+            message = f"a project cannot have its journal outside its folder: {found.journal!r}"
+            hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
+            raise DefinitionError(
+                Diagnostic("settings.person-only", message, table.span("journal"), hint)
+            )
+
+
+def _refuse_address(found: Settings, before: Settings, table: _Table) -> None:
+    """A project cannot choose where values are sent, nor how many processes start."""
+    if found.on != before.on and found.on not in ("", *FOR_PROJECTS):
+        message = (
+            f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to "
+            f"{shorten(found.on)!r}"
+        )
+        hint = (
+            f"only you can: --on {found.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
+            f"your own config.toml"
+        )
+        raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
+
+
+OPENING: Mapping[str, type] = {"allow_shell": bool, "allow_import": bool, "model_base_url": str}
+"""The settings that open something: a process, an import, an address that receives prompts and a
+key. An environment variable can set each of them, and a project's file none. (An environment
+variable can also set ``on``, of which a project's file sets only the words `FOR_PROJECTS`.)"""
+
+SWITCHES = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+"""The values of a switch in an environment variable."""
+
+KINDS = {bool: "true or false", str: "text"}
+
+
+class Words(NamedTuple):
+    """How hints say what a person writes, which depends on where the package is used."""
+
+    give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
+    """Gives the input that has this name."""
+    resume_run: str = "%resume {0}"
+    answer_run: str = "%resume {0} --answer …"
+
+    def resume(self, run_id: str, status: str) -> str:
+        """What to write to resume a run that has this status; empty if it cannot be resumed."""
+        if status == "waiting":
+            return self.answer_run.format(run_id)
+        return (
+            self.resume_run.format(run_id)
+            if status in ("error", "cancelled", "interrupted")
+            else ""
+        )
+
+
+COMMAND_LINE = Words(
+    '--input FILE.json, with {{"{0}": …}}',
+    "in Python: agf.resume({0!r})",
+    "in Python: agf.resume({0!r}, answer=…)",
+)
+
+
+class Current:
+    """The settings in force in this process, from the notebook's ``%config`` or the files."""
+
+    def __init__(self) -> None:
+        self.settings = without_files()
+        self.ask: Asker | None = None
+        """Puts a question to the person while a thread waits for the run; None: no one can answer
+        (decision A18)."""
+        self.ask_in_background: Asker | None = None
+        """The same for a background run and one that is awaited."""
+        self.words = Words()
+
+
+current = Current()

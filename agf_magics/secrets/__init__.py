@@ -1,1 +1,0 @@
-"""Secrets: the values of secret arguments are searched for before anything is stored or shown."""

@@ -1,1 +1,0 @@
-"""Values as they are stored: JSON, and signed pickles of opaque values."""
