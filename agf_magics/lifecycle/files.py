@@ -31,6 +31,11 @@ FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
 """``package.module:add``"""
 
+LARGEST = 10_000_000
+"""Bytes of a file that a definition names."""
+DEFINITIONS = (".yaml", ".yml", ".json")
+"""Suffixes of files of which an error may show a line."""
+
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
@@ -47,10 +52,24 @@ def file_opener(define: Callable[[Path], Flow], known: dict[Path, Flow] | None =
         if python:
             return _function(path, python["function"], name)
         if path not in known:
-            known[path] = replace(define(path), file=str(path))
+            known[path] = replace(_defined(path, name, define), file=str(path))
         return known[path]
 
     return opened
+
+
+def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
+    """The definition in a file. An error about a file that is none shows no line of it: it may be
+    any file of the folder, with a secret in it (decision D3)."""
+    try:
+        return define(path)
+    except DefinitionError:
+        if path.suffix.lower() in DEFINITIONS:
+            raise
+    hint = f"a definition is a file with the suffix {', '.join(DEFINITIONS)}"
+    raise _refused(
+        "file.not-a-definition", f"{shorten(name.text)!r} contains no definition", name, hint
+    )
 
 
 def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
@@ -74,9 +93,15 @@ def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Pa
             name,
             hint,
         )
+    if any(part.startswith(".") for part in found.relative_to(root).parts):
+        hint = "a definition cannot name a dot-file, or a file in a dot-folder"
+        raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
         raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
+    if found.stat().st_size > LARGEST:
+        message = f"{shorten(name.text)!r} has more than {LARGEST // 10**6} MB"
+        raise _refused("file.protected", message, name)
     return found
 
 

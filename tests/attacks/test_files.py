@@ -258,3 +258,25 @@ def test_a_hint_names_no_protected_file(folder: Path) -> None:
         with pytest.raises(agf.StepError) as caught:
             tool.function(path=path)
         assert caught.value.diagnostic.hint is None
+
+
+@pytest.mark.parametrize("name", ["./.env", "./.git/config", "keys.txt"])
+def test_an_error_about_a_file_that_a_definition_names_shows_no_line_of_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(folder)
+    place = folder / name
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("OPENAI_API_KEY=sk-verysecret12345\n")
+    with pytest.raises(agf.DefinitionError) as told:
+        agf.run(NAMES_A_FILE % name)
+    assert {one.code for one in told.value.diagnostics} & {"file.protected", "file.not-a-definition"}
+    assert "verysecret" not in str(told.value)
+
+
+NAMES_A_FILE = """schema_version: "1.0.0"
+metadata: {id: e, name: E, version: "1.0.0", description: d}
+interface: {input: {}, output: {}}
+action_space: {local_agents: [{alias: w, source: %s}]}
+execution_policy: {id: agf.sequential, config: {steps: [{agent: w}]}}
+"""
