@@ -7,9 +7,10 @@ import os
 import sys
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
-sys.path[:] = [
-    part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
-]
+if __name__ == "__main__":
+    sys.path[:] = [
+        part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
+    ]
 
 import argparse
 import importlib

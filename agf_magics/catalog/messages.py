@@ -1,21 +1,12 @@
 """A model's request and reply. All parts are JSON, so that they can be journaled and shown.
 
 The messages of a session are those of flow/session.py.
-
-Prices of models, from the table of `genai-prices`, without a connection. Imported with the first
-request.
-
-A price is an estimate: the table is as old as the installed package, and it knows no contract of
-the user's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
-
-from genai_prices import Usage, calc_price
 
 from ..flow.values import Value
 
@@ -138,17 +129,3 @@ class Delta(NamedTuple):
     tool: str | None = ""
     """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is
     not an argument."""
-
-
-def price(provider: str, model: str, used: Tokens) -> Decimal | None:
-    """The price of a reply in US dollars; None: the table has no price for the model."""
-    usage = Usage(
-        input_tokens=used["input"],
-        output_tokens=used["output"],
-        cache_read_tokens=used.get("cache_read"),
-        cache_write_tokens=used.get("cache_write"),
-    )
-    try:
-        return calc_price(usage, model, provider_id=provider).total_price
-    except (LookupError, ValueError):  # an unknown model; tokens that the table has no price for
-        return None

@@ -1,7 +1,5 @@
-"""A model's reply while it arrives. Imported with the first request.
-
-Requests and replies translated to pydantic-ai and back. Imported with the first request.
-"""
+"""Requests and replies translated to pydantic-ai and back, and replies while they arrive.
+Imported with the first request, since the library is slow to import."""
 
 from __future__ import annotations
 
@@ -9,8 +7,10 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
+from genai_prices import Usage, calc_price
 from pydantic_ai import messages as ai
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError, UnexpectedModelBehavior
@@ -446,3 +446,20 @@ def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
 def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
     wrapped = schema is not None and schema.get("type") != "object"
     return answer.get(_WRAPPED) if wrapped and isinstance(answer, dict) else answer
+
+
+def price(provider: str, model: str, used: Tokens) -> Decimal | None:
+    """The price of a reply in US dollars; None: the table has no price for the model.
+
+    It is an estimate, from the table of `genai-prices`: the table is as old as the installed
+    package, and it knows no contract of the user's."""
+    usage = Usage(
+        input_tokens=used["input"],
+        output_tokens=used["output"],
+        cache_read_tokens=used.get("cache_read"),
+        cache_write_tokens=used.get("cache_write"),
+    )
+    try:
+        return calc_price(usage, model, provider_id=provider).total_price
+    except (LookupError, ValueError):  # an unknown model; tokens that the table has no price for
+        return None

@@ -260,7 +260,7 @@ class Model:
 
         All sessions on that loop share one model. Raises ModelFault."""
         with installed_only():
-            from . import messages, model_requests  # noqa: F401 - this is the slow part
+            from . import model_requests  # noqa: F401 - this is the slow part
 
         if self._given is not None:
             return self._given
@@ -317,7 +317,7 @@ class Model:
     def price(self, used: Tokens) -> Decimal | None:
         """The price of a reply in US dollars; None: it is not known, for example because the server
         is not the provider's own. The first call is slow unless the model was opened."""
-        from .messages import price
+        from .model_requests import price
 
         if self._base_url:
             return None

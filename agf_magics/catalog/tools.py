@@ -25,7 +25,6 @@ from ..flow.patterns import unusable
 from ..flow.step import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .annotations import faults, takes
 
 if TYPE_CHECKING:
     from .annotations import ArgumentsModel
@@ -252,6 +251,8 @@ class Arguments:
     @property
     def takes(self) -> str:
         """``name (text), limit (number, optional)``"""
+        from .annotations import takes
+
         return takes(self.schema)
 
     @property
@@ -283,6 +284,8 @@ class Arguments:
         if any(e["type"] in ("extra_forbidden", "missing") for e in found):
             hints.append(f"it takes {self.takes}")
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
+        from .annotations import faults
+
         return Diagnostic(code, f"{who} {'; '.join(faults(found, given, self.secret))}", hint=hint)
 
     def _first(self, given: dict[str, Value]) -> dict[str, Value]:

@@ -30,7 +30,6 @@ from .nodes import Scalar as Scalar
 from .nodes import plain as plain
 from .nodes import shown as shown
 from .source import Source, Span
-from .yamlerrors import explain
 
 if TYPE_CHECKING:
     from .yamlerrors import Kinds
@@ -187,7 +186,7 @@ class _Reading:
                 for mark in (error.problem_mark, error.context_mark)
             )
             raise DefinitionError(
-                explain(self.source, str(error.problem), at, str(error.context), since)
+                yaml.explain(self.source, str(error.problem), at, str(error.context), since)
             ) from None
         except (
             yaml.Wrong,

@@ -16,8 +16,8 @@ SWEEP = '''
 import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle import live as lifecycle
-from agf_magics.engine import held, interrupts
+from agf_magics.lifecycle import driving
+from agf_magics.engine import interrupts
 
 PACKAGE = os.path.dirname(agf.__file__)
 effects = []
@@ -75,7 +75,7 @@ def interrupted_at(number, begin):
 def still():
     """Wait until nothing runs; what was made by then."""
     until = time.monotonic() + 60
-    while lifecycle.live.running:
+    while driving.live.running:
         assert time.monotonic() < until, "a run goes on, and nobody waits for it"
         time.sleep(0.001)
     return list(effects)
@@ -87,7 +87,7 @@ def checked(number, begin):
     assert outcome == "ok" or made == [0, 1, 2][: len(made)], (number, outcome, made)
     assert outcome != "ok" or made == [0, 1, 2] or not sent or "resume" in sys.argv[1], (number, outcome, made)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, number
-    assert not interrupts.waiters.stack and held.thread.held is None, number
+    assert not interrupts.waiters.stack and interrupts.thread.held is None, number
     kept = [one.status for one in agf.runs()]
     assert "running" not in kept, (number, outcome, kept)
     return outcome, sent
@@ -194,7 +194,7 @@ def test_a_second_interrupt_gives_the_prompt_back_while_a_tool_catches_each(tmp_
     code = """
 def press(tool):
     "Until the run has ended: as a person does, who sees that nothing happens."
-    while not tool.over and lifecycle.live.running:
+    while not tool.over and driving.live.running:
         os.kill(os.getpid(), signal.SIGINT)
         tool.pause.wait(0.05)
 

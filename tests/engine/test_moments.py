@@ -182,8 +182,8 @@ def test_a_run_without_a_journal_is_refused() -> None:
 
 def test_a_plan_begins_with_its_context_of_then() -> None:
     registry = tools(first=lambda n: n)
-    agf.define("name: p\ncalls:\n- {_tool: first, n: 1, _outputPath: †state.a, _outputMethod: push}", "plan",
-               registry=registry)  # fmt: skip
+    calls = "- {_tool: first, n: 1, _outputPath: †state.a, _outputMethod: push}"
+    agf.define(f"name: p\ncontext: tally\ncalls:\n{calls}", "plan", registry=registry)
     agf.run("p", registry=registry)
     run = agf.run("p", registry=registry)
     agf.run("p", registry=registry)

@@ -47,7 +47,7 @@ _BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
-_UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?:\.[^\s.|&()\[\]]++)*+)\s*+(?=\Z|\[|\|\||&&)")
+_UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
 """A whole reference, or the first one of a fallback."""
 _PUNCTUATION = ".,;:!?"
 
