@@ -34,7 +34,7 @@ MOST_EACH = 20
 """Differences that are listed of one value."""
 MOST_CALLS = 20
 """Calls whose values are compared: the first ones that differ."""
-LARGEST = 1_000_000
+LONGEST_COMPARED = 1_000_000
 """Characters of a call's value as JSON that is compared part by part; of a larger one only that it
 differs."""
 
@@ -261,7 +261,7 @@ def _last(run: RunLike, wanted: Mapping[str, None]) -> dict[str, tuple[Record, i
 def _small(text: Any) -> Any:
     return (
         text
-        if text is None or len(text) <= LARGEST
+        if text is None or len(text) <= LONGEST_COMPARED
         else encode(f"{len(text):,} characters of JSON")
     )
 
