@@ -1,4 +1,4 @@
-"""The cost of the explorer: `python -m tests.browser.explorer_costs` prints the table of docs/design.md.
+"""The cost of the explorer: `python -m tests.browser.explorer_costs` prints a table.
 
 In JupyterLab, with headless Chromium and a real kernel: a fan-out of 10,000 elements (4 s) and 500 steps (10 s), each
 without a view and with the explorer, in turns. It measures the kernel's CPU time and memory, the messages and bytes on
