@@ -202,7 +202,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        return self.step.label
+        return self.step.title or self.step.label
 
     @property
     def id(self) -> str:

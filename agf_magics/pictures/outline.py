@@ -92,7 +92,7 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     rows = []
     for depth, part, step in named:
         title = (
-            f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.label, 60)}"
+            f"{part}{look.kind(step.word).glyph} {line(step.word, 24)} {line(step.title or step.label, 60)}"
         ).rstrip()
         what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
         rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))

@@ -126,7 +126,9 @@ class _Builder:
 
     def texts(self, step: Step, name: str, output: str) -> tuple[str, str, str]:
         """The name of a box, what it does, its output. The name is the first that there is of the
-        given one, that of a tool or an agent, the output: never a prompt or an id."""
+        written title, the given name, that of a tool or an agent, the output: never a prompt or an id.
+        """
+        name = step.title or name
         if not isinstance(step, Invoke | Compute):
             head = _heading(step)
             return name or head, " · ".join(filter(None, (name and head, _policy(step)))), output

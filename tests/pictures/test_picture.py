@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import every
 from agf_magics.pictures import counters as look
 from agf_magics.pictures import layout as graphviz_module
@@ -75,6 +76,28 @@ def test_frames_nest_as_the_steps_do() -> None:
         ["steps[3]", "steps[3].cases.True", "steps[3].cases.False", "steps[3].default"],
         "steps[4]",
     ]
+
+
+def test_a_written_title_names_the_box_the_row_and_the_line_of_the_outline() -> None:
+    text = """pipeline: p
+steps:
+- title: Read the orders
+  tool: {name: read, output: rows}
+- for_each:
+    over: ctx.rows
+    do: {tool: {name: price, args: {row: !expr item}}, title: Add the tax}
+    on_error: abort
+    collect: {transform: {value: pipe}}
+    output: priced
+  title: Price each order
+"""
+    named = {id: (box.name, box.does) for id, box in boxes_of(text).items()}
+    assert named["steps[0]"] == ("Read the orders", "read")
+    assert named["steps[1]"] == ("Price each order", "each of rows")
+    assert named["steps[1].do"] == ("Add the tax", "price")
+    titles = [row.label for row in Progress(load(text)).rows]
+    assert titles[:3] == ["Read the orders", "Price each order", "Add the tax"]
+    assert "Price each order" in outline_html(load(text))
 
 
 def test_the_title_of_a_frame_says_what_it_repeats_and_how() -> None:

@@ -164,7 +164,9 @@ class Reader(documents.Reader):
             )
         elif known:
             (kind,) = known
-            extra = next(key for key in node.keys.values() if key is not kind)
+            extra = next(
+                key for key in node.keys.values() if key is not kind and key.text != TITLE.name
+            )
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
             self.error(
                 "pipeline.step-shape",
