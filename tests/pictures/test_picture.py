@@ -95,7 +95,7 @@ steps:
     assert named["steps[0]"] == ("Read the orders", "read")
     assert named["steps[1]"] == ("Price each order", "each of rows")
     assert named["steps[1].do"] == ("Add the tax", "price")
-    titles = [row.label for row in Progress(load(text)).rows]
+    titles = [row.label for row in Progress(load(text)).rows.values()]
     assert titles[:3] == ["Read the orders", "Price each order", "Add the tax"]
     assert "Price each order" in outline_html(load(text))
 
