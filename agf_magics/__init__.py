@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
 from .engine.limits import Limits
@@ -89,20 +89,27 @@ install(
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 
 
-def draw(flow: Flow | str | Path | Run | PastRun, *, registry: Registry | None = None) -> Diagram:
+def draw(
+    flow: Flow | str | Path | Run | PastRun,
+    *,
+    direction: Literal["auto", "LR", "TB"] = "auto",
+    registry: Registry | None = None,
+) -> Diagram:
     """Return the picture of a flow, or of a run with the states of its steps.
 
     Parameters:
 
     - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, the text of a
       definition, a `Run` or a `PastRun`. Required.
+    - ``direction``: ``"LR"``: from left to right; ``"TB"``: from top to bottom. Default ``"auto"``:
+      the one that is lower and can be read.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     """
     from .pictures.diagram import Diagram
 
     if isinstance(flow, Run | PastRun):
-        return Diagram(flow.flow, flow.progress)
-    return Diagram(find_flow(flow, registry or default()))
+        return Diagram(flow.flow, flow.progress, direction)
+    return Diagram(find_flow(flow, registry or default()), direction=direction)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -209,7 +209,10 @@ def _parser() -> argparse.ArgumentParser:
     chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
     chosen["draw"].add_argument(
-        "--out", type=Path, metavar="FILE", help="where to save it: .svg, .dot or .txt"
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where to save it: .svg, .html, .png, .pdf, .dot, .mmd or .txt",
     )
     return parser
 

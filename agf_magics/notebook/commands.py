@@ -365,7 +365,20 @@ DRAW = Command(
     name="%draw",
     about="Show the picture of a registered flow.",
     operands=(Operand("NAME", "a registered flow", "flow"),),
-    options=(Option("--save", "write the picture to a .svg or .dot file", "file", "FILE"),),
+    options=(
+        Option(
+            "--save",
+            "write the picture to a file: .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt",
+            "file",
+            "FILE",
+        ),
+        Option(
+            "--direction",
+            "from left to right (LR) or from top to bottom (TB); by default the one that is lower",
+            "direction",
+            "LR|TB",
+        ),
+    ),
     example="""\
 %draw longest --save longest.svg""",
 )

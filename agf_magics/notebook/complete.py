@@ -23,6 +23,7 @@ from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
 from ..lifecycle.settings import WORDS as WORKER_WORDS
+from ..pictures.dot import DIRECTIONS
 from ..pictures.plain import line as one_line
 from ..workers.on import can_run
 from .body import (
@@ -188,6 +189,8 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word.lstrip("'\""), "step", _steps(before, known))
         case "status":
             return _those(word, "status", STATUSES)
+        case "direction":
+            return _those(word, "direction", DIRECTIONS)
         case "time":
             return _those(word, "time", TIMES)
         case "workers":

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from IPython.core.magic import (
     Magics,
@@ -38,6 +38,7 @@ from IPython.core.magic import (
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..pictures.diagram import Diagram
+from ..pictures.dot import DIRECTIONS, Direction
 from ..pictures.layout import NoPicture
 from ..pictures.plain import counted, html, line
 from ..pictures.values import drop_empty_columns, table_html, table_text
@@ -147,10 +148,13 @@ class PipelineMagics(NotebookMagics):
     @line_magic
     @takes(commands.DRAW)
     def draw(self, parsed: ParsedLine) -> Any:
-        picture, target = (
-            Diagram(self.notebook.flow(parsed.words("NAME")[0])),
-            parsed.word("--save"),
-        )
+        wanted = parsed.word("--direction")
+        if wanted is not None and wanted.text not in DIRECTIONS:
+            hint = f"write {' or '.join(DIRECTIONS)}"
+            raise line_error("direction", f"{wanted.text!r} is not a direction", wanted, hint)
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        picture = Diagram(flow, direction=cast(Direction, wanted.text) if wanted else "auto")
+        target = parsed.word("--save")
         if target is None:
             return picture
         try:

@@ -43,6 +43,7 @@ Kind = Literal[
     "time",
     "notebook",
     "workers",
+    "direction",
 ]
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 

@@ -8,13 +8,16 @@ from copy import copy
 from functools import cached_property
 from math import ceil
 from pathlib import Path
+from typing import Any
 
 from ..flow.progress import Progress
 from ..flow.steps import Flow
+from ..text.late_imports import installed_only
 from .boxes import Frame, Scene, way
 from .counters import corner_of, numbers_of, paths, tallies
 from .dot import Arranged, Direction, arrange, graph_text
-from .layout import NoPicture, export
+from .layout import NoPicture, export, needs
+from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html
 from .scene import scene
@@ -24,6 +27,11 @@ SMALLEST = 0.5
 """A picture is not shown smaller than this fraction of its width; below that it is scrolled."""
 MAX_PICTURE_HEIGHT = 800
 """Pixels of height; a taller picture is scrolled."""
+PRINTED = (
+    "<style>@media print{.agf-figure,.agf-figure>div{max-height:none!important;"
+    "min-width:0!important;overflow:visible!important}}</style>"
+)
+"""Paper has no scroll bar: a printed picture is whole, and as wide as the page."""
 TITLE_HEIGHT = 36.0
 """The pixels of a frame that show its title."""
 
@@ -45,6 +53,17 @@ class Diagram:
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
         return graph_text(self._scene, self._states())
+
+    def to_graphviz(self) -> Any:
+        """The same text as a ``graphviz.Source`` of the package graphviz. Raises `NoPicture`
+        without that package."""
+        with installed_only(), needs("graphviz"):
+            from graphviz import Source
+        return Source(self.to_dot())
+
+    def to_mermaid(self) -> str:
+        """The picture as Mermaid text, for a block ``mermaid`` of a Markdown page."""
+        return mermaid(self._scene)
 
     def svg(self) -> str:
         """The picture as SVG. Raises `NoPicture` if there is no graphviz."""
@@ -70,23 +89,32 @@ class Diagram:
         return self._shown(smallest)["text/html"]
 
     def save(self, path: str | Path) -> Path:
-        """Save as .svg, .dot or .txt; as .png or .pdf if graphviz itself is installed. Returns the
-        path."""
+        """Save as .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt. Returns the path.
+
+        Raises `NoPicture` if a package is missing, ValueError for another suffix."""
         path = Path(path)
         match path.suffix.lower():
             case ".svg":
-                path.write_text(self.svg(), encoding="utf-8")
-            case ".dot" | ".gv":
-                path.write_text(self.to_dot(), encoding="utf-8")
-            case ".txt":
-                path.write_text(self.outline() + "\n", encoding="utf-8")
+                data = self.svg().encode()
+            case ".html":
+                head = (
+                    f"<!doctype html>\n<meta charset=utf-8>\n<title>{html(self._flow.name)}</title>"
+                )
+                data = f"{head}\n{self.html()}\n".encode()
             case ".png" | ".pdf" as suffix:
-                path.write_bytes(export(self.to_dot(), suffix[1:]))
+                data = export(self.svg(), suffix[1:])
+            case ".dot" | ".gv":
+                data = self.to_dot().encode()
+            case ".mmd":
+                data = self.to_mermaid().encode()
+            case ".txt":
+                data = f"{self.outline()}\n".encode()
             case suffix:
                 raise ValueError(
-                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .dot, .txt, "
-                    f".png or .pdf"
+                    f"cannot save a picture as {suffix or path.name!r}: use .svg, .html, .png, "
+                    f".pdf, .dot, .mmd or .txt"
                 )
+        path.write_bytes(data)
         return path
 
     def __repr__(self) -> str:
@@ -137,7 +165,8 @@ def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States, smalles
     width = placed.layout.width + 2 * EDGE
     inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
-        f'<figure style="margin:0;overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px"><div '
+        f'<figure class="agf-figure" style="margin:0;overflow:auto;'
+        f'max-height:{MAX_PICTURE_HEIGHT}px">{PRINTED}<div '
         f'style="{inside}">'
         f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
         f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, shown))}</div></figure>'

@@ -280,6 +280,7 @@ def _turned(box: Rectangle, is_down: bool) -> Rectangle:
 
 
 Direction = Literal["auto", "TB", "LR"]
+DIRECTIONS = ("LR", "TB")
 
 ROOM = (1200.0, 700.0)
 """The pixels of a page that a picture should fit: width and height."""

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -178,8 +179,6 @@ def _first_line(error: object) -> str:
 
 MOST_SECONDS = 10.0
 """Seconds that the system's dot may take for a layout; a picture needs less than one."""
-MOST_SECONDS_EXPORT = 120.0
-"""Seconds that it may take for a png or pdf."""
 
 TOO_LARGE = "no picture: graphviz would take too long to place the boxes and edges"
 
@@ -227,19 +226,26 @@ class TooLarge(Exception):
     """The layout takes too long."""
 
 
-def export(text: str, format: str) -> bytes:
-    """``text`` as drawn by the system's dot (png, pdf)."""
-    if not shutil.which("dot"):
-        raise NoPicture(
-            f"a {format} needs graphviz itself: install it so that dot is on the PATH, or save an "
-            f".svg"
-        )
+@contextmanager
+def needs(package: str) -> Iterator[None]:
+    """Say how to get ``package`` if its import fails: it belongs to the extra ``diagrams``."""
     try:
-        return _system(text, format, MOST_SECONDS_EXPORT)
-    except TooLarge:
+        yield
+    except ImportError:
         raise NoPicture(
-            f"no picture: dot took more than {MOST_SECONDS_EXPORT:.0f} s; save an .svg"
+            f"the package {package} is not installed: pip install 'agf-magics[diagrams]'"
         ) from None
+    except OSError as error:  # cairosvg is there, and the library cairo is not
+        raise NoPicture(f"{package} cannot be used ({_first_line(error)}): save an .svg") from None
+
+
+def export(svg: str, format: str) -> bytes:
+    """A picture as png (with two pixels for each of the picture's) or pdf."""
+    with installed_only(), needs("cairosvg"):
+        import cairosvg  # type: ignore[import-untyped]
+    draw = cairosvg.svg2png if format == "png" else cairosvg.svg2pdf
+    data: bytes = draw(bytestring=svg.encode(), scale=2 if format == "png" else 1)
+    return data
 
 
 def _json(text: str) -> bytes:
@@ -254,19 +260,19 @@ def _json(text: str) -> bytes:
     except ImportError:  # the extra is not installed
         pass
     if shutil.which("dot"):
-        return _system(text, "json0", MOST_SECONDS)
+        return _system(text)
     raise NoPicture(HOW_TO)
 
 
-def _system(text: str, format: str, seconds: float) -> bytes:
+def _system(text: str) -> bytes:
     program = shutil.which("dot") or "dot"
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open one
     try:
         done = subprocess.run(
-            [program, f"-T{format}"],
+            [program, "-Tjson0"],
             input=text.encode(),
             capture_output=True,
-            timeout=seconds,
+            timeout=MOST_SECONDS,
             creationflags=hidden,
         )
     except subprocess.TimeoutExpired:

@@ -20,7 +20,6 @@ from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import every
 from agf_magics.pictures import counters as look
 from agf_magics.pictures import layout as graphviz_module
-from agf_magics.pictures import layout as layouts
 from agf_magics.pictures.boxes import INPUT, LONGEST, Box, Frame, Scene, measured
 from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
 from agf_magics.pictures.dot import MOST_BOXES, arrange, fit
@@ -406,13 +405,9 @@ def test_the_dot_of_the_system_is_used_and_has_a_limit_of_time(tmp_path: Path, m
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setitem(sys.modules, "wasmtime", None)
     assert len(read_places(run_graphviz(text))[2]) == 2
-    monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 0.01)
-    with pytest.raises(NoPicture, match=r"took more than 0 s; save an \.svg"):
-        layouts.export(text, "png")
-    monkeypatch.setattr(layouts, "MOST_SECONDS_EXPORT", 60.0)
     program.write_text("#!/bin/sh\necho no room >&2\nexit 1\n")
     with pytest.raises(NoPicture, match=r"no picture: dot failed \(no room\)"):
-        layouts.export(text, "png")
+        run_graphviz("digraph { n1 -> n0 [id=e0] }")
 
 
 def test_the_outline_of_a_large_flow_has_its_steps_in_folds_and_a_bound() -> None:
@@ -441,10 +436,38 @@ def test_a_graphviz_that_fails_is_told_in_a_line() -> None:
         run_graphviz("digraph {")
 
 
-def test_a_png_without_graphviz_itself_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(NoPicture, match="a png needs graphviz itself"):
-        Diagram(load(REVIEW)).save(tmp_path / "x.png")
+def test_a_png_a_pdf_and_a_graphviz_source_need_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Diagram(load(REVIEW))
+    assert drawn.save(tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert drawn.save(tmp_path / "x.pdf").read_bytes().startswith(b"%PDF")
+    assert drawn.to_graphviz().source == drawn.to_dot()
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    with pytest.raises(NoPicture, match=r"the package cairosvg is not installed: pip install 'agf-magics\[diagrams\]'"):
+        drawn.save(tmp_path / "y.png")
+    with pytest.raises(NoPicture, match="the package graphviz is not installed"):
+        drawn.to_graphviz()
+
+
+def test_mermaid_has_the_boxes_the_frames_and_the_lines_of_the_picture() -> None:
+    drawn = scene(load(DIGEST))
+    text = Diagram(load(DIGEST)).to_mermaid()
+    lines_of = text.splitlines()
+    assert lines_of[0] == "flowchart TD"
+    frames = sum(isinstance(box, Frame) for box in drawn.every)
+    assert sum(line.strip().startswith("subgraph ") for line in lines_of) == frames
+    assert sum(line.strip() == "end" for line in lines_of) == frames
+    assert sum(bool(re.match(r'\s+n\d+\["', line)) for line in lines_of) == len(list(drawn.boxes))
+    assert sum(bool(re.match(r"  n\d+ (-->|-\.->)", line)) for line in lines_of) == len(wired(drawn, [drawn.parts])[0])
+
+
+def test_a_name_is_text_in_mermaid() -> None:
+    name = '`a"]; end <img src=x onerror=alert(1)> #amp; --> b'
+    text = Diagram(load("pipeline: p\nsteps:\n- tool: {name: x}\n  title: " + repr(name))).to_mermaid()
+    (box,) = [line for line in text.splitlines() if "n0" in line]
+    label = box.removeprefix('  n0["').removesuffix('"]')
+    assert not set(re.sub(r"#\d+;", "", label).replace("<br/>", "")) & set('#"<>&`|')
+    assert re.sub(r"#(\d+);", lambda m: chr(int(m[1])), label).replace("<br/>", " ").startswith(name)
 
 
 def test_the_outline_says_what_each_step_reads_and_writes() -> None:
