@@ -14,6 +14,9 @@ PIP       := $(PY) -m pip --quiet --disable-pip-version-check
 EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
+# The tests start hundreds of processes, and each would compile the package again: 0.25 s a process.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help install demo lab test laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras clean
