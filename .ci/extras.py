@@ -46,6 +46,8 @@ import agf_magics as agf
 
 flow = agf.load("pipeline: main\\nsteps: [{transform: {value: '1'}}]")
 assert agf.draw(flow).svg().lstrip().startswith("<svg"), agf.draw(flow).svg()[:80]
+assert agf.draw(flow).save("flow.png").read_bytes().startswith(b"\\x89PNG")
+assert agf.draw(flow).to_graphviz().source
 """,
     "graphs": '''
 import agf_magics as agf

@@ -38,6 +38,8 @@ WHERE = {
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
     "pydantic_ai": ("catalog.model_requests",),
+    "cairosvg": ("pictures.layout",),
+    "graphviz": ("pictures.diagram",),
     "genai_prices": ("catalog.model_requests",),
     "jinja2": ("languages.graph.jinja", "languages.graph.jinja", "languages.graph.jinja_child"),
     "markupsafe": ("languages.graph.jinja",),

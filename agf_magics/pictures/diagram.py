@@ -58,7 +58,7 @@ class Diagram:
         """The same text as a ``graphviz.Source`` of the package graphviz. Raises `NoPicture`
         without that package."""
         with installed_only(), needs("graphviz"):
-            from graphviz import Source
+            from graphviz import Source  # type: ignore[import-untyped]
         return Source(self.to_dot())
 
     def to_mermaid(self) -> str:

@@ -365,7 +365,7 @@ def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
     assert diagram.save(tmp_path / "x.svg").read_text(encoding="utf-8") == diagram.svg()
     assert diagram.save(tmp_path / "x.dot").read_text(encoding="utf-8") == diagram.to_dot()
     assert diagram.save(str(tmp_path / "x.txt")).read_text(encoding="utf-8") == diagram.outline() + "\n"
-    with pytest.raises(ValueError, match=r"use \.svg, \.dot, \.txt"):
+    with pytest.raises(ValueError, match=r"use \.svg, \.html, \.png, \.pdf, \.dot, \.mmd or \.txt"):
         diagram.save(tmp_path / "x.docx")
 
 
