@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import start_run
 from agf_magics.notebook.view import Nothing
 from agf_magics.notebook.watching import watch
+from agf_magics.pictures.diagram import Diagram
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
 
 BOOM = """\
@@ -294,13 +297,25 @@ def test_tools_shows_one_tool_or_agent(ready: Shell) -> None:
     assert code(ready.run("%tools mesure")) == "magic.unknown-tool"
 
 
+def size(picture: Diagram) -> tuple[float, float]:
+    """The width and the height in pixels."""
+    width, height = re.findall(r' (?:width|height)="(\d+)"', picture.svg())[:2]
+    return float(width), float(height)
+
+
 def test_draw_shows_or_saves_the_picture(ready: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "measure" in repr(ready.good("%draw longest").value)
+    steps = "".join(f"- tool: {{name: measure, args: {{word: !expr ctx.w{n}}}, output: w{n + 1}}}\n" for n in range(4))
+    ready.good(f"%%pipeline\npipeline: long\nsteps:\n{steps}")
     assert ready.good("%draw longest --save l.dot").out == "wrote l.dot\n"
     assert "digraph" in Path("l.dot").read_text()
     assert code(ready.run("%draw longest --save l.xyz")) == "magic.file"
-    monkeypatch.setenv("PATH", "")
-    assert "needs graphviz itself" in ready.run("%draw longest --save l.png").out
+    assert code(ready.run("%draw longest --direction right")) == "magic.direction"
+    tall, wide = (size(ready.good(f"%draw long --direction {way}").value) for way in ("TB", "LR"))
+    assert tall[0] < tall[1]
+    assert wide[0] > wide[1]
+    monkeypatch.setitem(sys.modules, "cairosvg", None)
+    assert "the package cairosvg is not installed" in ready.run("%draw longest --save l.png").out
     assert code(ready.run("%draw longest --save no/such/l.dot")) == "magic.file"
 
 
