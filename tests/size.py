@@ -10,6 +10,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,6 +80,7 @@ def _lines(text: str) -> tuple[set[int], set[int]]:
     return comments, code
 
 
+@cache
 def sizes() -> dict[str, Size]:
     """The size of each file of the package, by its path."""
     paths = sorted(PACKAGE.rglob("*.py"))
