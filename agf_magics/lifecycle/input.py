@@ -32,7 +32,13 @@ from ..flow.steps import Flow, every
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..flow.wiring import wires
 from ..pictures.plain import line, plain
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    misspelled_names,
+    suggest,
+)
 from ..text.nodes import Fields
 from ..text.nodes import plain as plain_value
 from ..text.source import Source, Span
@@ -188,9 +194,11 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     read = {name for name in _read_names(flow) if name}
     reads_all = not flow.reads_are_complete or "".join(flow.stores[-1:]) in read
     left = sorted(read - given.keys())
-    for name in given:
-        hint = suggest(name, left) if name not in read else None
-        if name in read or (hint is None and (reads_all or not read)):
+    # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
+    named = [warning.span.text for warning in flow.warnings if warning.span is not None]
+    for name in sorted(given.keys() - read - misspelled_names(named, given)):
+        hint = suggest(name, left)
+        if hint is None and (reads_all or not read):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
         yield Diagnostic("run.unused-input", message, None, hint, "warning")

@@ -25,7 +25,6 @@ from ..documents import (
     is_null,
     kind,
     mapping_of,
-    read_text,
     reference,
 )
 from ..documents import TEXT as TEXT
@@ -33,8 +32,6 @@ from . import texts
 from .body import Reader, read_expression, read_literals, read_name, read_on_error, read_template
 from .r1.nodes import literal
 from .values import Arguments, Attached, Command, Constant, Named
-
-EXPRESSION_ITEM = Takes("a list of expressions", "[\"'figure.png'\"]", S_NAME, read_text)
 
 SHELL = "shell"
 """The tool of a shell step, and the kind of the step."""
@@ -85,7 +82,7 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
                 "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
             )
             continue
-        text = reader.text(item, Key("attach", EXPRESSION_ITEM))
+        text = reader.text(item, key)
         expr = reader.r1(text) if text else None
         if expr is not None:
             exprs.append(expr)
