@@ -218,10 +218,10 @@ class Agent:
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
         lacking = [name for name in self.fields if name not in given]
-        if alone == "input" and lacking and not hint:
-            path = f"parent.input.{next(iter(fields), 'NAME')}"
-            add = f"add input_mapping: {{{lacking[0]}: {path}}}"
-            raise StepError(Diagnostic(found.code, f"{found.message}, but {has}", hint=add))
+        if alone == "input" and lacking and not hint:  # the policy's hint has the path
+            error = StepError(Diagnostic(found.code, f"{found.message}, but {has}"))
+            error.arguments = frozenset(lacking[:1])
+            raise error
         rule = f"a parameter is {', '.join(HANDED)} or a field of the input; {has}"
         raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
 

@@ -40,6 +40,13 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
                 suggest(name, found[1], "its fields"),
             )
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+        elif taken.into and taken.fields:
+            name, span = taken.fields[-1]
+            meant = taken.into[1]
+            # Only swapped letters: any other likeness (date, data) is as often meant.
+            if name != meant and sorted(name) == sorted(meant):
+                message, hint = f"{taken.whose} may lack {name!r}", f"did you mean {meant}?"
+                yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:

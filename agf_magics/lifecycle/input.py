@@ -32,7 +32,13 @@ from ..flow.steps import Flow, every
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..flow.wiring import wires
 from ..pictures.plain import line, plain
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    misspelled_names,
+    suggest,
+)
 from ..text.nodes import Fields
 from ..text.nodes import plain as plain_value
 from ..text.source import Source, Span
@@ -178,7 +184,8 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
 
 
 def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
-    """A warning for each field of ``given`` that ``flow`` does not read.
+    """A warning for each field of ``given`` that ``flow`` does not read; where it reads the whole
+    input too, for each name that looks like one of these.
 
     Where a language does not say all that its steps read (a function of a graph gets the whole
     state), only for a field that looks like one that is read and is not given.
@@ -186,11 +193,19 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     if not given:
         return
     read = {name for name in _read_names(flow) if name}
-    reads_all = not flow.reads_are_complete or "".join(flow.stores[-1:]) in read
+    whole = "".join(flow.stores[-1:]) in read
     left = sorted(read - given.keys())
-    for name in given:
-        hint = suggest(name, left) if name not in read else None
-        if name in read or (hint is None and (reads_all or not read)):
+    # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
+    named = [warning.span.text for warning in flow.warnings if warning.span is not None]
+    unread = sorted(given.keys() - read - misspelled_names(named, given))
+    for ref in flow.inputs if whole else ():  # nothing is unread, so the name that is read is wrong
+        name, hint = ref.path[-1], suggest(ref.path[-1], unread)
+        if name not in given and hint is not None:
+            message = f"{flow.name!r} reads {name!r}, which the input lacks"
+            yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
+    for name in unread if not whole else ():
+        hint = suggest(name, left)
+        if hint is None and not (read and flow.reads_are_complete):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
         yield Diagnostic("run.unused-input", message, None, hint, "warning")

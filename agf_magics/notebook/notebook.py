@@ -204,8 +204,6 @@ class Notebook:
         if shown is None:
             shown = () if inline else flow.warnings
         unused = tuple(unused_fields(flow, request.given))
-        if unused and not request.quiet:
-            print(format_findings(unused))
         drawn = flow if request.draw else None
         display = view.choose_view(
             self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background
@@ -239,6 +237,9 @@ class Notebook:
             run = watching.watch(start, display, hz).result()
             if request.quiet and request.out and run.progress.losses:
                 print(format_findings(run.progress.losses))
+        # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
+        if unused and not request.quiet:
+            print(format_findings(unused))
         return None if request.out else run
 
     def adopt(

@@ -32,6 +32,7 @@ from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
 from .hints import (
     EQUALS,
+    FORMS,
     KEYWORDS,
     OLD_NAMES,
     OPERATOR_HINTS,
@@ -215,7 +216,9 @@ def _missing(
     hint = (
         f"did you mean {name}?"
         if slip
-        else missing_hint(name, unknown) or (f"{name}: {about}" if about else None)
+        else missing_hint(name, unknown)
+        or FORMS.get(name)
+        or (f"{name}: {about}" if about else None)
     )
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else _head(node))
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
@@ -264,8 +267,9 @@ def _unknown(
             yield from _unknown(value, known[name], (*path, name), id)
         elif rule.get("additionalProperties") is not False:
             where = place(path) or WHOLE
-            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or suggest(
-                name, known, "its fields"
+            slip = [right for right in known.keys() - node.fields if name in SLIPS.get(right, ())]
+            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or (
+                f"did you mean {slip[0]}?" if slip else suggest(name, known, "its fields")
             )
             if isinstance(value, Scalar) and not value.text and value.value is None:
                 hint = f'quote a text with a comma: "…, {name}"'

@@ -121,8 +121,17 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "agent": ("alias", "name"),
     "when": ("condition", "if"),
     "routes": ("cases",),
+    "input_mapping": ("input", "inputs", "mapping", "args", "arguments"),
 }
 """Fields that are written instead of another."""
+
+
+FORMS: Mapping[str, str] = {
+    "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
+    "ITS_NAME",
+    "schema_version": 'write schema_version: "1.0.0"',
+}
+"""What to write for a missing field, where its description does not show it."""
 
 
 def hint_for(violation: Violation, node: Node) -> str | None:

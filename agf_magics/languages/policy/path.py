@@ -115,9 +115,8 @@ class Path:
         if type(value) is not list and not is_sequence(value):
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
             place = self.part_span(2 + len(self.fields))
-            raise StepError(
-                Diagnostic("policy.type-mismatch", message, place, why_no_sequence(value))
-            )
+            hint = why_no_sequence(value) or "also one value is given as a list: [VALUE]"
+            raise StepError(Diagnostic("policy.type-mismatch", message, place, hint))
         return value
 
     def absent(self, frame: Frame) -> StepError:
@@ -314,7 +313,7 @@ def out_of_order(path: Path) -> Diagnostic:
         )
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
     message = f"{path.source!r} has not run when this is read"
-    hint = "a path reads earlier steps only; a round of a loop does not see the previous one"
+    hint = "a path reads earlier steps only"
     return Diagnostic("policy.dependency-order", message, path.source_span, hint)
 
 
@@ -377,8 +376,8 @@ def _too_short(text: str, parts: Sequence[Part]) -> tuple[str, int, int, str]:
     hint = f"name a field: {text}.NAME"
     if what == "output":
         hint += (
-            "; if the output is a list, let a transform (output_from: custom_transform) "
-            "return {NAME: list}"
+            f"; if the output is a list, run {parts[0].name} in a pipeline whose last step is "
+            '- transform: {value: "{list: pipe}"}, and use the pipeline as an agent'
         )
     return f"a path cannot read the whole {what} {shorten(text)!r}", 0, len(text), hint
 

@@ -33,6 +33,15 @@ from .matchers import Condition, condition, input_field, warn_of_braces
 from .path import PARENT, Path, Where, parse_path, source_problem
 from .values import RESULT, AgentInput, Delivery, Interface
 
+EARLIER: Mapping[str, str] = {
+    # AMB-1: the seed's order of steps has no exception for a loop; suggest another way.
+    "agf.loop": "a round does not see the previous one; the fold of a pipeline passes a value from "
+    "round to round",
+    "agf.parallel": "the agents of an agf.parallel run at once, so none reads another: write "
+    "agf.sequential and steps:",
+}
+"""By policy: the hint for a path that reads the output of an agent that has not run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -77,7 +86,10 @@ class Policy:
         alias = entry.fields.get("agent")
         mapping = entry.fields.get("input_mapping")
         paths = self.paths(mapping, where, ran, id)
-        return self.call(alias, id, paths, mapping, target) if isinstance(alias, Scalar) else None
+        if not isinstance(alias, Scalar):
+            return None
+        call = self.call(alias, id, paths, mapping, target)
+        return call if mapping else replace(call, args=AgentInput(None, tuple(ran)))
 
     def call(
         self,
@@ -138,12 +150,8 @@ class Policy:
             and self.has_unread_step()
         ):
             return  # the step with the misspelt key is reported
-        if problem is not None and self.id.text == "agf.loop" and path.source in self.aliases():
-            # AMB-1: the seed's order of steps has no exception for a loop; suggest another way.
-            hint = (
-                "a round does not see the previous one; the fold of a pipeline passes a value "
-                "from round to round"
-            )
+        if problem is not None and path.source in self.aliases():
+            hint = EARLIER.get(self.id.text, problem.hint)
             problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
             problem = _lacking(self.takes.schema, path)

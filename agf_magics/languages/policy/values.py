@@ -259,10 +259,12 @@ class AgentInput:
     """The input of an agent: the values of its mapping, or without one the whole input of the
     parent (AMB-3)."""
 
-    __slots__ = ("delivery",)
+    __slots__ = ("delivery", "ran")
 
-    def __init__(self, delivery: Delivery | None) -> None:
+    def __init__(self, delivery: Delivery | None, ran: tuple[str, ...] = ()) -> None:
         self.delivery = delivery
+        self.ran = ran
+        """The aliases of the earlier steps."""
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...] | None:
@@ -275,6 +277,22 @@ class AgentInput:
 
     def reads(self) -> tuple[Ref, ...]:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
+
+    def lacking(self, name: str, frame: Frame) -> str:
+        """The hint for an agent that gets the whole input, without its field ``name``: the path of
+        that field in the input or in an earlier output, else of a field of the latest value."""
+        values = {f"{alias}.output": frame[place_of(alias)]["output"] for alias in self.ran}
+        fields = [
+            (f"{place}.{field}", field)
+            for place, value in reversed(
+                [(f"{PARENT}.input", frame[PARENT]["input"]), *values.items()]
+            )
+            if isinstance(value, dict)
+            for field in value
+        ]
+        exact = [path for path, field in fields if field == name]
+        path = next(iter([*exact, *(path for path, _ in fields)]), f"{PARENT}.input.NAME")
+        return f"add input_mapping: {{{name}: {path}}}"
 
 
 class Store(NamedTuple):
