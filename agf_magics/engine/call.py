@@ -125,9 +125,9 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         return result(step, tool, site.scope.linked)
     if step.permit is not None:
         instead = await permitted(site, given, tool)
-        if instead is not None and step.instead is not None:
-            if step.instead.result in instead:
-                return instead[step.instead.result]
+        if instead is not None and step.permit.instead is not None:
+            if step.permit.instead.result in instead:
+                return instead[step.permit.instead.result]
             given = tool.check({**given, **instead})
             run.secrets.receive(tool, given)
     if not step.awaited:
@@ -140,7 +140,9 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     run, step, scope = site.run, site.step, site.scope
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = build_arguments(site, tool, tool.accepts if step.offers or step.wants else None)
+    given = build_arguments(
+        site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None
+    )
     try:
         given = tool.check(
             substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given
@@ -398,7 +400,7 @@ def finish(site: CallSite[Invoke], given: dict[str, Value], value: Value) -> Val
     """The value of a tool's call, checked, with its arguments if the step keeps them."""
     if site.step.gives is not None:
         check_result(value, site.step, site.scope.linked)
-    return ShapeResult(value, given) if site.step.keeps else value
+    return ShapeResult(value, given) if site.step.exchange.keeps else value
 
 
 def check_result(value: Value, step: Invoke, linked: Linked) -> None:

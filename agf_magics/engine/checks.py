@@ -52,7 +52,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the callees do not take."""
     for step in every(flow.body):
-        if not isinstance(step, Invoke) or not step.wants or step.pick is not None:
+        if not isinstance(step, Invoke) or not step.exchange.wants or step.pick is not None:
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
@@ -88,7 +88,7 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
     """Names of another program in the functions that get the state of a flow."""
     for step in every(flow.body) if flow.foreign is not None else ():
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if isinstance(step, Invoke) and step.wants and code is not None and flow.foreign:
+        if isinstance(step, Invoke) and step.exchange.wants and code is not None and flow.foreign:
             problem = flow.foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
@@ -123,7 +123,11 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
             )
             findings.warn("flow.literal-secret", message, given[name], hint)
     for name, parameter in takes.parameters.items():
-        if name not in given and parameter.default is parameter.empty and name not in step.offers:
+        if (
+            name not in given
+            and parameter.default is parameter.empty
+            and name not in step.exchange.offers
+        ):
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
             findings.error("flow.missing-argument", message, step.name.span, hint)

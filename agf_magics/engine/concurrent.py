@@ -76,7 +76,11 @@ class Replay:
         is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
         if journal.earlier is not None:
             self.found = self._recorded(journal.earlier, inside.tries)
-        elif journal.reuse is not None and is_quick and not (body.offers or body.wants):
+        elif (
+            journal.reuse is not None
+            and is_quick
+            and not (body.exchange.offers or body.exchange.wants)
+        ):
             self.copies = Copies(journal, journal.reuse, body, tool, self.path, inside.tries)
             self.found, self.source = self._reused(self.copies), journal.reuse.run_id
         else:
@@ -326,8 +330,8 @@ def sessions(step: Step, linked: Linked) -> int:
             callee = linked.callees.get(step.id)
             if isinstance(callee, Linked):
                 inside = sum(sessions(inner, callee) for inner in callee.flow.body.steps)
-                return max(inside, int(step.kind == "agent" and step.spawns))
-            return int(isinstance(callee, Agent) and step.spawns)
+                return max(inside, int(step.kind == "agent" and step.asking.spawns))
+            return int(isinstance(callee, Agent) and step.asking.spawns)
         case Branches() | Sequence():
             return sum(sessions(inner, linked) for inner in children(step))
         case Repeat():

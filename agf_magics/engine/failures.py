@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..catalog import MASK, Tool
 from ..flow import events as ev
 from ..flow.events import Question
-from ..flow.step import Frame
+from ..flow.step import Frame, Instead
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
 from ..journal.records import value_of
@@ -168,13 +168,13 @@ async def permitted(
     shown = (
         shown if run.secrets.blind else run.secrets.shown(shown)
     )  # the person must see something
-    text = step.permit(site.frame, given, shown)
+    text = step.permit.ask(site.frame, given, shown)
     if text is None:
         return None
     question = Question(text, approval=True, where=ev.format_path(site.at))
-    if step.instead is not None:
-        offered = {name: value for name, value in shown.items() if name not in step.offers}
-        question = question._replace(arguments=offered, result=step.instead.result)
+    if step.permit.instead is not None:
+        offered = {name: value for name, value in shown.items() if name not in step.exchange.offers}
+        question = question._replace(arguments=offered, result=step.permit.instead.result)
     refused: StepError | None = None
     for _ in range(ATTEMPTS):
         try:
@@ -183,10 +183,10 @@ async def permitted(
             raise refused or _denied(step, "there is no user to approve it", text) from None
         if reply is True:
             return None
-        if step.instead is None or not isinstance(reply, dict):
+        if step.permit.instead is None or not isinstance(reply, dict):
             raise _denied(step, "it was denied", text)
         try:
-            _replace_call(step, site.frame, given, reply, tool)
+            _replace_call(step.permit.instead, site.frame, given, reply, tool)
         except StepError as error:
             refused = _not_usable(step, error)
             question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
@@ -197,21 +197,20 @@ async def permitted(
 
 
 def _replace_call(
-    step: Invoke,
+    instead: Instead,
     frame: Frame,
     given: Mapping[str, Value],
     reply: Mapping[str, Value],
     tool: Tool | None,
 ) -> None:
     """Tell the step what replaces its call. Raises StepError if it cannot be used."""
-    assert step.instead is not None
-    result = step.instead.result
+    result = instead.result
     if result in reply and len(reply) > 1:
         message = f"give either other arguments or {result!r}: with a result there is no call"
         raise StepError(Diagnostic("step.instead", message))
     if tool is not None and result not in reply:
         tool.check({**given, **reply})
-    step.instead.take(frame, hide(reply, tool.secret if tool is not None else frozenset()))
+    instead.take(frame, hide(reply, tool.secret if tool is not None else frozenset()))
 
 
 def _denied(step: Invoke, why: str, question: str) -> StepError:

@@ -47,10 +47,10 @@ from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_pr
 
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run, step, scope = site.run, site.step, site.scope
-    pipe = step.pipe.evaluate(site.frame) if step.pipe is not None else None
-    given = step.args.build(site.frame, linked.flow.accepts if step.wants else None)
+    pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
+    given = step.args.build(site.frame, linked.flow.accepts if step.exchange.wants else None)
     if step.kind == "agent":  # an identity that is a flow counts like any other agent
-        if step.spawns and not _is_session(linked.flow):
+        if step.asking.spawns and not _is_session(linked.flow):
             run.budget.spawn(step.span)
         given = given if linked.agent is not None else given.get("input", given)
         if step.asking.attach:
@@ -59,15 +59,15 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         meter.open(scope.calls + 1)
     if step.permit is not None:
         instead = await permitted(site, given)
-        if instead is not None and step.instead is not None:
-            if step.instead.result in instead:
-                return instead[step.instead.result]
+        if instead is not None and step.permit.instead is not None:
+            if step.permit.instead.result in instead:
+                return instead[step.permit.instead.result]
             given = {**given, **instead}
     inner, flow_input = _scope_inside(site, linked), FlowInput(given, pipe)
     if not step.awaited and not run.dry:
         start_background(_run_fired(site, inner, flow_input), run.host)
         return None
-    if step.while_waiting is not None:
+    if step.exchange.while_waiting is not None:
         run.watched[inner.before] = {}
     try:
         ended = await _within_timeout(
@@ -83,14 +83,14 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         value = dry.add_fields(value, step, scope.linked)
     if step.gives is not None:
         check_result(value, step, scope.linked)
-    if not step.keeps:
+    if not step.exchange.keeps:
         return value
     return ShapeResult(value, given if linked.agent is None else given.get("input"))
 
 
 def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
     """Show stores of a flow that waits for an answer in the stores of the waiting run."""
-    show, frame = site.step.while_waiting, site.run.watched.get(inner.before)
+    show, frame = site.step.exchange.while_waiting, site.run.watched.get(inner.before)
     if show is None or not frame:
         return
     flow = inner.linked.flow
@@ -248,7 +248,7 @@ async def invoke(site: CallSite[Invoke]) -> Value:
 async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
-    name = step.pick.evaluate(site.frame)
+    name = step.pick.by.evaluate(site.frame)
     callee = choice.callees.get(name) if isinstance(name, str) else None
     if callee is None:
         hint = (
@@ -263,7 +263,8 @@ async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
     # Messages about the call name the chosen callee.
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):
-        chosen = replace(chosen, kind="agent", args=AsInput(step.args), spawns=False)
+        asking = step.asking._replace(spawns=False)
+        chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
     return await CALL[type(callee)](site.with_step(chosen), callee)
 
 
@@ -292,7 +293,7 @@ def of_one(transform: Transform) -> Transform:
 
 async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     run, step, linked = site.run, site.step, site.scope.linked
-    if step.spawns:
+    if step.asking.spawns:
         run.budget.spawn(step.span)
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)
@@ -337,7 +338,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
     return (
-        ShapeResult(value, built.get("input")) if step.keeps else value
+        ShapeResult(value, built.get("input")) if step.exchange.keeps else value
     )  # user code may have changed its copy
 
 
@@ -395,7 +396,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
             raise StepError(Diagnostic("step.policy-agent", message, step.name.span, hint))
         for meter in scope.meters:
             meter.open(scope.calls + 1)
-        if step.spawns:
+        if step.asking.spawns:
             site.run.budget.spawn(step.span)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
         tools = None

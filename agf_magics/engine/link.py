@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ..catalog.tools import Arguments, derive
+from ..flow.step import Lookup
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
 from ..flow.values import isolate
 from ..text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
@@ -134,12 +135,13 @@ class _Linker:
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
-        if step.among is None:
+        if step.pick.among is None:
             return Choice(self.registry.offered)
         callees = dict[str, Callee]()
-        for name in step.among:
+        for name in step.pick.among:
             named = registered_name(step, name, self.registry)
-            one = replace(step, name=named, among=None, file=step.files.get(name.text))
+            lookup = step.lookup._replace(file=step.lookup.files.get(name.text))
+            one = replace(step, name=named, lookup=lookup)
             if (callee := LOOK_UP[step.kind](self, one, around)) is not None:
                 callees[name.text] = callee
         return Choice(callees)
@@ -201,7 +203,7 @@ class _Linker:
         }
         return Built(
             policy,
-            step.config or {},
+            step.asking.config,
             {name: agent for name, agent in agents.items() if agent is not None},
         )
 
@@ -209,7 +211,7 @@ class _Linker:
         """The flow of the one step that a builder returns."""
         outer, why = self.linking[-1], "it did not return a Step"
         try:
-            config = isolate(dict(step.config or {}))
+            config = isolate(dict(step.asking.config))
             made = policy.function(**dict.fromkeys(policy.takes, config))
         except Exception as error:  # of user code
             made, why = None, f"{type(error).__name__}: {error}"
@@ -240,14 +242,16 @@ class _Linker:
 
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
-        assert step.file is not None
+        assert step.lookup.file is not None
         if self.passive:
             return None
         assert self.files is not None, "a flow that names files is linked with a reader of files"
         try:
-            found = self.files(step.file, self.linking[-1])
+            found = self.files(step.lookup.file, self.linking[-1])
         except DefinitionError as error:
-            self.found.extend(replace(d, span=d.span or step.file.span) for d in error.diagnostics)
+            self.found.extend(
+                replace(d, span=d.span or step.lookup.file.span) for d in error.diagnostics
+            )
             return None
         return found if isinstance(found, Tool) else self.open(step, found, around)
 
@@ -273,15 +277,15 @@ class _Linker:
             return None
         if tool is None and name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
-        if tool is None and name in self.registry.flows and not step.only_tools:
+        if tool is None and name in self.registry.flows and not step.lookup.only_tools:
             return self.called(step, around)
-        if tool is None and step.file is not None:
+        if tool is None and step.lookup.file is not None:
             found = self.file(step, around)
             if isinstance(found, Tool):
                 check_arguments(step, found, self.found)
             return found
         if tool is None:
-            known = [*self.registry.tools, *(() if step.only_tools else self.registry.flows)]
+            known = [*self.registry.tools, *(() if step.lookup.only_tools else self.registry.flows)]
             near = join_hints(
                 suggest(name, known), suggest("", self.registry.tools, "registered tools")
             )
@@ -324,7 +328,7 @@ class _Linker:
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         if own := self.own_tools(step):
             self.own[id(step)] = own
-        known = [*self.registry.tools, *own, *step.files]
+        known = [*self.registry.tools, *own, *step.lookup.files]
         for tool in step.tools or ():
             if tool.text not in known and not self.launches(tool.text):
                 hint = suggest(tool.text, known, "registered tools")
@@ -335,18 +339,18 @@ class _Linker:
                     hint,
                 )
         name = step.name.text
-        if name and (name != USER or step.wants):  # `user` is not an alias of a policy
+        if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
             registered = name in self.registry.agents or name in self.registry.flows
-            if registered and step.file is not None:
-                message = f"the registered {name!r} is used, not {step.file.text!r}"
-                self.found.warn("flow.registered-instead", message, step.file.span)
+            if registered and step.lookup.file is not None:
+                message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
+                self.found.warn("flow.registered-instead", message, step.lookup.file.span)
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
                 if step.asking.wins or step.asking.attach:
                     self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
                 return self.called(step, around)
-            if step.file is not None:
+            if step.lookup.file is not None:
                 return self.flow_in_file(step, around)
             hint = suggest(name, self.registry.agents, "registered agents")
             self.found.error(
@@ -385,10 +389,12 @@ class _Linker:
         used instead."""
         tools = self.registry.tools
         found = {
-            one.name: derive(one, tools[one.base]) for one in step.derived if one.base in tools
+            one.name: derive(one, tools[one.base])
+            for one in step.lookup.derived
+            if one.base in tools
         }
-        for name, file in step.files.items() if step.tools is not None else ():
-            held = self.file(replace(step, file=file), ()) if name not in tools else None
+        for name, file in step.lookup.files.items() if step.tools is not None else ():
+            held = self.file(replace(step, lookup=Lookup(file)), ()) if name not in tools else None
             found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
         return {name: tool for name, tool in found.items() if name not in tools}
 
@@ -410,7 +416,7 @@ class _Linker:
     def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         name = step.name.text
         flow = self.registry.flows.get(name)
-        if flow is None and step.file is not None:
+        if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet

@@ -51,7 +51,7 @@ class ModelBinding:
 def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    made, configured = (step.config or {}).get("made"), registry.model
+    made, configured = step.asking.config.get("made"), registry.model
     named = made if isinstance(made, Model) else registry.named(step.name.text)
     model = configured if configured is not None and made is None else named
     span = step.name.span or step.span
@@ -77,7 +77,7 @@ def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     known = (
         name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
     )
-    return name if known else Name(step.registered.get(name.text, name.text), name.span)
+    return name if known else Name(step.lookup.registered.get(name.text, name.text), name.span)
 
 
 def session_flow(
@@ -346,7 +346,7 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     if step.tools is None:
         return None
     own = linked.own.get(step.id, {})
-    bases = {one.name: one.base for one in step.derived if one.name in own}
+    bases = {one.name: one.base for one in step.lookup.derived if one.name in own}
     return [
         name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])
     ]
@@ -354,7 +354,7 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """The JSON Schema of the callee's input, for arguments that need it."""
-    if not step.wants:
+    if not step.exchange.wants:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
         callee = linked.callees.get(step.id)

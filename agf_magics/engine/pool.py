@@ -83,7 +83,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
         return None
     place = where(tool, inside.concurrent, run.host)
     is_secret = (id(inside.linked.flow), body.id) in run.secrets.steps
-    is_bare = body.gives is None and body.target is None and not body.keeps
+    is_bare = body.gives is None and body.target is None and not body.exchange.keeps
     # The start of a call with an effect is durable before the call: each has its own turn.
     is_pooled = journal is None or not has_effect(tool)
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))

@@ -34,7 +34,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     run, step, scope = site.run, site.step, site.scope
     for meter in scope.meters:
         meter.model()
-    config = step.config or {}
+    config = step.asking.config
     given = step.args.build(site.frame)
     if run.dry:
         return dry_reply(config, binding.name)

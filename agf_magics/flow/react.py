@@ -14,7 +14,7 @@ from typing import Any
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .session import Conversation, Session, observation
-from .step import Frame, Outcome, Ref, Target
+from .step import Asking, Frame, Lookup, Outcome, Permit, Pick, Ref, Target
 from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
 from .values import Value
 
@@ -50,7 +50,7 @@ def react(
 
 def _ask(state: _State, id: str, span: Span) -> Step:
     session = state.session
-    config = {
+    config: dict[str, Value] = {
         "instructions": session.instructions,
         "tool_choice": session.tool_choice,
         "settings": dict(session.settings or {}),
@@ -69,8 +69,8 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         name=session.model,
         args=_Built(state.request, session.prompt.reads()),
         tools=None if session.tools is None else tuple(offer.name for offer in session.tools),
-        registered=_registered(session),
-        config=config,
+        lookup=Lookup(registered=_registered(session)),
+        asking=Asking(config=config),
         target=_Keep(state.replied),
     )
 
@@ -108,12 +108,14 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         span=span,
         kind="tool",
         name=Name("the model's choice", span),
-        pick=ComputedExpr(span, lambda frame: frame[state.call]["tool"]),
-        among=None if session.tools is None else tuple(offer.name for offer in session.tools),
-        registered=_registered(session),
+        pick=Pick(
+            ComputedExpr(span, lambda frame: frame[state.call]["tool"]),
+            None if session.tools is None else tuple(offer.name for offer in session.tools),
+        ),
+        lookup=Lookup(registered=_registered(session)),
         args=_Built(state.arguments),
         rescue=observation,
-        permit=None if session.permit is None else state.permit,
+        permit=None if session.permit is None else Permit(state.permit),
     )
     return Each(
         id=id,

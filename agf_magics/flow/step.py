@@ -340,7 +340,8 @@ class Taken(NamedTuple):
 
 
 class Asking(NamedTuple):
-    """What a step asks of the agent that answers it, beyond the prompt."""
+    """What a step asks of the agent, the model or the vendor's policy that answers it, beyond the
+    arguments."""
 
     model: str = ""
     """``provider:model``, for an agent that has no model of its own; the configured model replaces
@@ -363,6 +364,11 @@ class Asking(NamedTuple):
     documents."""
     wins: bool = False
     """Whether the model replaces that of the agent; an agent that has none is then an error."""
+    config: Mapping[str, Value] = {}
+    """The configuration of a model or a vendor's policy."""
+    spawns: bool = True
+    """Whether an agent that answers it counts as a session of the run (decision A15): a pipeline's
+    do."""
 
 
 class Export(NamedTuple):
@@ -385,6 +391,58 @@ class Instead(NamedTuple):
     take: Callable[[Frame, Mapping[str, Value]], None]
     """Called with the answer, without secrets, before it is used; may refuse it with a
     StepError."""
+
+
+class Permit(NamedTuple):
+    """The question to a person before a call."""
+
+    ask: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
+    """Given the frame, the arguments, and these without secrets: the question; None: the call needs
+    none."""
+    instead: Instead | None = None
+    """How the person's answer can replace the call; None: only yes or no."""
+
+
+class Pick(NamedTuple):
+    """How a step chooses its callee while it runs."""
+
+    by: Expr
+    """Its value is the name."""
+    among: tuple[Name, ...] | None = None
+    """The names to choose from; None: all that are registered."""
+
+
+class Lookup(NamedTuple):
+    """What the names of a call mean where nothing is registered under them."""
+
+    file: Name | None = None
+    """Defines the callee: the file of a definition, or a function of a Python file
+    (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder
+    (decision A16)."""
+    files: Mapping[str, Name] = {}
+    """The same for names of `Pick.among` and of the step's tools."""
+    registered: Mapping[str, str] = {}
+    """The registered names of `Pick.among` and of the step's tools (B5)."""
+    derived: tuple[DerivedTool, ...] = ()
+    """Tools that the definition itself makes."""
+    only_tools: bool = False
+    """Whether a tool's name must not be a flow's (decision P22)."""
+
+
+class Exchange(NamedTuple):
+    """What passes between a step and its callee, beyond the arguments and the result."""
+
+    wants: bool = False
+    """Whether the arguments are built with the schema of the callee's input."""
+    offers: tuple[str, ...] = ()
+    """Additional arguments, for a tool that has parameters with these names."""
+    keeps: bool = False
+    """Whether the step's target gets the arguments of the call."""
+    pipe: Expr | None = None
+    """The pipe of a called flow."""
+    while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
+    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
+    run shows while that flow waits for an answer; None: the frame of the step."""
 
 
 START, END = "START", "END"

@@ -23,15 +23,17 @@ from .step import (
     Asking,
     Binding,
     Caps,
-    DerivedTool,
+    Exchange,
     Export,
     Expr,
     FanOutResult,
     FlowInput,
     FlowResult,
     Frame,
-    Instead,
     Join,
+    Lookup,
+    Permit,
+    Pick,
     Taken,
     Target,
     Uses,
@@ -67,55 +69,26 @@ class Invoke(Step):
     """For an agent: the arguments of `Agent.arguments` (``prompt``, ``input``, ``alone``), of which
     a flow gets only the input; for a transform: its value; for a question: ``{"text": …, "choices":
     […]}``."""
-    among: tuple[Name, ...] | None = None
-    """The names from which `pick` chooses during the run; then ``name`` is only a title."""
-    pick: Expr | None = None
-    registered: Mapping[str, str] = field(default_factory=dict)
-    """The registered names of ``among`` and ``tools``, for those that are not registered themselves
-    (B5)."""
-    file: Name | None = None
-    """Defines it if nothing is registered under its name: the file of a definition, or a function
-    of a Python file (``tools.py:add``). A path is relative to the file that names it, else to the
-    notebook's folder (decision A16)."""
-    files: Mapping[str, Name] = field(default_factory=dict)
-    """The same for names of `among`, and for names of `tools`."""
-    derived: tuple[DerivedTool, ...] = ()
-    """Tools that the definition itself makes: what names of `tools` mean where nothing is
-    registered under them."""
-    config: Mapping[str, Value] | None = None
-    """The configuration of a vendor's policy or a model."""
-    permit: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
-    """Given the frame, the arguments, and these without secrets: the question to a person before
-    the call; None: no question."""
-    instead: Instead | None = None
-    """How that person's answer can replace the call; None: only yes or no."""
-    keeps: bool = False
-    """Whether its target gets the arguments of the call."""
-    wants: bool = False
-    """Whether `args` gets the schema of the callee."""
-    offers: tuple[str, ...] = ()
-    """Additional arguments of `args`, for a tool that has parameters with these names."""
-    spawns: bool = True
-    """Whether an agent that answers it counts as a session of the run (decision A15: a pipeline's
-    do)."""
-    awaited: bool = True
-    """False: fire and forget. The step does not wait for its end, which is an event of its own."""
-    timeout: float | None = None
-    """In seconds; the callee's own timeout and the settings' apply too."""
-    pipe: Expr | None = None
-    """The pipe of a called flow."""
-    gives: Name | None = None
-    """The schema to which its result must conform."""
-    only_tools: bool = False
-    """Whether a tool's name must not be a flow's (decision P22)."""
-    asking: Asking = Asking()
-    """Of an agent: its model, settings and schema, where the definition has them."""
-    while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
-    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
-    run shows while that flow waits for an answer; None: the frame of the step."""
     tools: tuple[Name, ...] | None = None
     """Capabilities: the tools that it may use; None: its invoker's. For a model: the tools that it
     is offered."""
+    gives: Name | None = None
+    """The schema to which its result must conform."""
+    timeout: float | None = None
+    """In seconds; the callee's own timeout and the settings' apply too."""
+    awaited: bool = True
+    """False: fire and forget. The step does not wait for its end, which is an event of its own."""
+    pick: Pick | None = None
+    """How the callee is chosen during the run; then ``name`` is only a title. None: it is
+    ``name``."""
+    lookup: Lookup = Lookup()
+    """What its names mean where nothing is registered under them."""
+    exchange: Exchange = Exchange()
+    """What passes between the step and its callee, beyond the arguments and the result."""
+    permit: Permit | None = None
+    """The question to a person before the call; None: there is none."""
+    asking: Asking = Asking()
+    """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
 
 
 @data

@@ -115,7 +115,7 @@ class Forecast(OfflineJournal):
         if isinstance(callee, Tool | Agent):
             return dry_run.result(step, callee, linked_at(self.linked, key_of(at)[:-1]))
         if hasattr(callee, "request"):
-            return dry_reply(step.config or {}, getattr(callee, "name", ""))
+            return dry_reply(step.asking.config, getattr(callee, "name", ""))
         refuse_call()
 
     def count_questions(self) -> None:

@@ -232,7 +232,7 @@ def _links(step: Step, within: Linked, held: Held) -> Iterator[tuple[Linked, Lin
             yield when(
                 [(VALUE, "")],
                 within,
-                read(step.pipe.reads() if step.pipe is not None else ()),
+                read(step.exchange.pipe.reads() if step.exchange.pipe is not None else ()),
                 inner,
             )
             yield when([value], inner, ((VALUE, last.id) for last in inner.flow.body.steps[-1:]))

@@ -94,7 +94,7 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
         return step.kind
     if step.permit is not None:
         return "approval"
-    if step.pick is not None or step.among is not None:
+    if step.pick is not None:
         return "pick"
     if not step.awaited:
         return "not awaited"
@@ -198,12 +198,10 @@ def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
 def _reads_of_step(step: Step) -> Iterable[Ref] | None:
     match step:
         case Invoke():
-            pipe = step.pipe.reads() if step.pipe is not None else ()
-            return (
-                (*step.args.reads(), *pipe)
-                if step.permit is None and step.while_waiting is None
-                else None
-            )
+            if step.permit is not None or step.exchange.while_waiting is not None:
+                return None
+            pipe = step.exchange.pipe
+            return (*step.args.reads(), *(pipe.reads() if pipe is not None else ()))
         case Compute():
             return step.value.reads()
         case Sequence() | Branches():

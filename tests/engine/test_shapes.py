@@ -16,7 +16,7 @@ from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.run import run as run_linked
 from agf_magics.flow import events as ev
-from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Ready, Skip
+from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
 from agf_magics.flow.steps import Sequence as InOrder
 from agf_magics.text.diagnostics import Diagnostic
@@ -329,7 +329,7 @@ def test_a_call_chooses_among_what_was_linked_and_nothing_else() -> None:
     def pick(frame: Frame) -> Any:
         return frame["pick"]
 
-    step = call("s", "?", lambda frame: {}, among=names, pick=Says(pick), target=Put("out"))
+    step = call("s", "?", lambda frame: {}, pick=Pick(Says(pick), names), target=Put("out"))
     assert tools.run(step, input={"pick": "right"}).output == "r"
     refused = tools.run(step, input={"pick": "secret"})
     assert refused.error is not None
@@ -345,7 +345,9 @@ def test_a_call_that_must_be_approved_is_made_only_then(says: bool | None, statu
         return says
 
     tools = Tools(pay=lambda amount: amount)
-    step = call("s", "pay", lambda frame: {"amount": 5}, permit=lambda frame, given, shown: f"pay {given['amount']}?")
+    step = call(
+        "s", "pay", lambda frame: {"amount": 5}, permit=Permit(lambda frame, given, shown: f"pay {given['amount']}?")
+    )
     run = tools.run(step, ask=ask if says is not None else None)
     assert (run.status, len(tools.calls)) == (status, int(says is True))
     assert asked == ([] if says is None else ["pay 5?"])

@@ -145,19 +145,21 @@ def step_of(step: Step) -> dict[str, Any]:
     found: dict[str, Any] = {"kind": step.word, "label": step.label, "keeps_failures": step.rescue is not None}
     match step:
         case Invoke():
-            found |= {"calls": [step.kind, step.name.text], "file": step.file and step.file.text}
+            found |= {"calls": [step.kind, step.name.text], "file": step.lookup.file and step.lookup.file.text}
             found |= {
-                "among": None if step.among is None else [name.text for name in step.among],
+                "among": None
+                if step.pick is None or step.pick.among is None
+                else [name.text for name in step.pick.among],
                 "timeout": step.timeout,
             }
             found |= {"gives": step.gives and step.gives.text}
             found |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
             asks = {
                 name: value
-                for name, value in step.asking._replace(span=None, no_tools=False)._asdict().items()
+                for name, value in step.asking._replace(span=None, no_tools=False, spawns=False)._asdict().items()
                 if value
             }
-            found |= {"asks": asks or None, "shows_while_waiting": step.while_waiting is not None}
+            found |= {"asks": asks or None, "shows_while_waiting": step.exchange.while_waiting is not None}
         case Each():
             found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit or WIDTH}
         case Branches():

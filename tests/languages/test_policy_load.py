@@ -112,7 +112,7 @@ def test_routes_are_cases_under_their_conditions() -> None:
 
 def test_a_vendors_policy_is_called_with_its_configuration() -> None:
     step = only(loaded(document("{id: x-acme.vote, config: {rounds: 2}}", "a b")), Invoke)
-    assert (step.kind, step.name.text, step.config) == ("policy", "x-acme.vote", {"rounds": 2})
+    assert (step.kind, step.name.text, step.asking.config) == ("policy", "x-acme.vote", {"rounds": 2})
     assert [name.text for name in step.tools] == ["a", "b"]
 
 
@@ -308,7 +308,7 @@ def test_a_source_that_is_no_file_is_warned_about() -> None:
         sequential("{agent: a}", "{agent: b}"), agents="", head=f"action_space: {{local_agents: [{entries}]}}\n"
     )
     assert codes(text) == [("policy.source-type", "registry")]
-    assert [step.file for step in every(loaded(text).body) if isinstance(step, Invoke)] == [None, None]
+    assert [step.lookup.file for step in every(loaded(text).body) if isinstance(step, Invoke)] == [None, None]
 
 
 def test_constraints_become_what_the_engine_counts() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ...flow.step import DROPPED, Expr, FanOutResult, Frame, Name, Ref, Step
+from ...flow.step import DROPPED, Expr, FanOutResult, Frame, Lookup, Name, Pick, Ref, Step
 from ...flow.steps import Compute, Each, Invoke, Sequence
 from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
@@ -77,15 +77,8 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
         name=Name(label, name.span),
         args=Named(complete(args)) if isinstance(args, tuple) else Whole(args),
         rescue=None if given.get("on_error") == "fail" else Failed,
-        **(
-            {
-                "among": tools.functions if tools.declared else None,
-                "pick": name,
-                "files": tools.files,
-            }
-            if chosen
-            else {"file": tools.files.get(label)}
-        ),
+        pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
+        lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),
     )
 
     def envelope(state: State, value: Value) -> Mapping[str, Value]:

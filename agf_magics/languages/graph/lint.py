@@ -31,7 +31,7 @@ def reads_of_node(step: Step) -> Iterator[Ref]:
         match one:
             case Invoke():
                 yield from one.args.reads()
-                yield from one.pick.reads() if one.pick else ()
+                yield from one.pick.by.reads() if one.pick else ()
             case Compute():
                 yield from one.value.reads()
             case Each():

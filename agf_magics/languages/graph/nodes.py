@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.step import Frame, Outcome, Ref
+from ...flow.step import Exchange, Frame, Lookup, Outcome, Ref
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
@@ -153,7 +153,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
             kind="tool",
             name=name,
             args=Named(values or ()),
-            file=file,
+            lookup=Lookup(file),
         )
         return on_error(given, here, Built(step, write, (key,)))
     args = command.call(values)
@@ -188,8 +188,8 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
         kind="tool",
         name=name,
         args=WithState(complete(given.get("variables") or ()), given.get("requires") or ()),
-        file=here.tools.files.get(name.text),
-        wants=True,
+        lookup=Lookup(here.tools.files.get(name.text)),
+        exchange=Exchange(wants=True),
     )
     return on_error(given, here, Built(step, write, (key,)))
 
@@ -210,9 +210,10 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         kind="flow",
         name=name,
         args=Passed(None if everything else into or ()),
-        file=name if is_file else None,
-        wants=True,
-        while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ()),
+        lookup=Lookup(name if is_file else None),
+        exchange=Exchange(
+            wants=True, while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ())
+        ),
     )
     if direct or out == "auto":
         write = write_changed if here.inside else write_as_subgraph

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...flow.session import unfenced
-from ...flow.step import Asking, Frame, Ref
+from ...flow.step import Asking, Frame, Lookup, Ref
 from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import Diagnostic
@@ -146,11 +146,13 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
             schema=None if given.get("parse_json") else schema, no_tools=here.kind != "agent"
         ),
         tools=tools,
-        files={name: here.tools.files[name] for name in own if name in here.tools.files},
-        derived=tuple(
-            here.tools.commands[name].derived()
-            for name in sorted(own)
-            if name in here.tools.commands
+        lookup=Lookup(
+            files={name: here.tools.files[name] for name in own if name in here.tools.files},
+            derived=tuple(
+                here.tools.commands[name].derived()
+                for name in sorted(own)
+                if name in here.tools.commands
+            ),
         ),
     )
 

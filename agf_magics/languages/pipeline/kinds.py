@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...flow.step import Asking, Expr, Name, Step
+from ...flow.step import Asking, Exchange, Expr, Lookup, Name, Step
 from ...flow.step import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, part
 from ...flow.wiring import own_reads
@@ -257,7 +257,13 @@ def _tool(at: At, given: Given, body: Fields) -> Step:
     args = given.get("args") or Arguments(())
     label, gives = shorten(name.text), given.get("schema")
     return Invoke(
-        **at._asdict(), label=label, kind="tool", name=name, args=args, gives=gives, only_tools=True
+        **at._asdict(),
+        label=label,
+        kind="tool",
+        name=name,
+        args=args,
+        gives=gives,
+        lookup=Lookup(only_tools=True),
     )
 
 
@@ -309,7 +315,7 @@ def _runs(at: At, target: Target) -> Invoke:
         kind="flow",
         name=target.pipeline,
         args=target.args,
-        pipe=Named(target.span, ("pipe",)),
+        exchange=Exchange(pipe=Named(target.span, ("pipe",))),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...flow.step import Dag, FlowInput, FlowResult, Frame, Instead, Name, Step
+from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
 from ...flow.steps import Compute, Definition, Flow, Invoke, Sequence
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import Diagnostic, Diagnostics, Severity, StepError, suggest
@@ -383,11 +383,9 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
         kind="flow" if call.delegate else "tool",
         name=call.tool,
         args=Arguments(call),
-        wants=True,
-        offers=() if call.delegate else ASKED,
+        exchange=Exchange(wants=True, offers=() if call.delegate else ASKED),
         awaited=bool(call.alternatives),
-        permit=_permit(call) if asks else None,
-        instead=Instead("_output", _taken(call)) if asks else None,
+        permit=Permit(_permit(call), Instead("_output", _taken(call))) if asks else None,
     )
 
 

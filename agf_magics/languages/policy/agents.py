@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...flow.session import Offer
-from ...flow.step import Caps, Frame, Name, Ref, Step, Uses
+from ...flow.step import Caps, Frame, Name, Permit, Ref, Step, Uses
 from ...flow.steps import Compute, Invoke
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
@@ -117,10 +117,6 @@ def output_step(
     )
 
 
-Permit = Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
-"""Receives a frame, the arguments of a call and their displayed form; returns the question to a
-person, or None."""
-
 _LONGEST = 500
 """The most characters of a call's arguments that a question shows."""
 
@@ -145,7 +141,7 @@ def approval(
     if isinstance(template, Scalar):
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
-    def permit(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
         # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
         sees = (
             shown["input"]
@@ -160,7 +156,7 @@ def approval(
         asked = f"{who} with {_shown(sees)}"
         return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
 
-    return permit, when
+    return Permit(ask), when
 
 
 def _placeholder(path: str) -> str | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...flow.step import Frame, Name, Step, Taken
+from ...flow.step import Asking, Frame, Name, Step, Taken
 from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, every
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Node, Scalar, plain
@@ -218,9 +218,8 @@ def vendor(policy: Policy) -> tuple[Step, ...]:
             kind="policy",
             name=Name(policy.id.text, policy.id.span),
             args=whole_input(policy.id.span),
-            config=plain(policy.config),
             tools=agents,
-            spawns=False,
+            asking=Asking(config=plain(policy.config), spawns=False),
             target=RESULT,
         ),
     )

@@ -22,13 +22,13 @@ from typing import Any, Literal
 from ...flow.json_schema import lacking
 from ...flow.react import react as session_steps
 from ...flow.session import STEPS, Offer, Session, format_for_model, format_prompt, unfenced
-from ...flow.step import Frame, Name, Ref, Step, Taken, Target
+from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Step, Taken, Target
 from ...flow.steps import Invoke
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain
 from ...text.source import Span
-from .agents import ActionSpace, Choice, Delegate, Permit, read_choice
+from .agents import ActionSpace, Choice, Delegate, read_choice
 from .matchers import Condition, condition, input_field, warn_of_braces
 from .path import PARENT, Path, Where, parse_path, source_problem
 from .values import RESULT, AgentInput, Delivery, Interface
@@ -115,11 +115,10 @@ class Policy:
             kind="agent",
             name=Name(alias.text, alias.span),
             args=AgentInput(delivery),
-            file=agent.file,
+            lookup=Lookup(agent.file),
             permit=agent.permit,
-            keeps=True,
-            wants=True,
-            spawns=False,
+            exchange=Exchange(keeps=True, wants=True),
+            asking=Asking(spawns=False),
             target=target,
         )
 
@@ -299,7 +298,7 @@ def _permit(
     permits: Mapping[str, Permit],
 ) -> Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None]:
     def permit(tool: str, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
-        return permits[tool]({}, given, shown) if tool in permits else None
+        return permits[tool].ask({}, given, shown) if tool in permits else None
 
     return permit
 
