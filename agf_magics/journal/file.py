@@ -15,6 +15,7 @@ import os
 import sqlite3
 import stat
 import struct
+import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -158,9 +159,21 @@ def index_of(path: Path) -> Path:
     return Path(f"{path}-shm")
 
 
+def is_private(path: Path) -> bool:
+    """Whether the file or folder belongs to the user, and others cannot write to it. On Windows the
+    rights are inherited from the folders above."""
+    if sys.platform == "win32":
+        return True
+    facts = os.stat(path)
+    return facts.st_uid == os.getuid() and not facts.st_mode & stat.S_IWOTH
+
+
 def refuse_links(path: Path) -> None:
     """Raise JournalError if the journal, its folder or a file of SQLite is a symbolic link or not a
-    plain file."""
+    plain file, or if the folder ``.agf`` is not the user's alone (decision A19)."""
+    if path.parent.name == ".agf" and path.parent.exists() and not is_private(path.parent):
+        why = "belongs to another user, or others can write to it"
+        raise JournalError("journal.foreign", f"{path.parent} {why}")
     folders = (path.parent, path.parent / "owners")
     for place in (*folders, path, log_of(path), index_of(path), Path(f"{path}-journal")):
         try:

@@ -292,16 +292,25 @@ def leave(store: Store, one: RunHead) -> None:
     store.write_now(LEAVE, (*before, one.num, store.owner.name, one.taken + 1))
 
 
-def forget(store: Store, nums: Iterable[int]) -> None:
-    """Delete runs and their records. Raises JournalError.
+def forget(store: Store, heads: Iterable[RunHead]) -> int:
+    """Delete runs and their records; returns how many. A run that another process has resumed since
+    it was listed stays. Raises JournalError.
 
     It must work on a full disk, where the log can hardly grow: so it works in slices, and free
     pages are released by `shrink` instead of overwritten.
     """
-    for num in nums:
+    deleted = 0
+    for head in heads:
+        # Who claims a run owns it: a kernel that lists it meanwhile cannot resume it, and what a
+        # kernel has resumed meanwhile cannot be claimed. A damaged row belongs to nobody.
+        if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
+            continue
+        num = head.num
         end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no rows of its own
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
+        deleted += 1
+    return deleted
 
 
 def _deleted(store: Store, num: int, end: int) -> int:
@@ -317,6 +326,9 @@ def _deleted(store: Store, num: int, end: int) -> int:
             connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
         if len(lines) < SLICE:
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
+        else:
+            # If this process dies now, nobody may resume what is left: it would call again.
+            connection.execute("UPDATE runs SET work='' WHERE num=?", (num,))
         connection.execute("COMMIT")
     return len(lines)
 

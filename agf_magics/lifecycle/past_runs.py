@@ -168,8 +168,13 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                     f"run {one.run_id!r} is running",
                     f"%runs --cancel {one.run_id}",
                 )
-        queries.forget(store, [one.num for one in found])
+        queries.forget(store, found)
         queries.shrink(store)
+        left = {one.run_id for one in queries.list_runs(store)}
+    for one in found:
+        if one.run_id in left:
+            message = f"run {one.run_id!r} was resumed by another kernel just now"
+            raise refused("journal.running", message, f"%runs --cancel {one.run_id}")
     return [one.run_id for one in found]
 
 
@@ -183,9 +188,7 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     settings, store = current.settings, journal()
     with as_definition_errors():
         most = settings.journal_size if size is None else size
-        count = forget_old(
-            store, settings.journal_days if days is None else days, most, interrupted=True
-        )
+        count = forget_old(store, settings.journal_days if days is None else days, most)
         return count, queries.shrink(store)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
@@ -26,7 +27,7 @@ from ..flow.progress import FAILURES_KEPT, Failure, Progress
 from ..flow.rows import PRICE, Row, Usage, cost_of
 from ..journal import queries
 from ..journal.codec import key_file, preview
-from ..journal.file import JournalError, not_journaled
+from ..journal.file import JournalError, is_private, not_journaled
 from ..journal.queries import ENDED, RunHead
 from ..journal.recorder import Journal
 from ..journal.records import Record, error_from, is_within
@@ -41,32 +42,39 @@ from .settings import current, user_file
 DAY = 86_400.0
 
 
-def forget_old(store: Store, days: float, size: int, interrupted: bool) -> int:
-    """Delete runs that ended (``interrupted``: or were interrupted) more than ``days`` ago, and
-    then the oldest ones until the journal takes at most ``size`` bytes; 0: no limit. Running and
-    waiting runs stay.
+NEWEST_KEPT = 10
+"""Runs that are never deleted because of their age alone, unless the user asks for it."""
+
+
+def forget_old(store: Store, days: float, size: int, *, automatic: bool = False) -> int:
+    """Delete runs that ended or were interrupted more than ``days`` ago, and then the oldest ones
+    until the journal takes at most ``size`` bytes; 0: no limit. Running and waiting runs stay.
+
+    ``automatic``: nobody asked. Then interrupted runs stay, and a run is old if it ended ``days``
+    before each of the last `NEWEST_KEPT` runs: so a clock that is days ahead deletes nothing.
 
     Returns the number of deleted runs. Raises JournalError.
     """
-    statuses = (*ENDED, "interrupted") if interrupted else ENDED
-    found = [one for one in queries.list_runs(store) if one.status in statuses]
-    old = _old(store, found, days, size)
-    if old:
-        queries.forget(store, old)
-    return len(old)
+    statuses = ENDED if automatic else (*ENDED, "interrupted")
+    runs = queries.list_runs(store)
+    now = time.time()
+    if automatic:
+        now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
+    found = [one for one in runs if one.status in statuses]
+    old = _old(store, found, now - days * DAY if days else 0.0, size)
+    return queries.forget(store, old) if old else 0
 
 
-def _old(store: Store, found: Sequence[RunHead], days: float, size: int) -> list[int]:
-    since = time.time() - days * DAY if days else 0.0
-    old = [one.num for one in found if (one.ended or one.started) < since]
+def _old(store: Store, found: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    old = [one for one in found if (one.ended or one.started) < since]
     if size and queries.size(store.path) > size:
         sizes = queries.sizes(store)
-        left = sum(sizes.values()) - sum(sizes.get(num, 0) for num in old)
+        left = sum(sizes.values()) - sum(sizes.get(one.num, 0) for one in old)
         for one in reversed(found):
             if left <= size:
                 break
-            if one.num not in old:
-                old.append(one.num)
+            if one not in old:
+                old.append(one)
                 left -= sizes.get(one.num, 0)
     return old
 
@@ -257,12 +265,18 @@ def journal_file() -> Path | None:
 
 
 def _project() -> Path:
-    """The nearest folder above that has a mark of a project, else the current folder."""
-    here = Path.cwd()
+    """The nearest folder above that has a mark of a project, else the current folder.
+
+    The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
+    what is above may come from anybody (decision A19)."""
+    here, home = Path.cwd(), Path(os.path.expanduser("~"))
     for folder in (here, *here.parents):
-        for mark in PROJECT:
-            if (folder / mark).exists():
-                return folder
+        if folder != here and not is_private(folder):
+            break
+        if any((folder / mark).exists() for mark in PROJECT):
+            return folder
+        if folder == home or os.path.ismount(folder) or not is_private(folder):
+            break
     return here
 
 
@@ -339,18 +353,20 @@ def _open_store(run: Run) -> Store | None:
         store = Store.at(path)
         if store.path not in _pruned:
             _pruned.add(store.path)
-            forget_old(
-                store,
-                current.settings.journal_days,
-                current.settings.journal_size,
-                interrupted=False,
-            )
+            # Thousands of runs take seconds: the run that happens to be the first does not wait.
+            threading.Thread(target=_prune, args=(store,), name="agf-prune", daemon=True).start()
     except JournalError as error:
         if (str(path), error.code) not in _reported:
             _reported.add((str(path), error.code))
             run.progress.apply(Warned(clock(), not_journaled(error)))
         return None
     return store
+
+
+def _prune(store: Store) -> None:
+    settings = current.settings
+    with contextlib.suppress(JournalError):  # the next process tries again
+        forget_old(store, settings.journal_days, settings.journal_size, automatic=True)
 
 
 _pruned: set[Path] = set()

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import OPENING, Settings, read, user_file, variable, without_files
+from agf_magics.lifecycle.persistence import journal_file
+from agf_magics.lifecycle.settings import OPENING, Settings, current, read, user_file, variable, without_files
 from agf_magics.text.diagnostics import DefinitionError
 
 VALUES: Mapping[type, tuple[str, ...]] = {bool: ("true", "false"), str: ('"http://192.0.2.1/v1"', '""')}
@@ -302,3 +303,32 @@ def test_a_cloned_project_is_only_data(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "../script.py"], capture_output=True, text=True, env=environment)
     assert ran.stdout.split()[-4:] == ["False", "False", "file.import-off", "tool.shell-off"], ran.stdout + ran.stderr
     assert not hit.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of folders")
+def test_a_journal_above_a_folder_that_others_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current, "settings", Settings())
+    shared = tmp_path / "shared"
+    (shared / ".agf").mkdir(parents=True)
+    (shared / "mine").mkdir()
+    monkeypatch.chdir(shared / "mine")
+    assert journal_file() == shared / ".agf" / "runs.sqlite"
+    shared.chmod(0o777)
+    assert journal_file() == shared / "mine" / ".agf" / "runs.sqlite"
+    monkeypatch.setenv("HOME", str(shared / "mine"))
+    shared.chmod(0o755)
+    assert journal_file() == shared / "mine" / ".agf" / "runs.sqlite"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights of folders")
+def test_a_journal_that_others_can_write_to_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(current, "settings", Settings())
+    folder = tmp_path / ".agf"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.chdir(tmp_path)
+    run = agf.run("pipeline: p\nsteps: [{transform: {value: '1'}}]")
+    assert [warning.code for warning in run.warnings] == ["journal.foreign"]
+    assert list(folder.iterdir()) == []

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
@@ -28,10 +29,12 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.values import Value
+from agf_magics.journal import queries
 from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, json_text, pickled, to_show, weigh
 from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import settings
+from agf_magics.lifecycle.persistence import NEWEST_KEPT, forget_old
 from agf_magics.pictures.run_page import past_html, past_text
 from tests.engine import kept
 
@@ -659,6 +662,39 @@ def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> N
         gone, size = prune(size=60_000)
         assert gone == 2
         assert size < 200_000
+
+
+def test_a_clock_that_is_days_ahead_deletes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, day = registry_of(lambda: 1), 86_400.0
+    with kept.journal_in(tmp_path) as path:
+        runs = [agf.run("main", registry=registry) for _ in range(12)]
+        kept.flush(path)
+        store = Store.at(path)
+        now = time.time()
+        with monkeypatch.context() as clock:
+            clock.setattr(time, "time", lambda: now + 40 * day)
+            agf.run("main", registry=registry)
+            assert forget_old(store, 30, 0, automatic=True) == 0
+            for _ in range(NEWEST_KEPT - 1):
+                agf.run("main", registry=registry)
+            assert forget_old(store, 30, 0, automatic=True) == len(runs)
+        assert len(agf.runs()) == NEWEST_KEPT
+
+
+def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Path) -> None:
+    registry, fails = registry_of(lambda: 1 // (not fails)), [True]
+    with kept.journal_in(tmp_path) as path:
+        broken = agf.run("main", registry=registry, raises=False)
+        kept.flush(path)
+        listed = queries.list_runs(Store.at(path))
+        assert [head.status for head in listed] == ["error"]
+        fails.clear()
+        assert agf.resume(broken.run_id, registry=registry).status == "ok"
+        kept.flush(path)
+        assert queries.forget(Store.at(path), listed) == 0
+        assert agf.runs(broken.run_id).status == "ok"
+        assert queries.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
+        assert list(agf.runs()) == []
 
 
 def test_a_hostile_run_is_shown_safely(tmp_path: Path) -> None:
