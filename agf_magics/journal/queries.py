@@ -110,6 +110,14 @@ def list_runs(store: Store) -> list[RunHead]:
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
 
+def has_older(store: Store, since: float) -> bool:
+    """Whether a run ended before ``since``. Raises JournalError."""
+    with store.reading() as connection:
+        sql = "SELECT EXISTS (SELECT 1 FROM runs WHERE ended < ?)"
+        (found,) = connection.execute(sql, (since,)).fetchone()
+    return bool(found)
+
+
 def read_run(store: Store, run_id: str) -> RunRow | None:
     store.flush()
     with store.reading() as connection:

@@ -36,6 +36,7 @@ from .persistence import journal_file, this_notebook
 from .run import Run
 
 UNFINISHED = ("interrupted", "waiting")
+RESUMABLE = (*UNFINISHED, "error", "cancelled")
 """The statuses of runs that the next session should continue."""
 
 
@@ -76,12 +77,23 @@ def find_run(store: Store, run_id: str) -> RunRow:
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
-def last_unfinished(store: Store) -> RunRow:
-    """The last interrupted or waiting run of this notebook. Raises DefinitionError,
-    JournalError."""
+def find_resumable(store: Store, word: str | None) -> RunRow:
+    """The run to resume: by its id, by an unambiguous beginning of it, or by the name of its flow,
+    of whose runs it is the last that can be resumed; None: the last one of this notebook that can
+    be. Raises DefinitionError, JournalError."""
+    if word is None:
+        return _last_resumable(store)
+    named = [head for head in list_runs(store) if head.name == word]
+    if not named:
+        return find_run(store, word)
+    head = next((head for head in named if head.status in RESUMABLE), named[0])
+    return find_run(store, head.run_id)
+
+
+def _last_resumable(store: Store) -> RunRow:
     others, errors = list[RunHead](), list[JournalError]()
     for head in list_runs(store):
-        if head.status not in UNFINISHED:
+        if head.status not in RESUMABLE:
             continue
         try:
             found = find_run(store, head.run_id)
@@ -93,12 +105,12 @@ def last_unfinished(store: Store) -> RunRow:
         others.append(head)
     if errors:
         raise errors[0]
-    hint = "%runs lists the runs; %resume RUN resumes one that failed or was cancelled"
+    hint = "%runs lists the runs"
     if others:
         hint = f"of another notebook: %resume {others[0].run_id}"
     raise refused(
         "journal.unknown-run",
-        "no run of this notebook was interrupted or waits for an answer",
+        "no run of this notebook can be resumed: none was interrupted, cancelled or failed",
         hint,
     )
 

@@ -30,7 +30,7 @@ from .lookup import as_definition_errors, describe_lost, describe_resumed, refus
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .run import Calls, Trace, trace_rows
+from .run import Calls, Trace, fails_again, trace_rows
 from .settings import current
 
 T = TypeVar("T")
@@ -88,7 +88,9 @@ class PastRun:
     @property
     def how_to_continue(self) -> str:
         """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
-        resume."""
+        resume, or if it would fail in the same way."""
+        if self.status == "error" and fails_again(self.error):
+            return ""
         return current.words.resume(self.run_id, self.status)
 
     @cached_property

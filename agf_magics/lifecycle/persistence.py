@@ -12,11 +12,11 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from ..engine.limits import rights
@@ -353,8 +353,11 @@ def _open_store(run: Run) -> Store | None:
         store = Store.at(path)
         if store.path not in _pruned:
             _pruned.add(store.path)
-            # Thousands of runs take seconds: the run that happens to be the first does not wait.
-            threading.Thread(target=_prune, args=(store,), name="agf-prune", daemon=True).start()
+            settings = current.settings
+            since = time.time() - settings.journal_days * DAY if settings.journal_days else 0.0
+            if queries.has_older(store, since) or 0 < settings.journal_size < queries.size(path):
+                # Thousands of runs take seconds: the run that happens to be first does not wait.
+                Thread(target=_prune, args=(store,), name="agf-prune", daemon=True).start()
     except JournalError as error:
         if (str(path), error.code) not in _reported:
             _reported.add((str(path), error.code))

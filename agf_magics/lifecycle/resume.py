@@ -38,9 +38,9 @@ from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_inpu
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
+    find_resumable,
     find_run,
     journal,
-    last_unfinished,
     read_all,
     refused,
     refused_running,
@@ -73,8 +73,9 @@ def resume(
 
     Parameters:
 
-    - ``run_id``: the id of the run. Default None: the last run of this notebook that was
-      interrupted or waits for an answer.
+    - ``run_id``: the id of the run, an unambiguous beginning of it, or the name of a flow: then its
+      last run that can be resumed. Default None: the last run of this notebook that was
+      interrupted, failed, was cancelled or waits for an answer.
     - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default
       None.
     - ``answer``: the answer to the question that the run waits for. Default None: ask.
@@ -145,7 +146,7 @@ def prepare_resumed(
     refuse_inside("resume")
     store = journal()
     with as_definition_errors():
-        found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
+        found = find_resumable(store, run_id)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
         made._stream = options.stream

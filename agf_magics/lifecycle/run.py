@@ -315,8 +315,8 @@ class Run:
     @property
     def how_to_continue(self) -> str:
         """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
-        resume."""
-        if self.journal is None:
+        resume, or if it would fail in the same way."""
+        if self.journal is None or (self.status == "error" and fails_again(self.error)):
             return ""
         return (self._continuing or partial(current.words.resume, self.run_id))(self.status)
 
@@ -458,3 +458,17 @@ class Run:
 
 _numbers = itertools.count(1)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})
+"""The first words of the codes of errors that follow from a definition and its input."""
+
+
+def fails_again(error: BaseException | None) -> bool:
+    """Whether a resumed run would meet the same error: it has the definition, the input and the
+    results of this one, and only failed calls are made again."""
+    return (
+        isinstance(error, AgfError)
+        and error.code != "policy.invalid-output"
+        and error.code.partition(".")[0] in DETERMINED
+    )

@@ -167,7 +167,8 @@ RESUME = Command(
     operands=(
         Operand(
             "RUN",
-            "the id of a run, or its beginning; by default the last interrupted run",
+            "the id of a run, its beginning, or the name of a flow: its last run that can be "
+            "resumed; by default the last such run of this notebook",
             "run",
             required=False,
         ),

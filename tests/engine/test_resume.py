@@ -499,15 +499,36 @@ def test_without_an_id_only_a_run_of_this_notebook_is_resumed(tmp_path: Path, mo
         assert resume(other.run_id, answer="Bob", registry=registry).status == "ok"
 
 
+def test_a_name_resumes_its_last_run_that_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry, broken = agf.Registry(), [True]
+    agf.tool(lambda: 1 // (not broken), name="breaks", registry=registry)
+    agf.define("pipeline: f\nsteps: [{tool: {name: breaks}}]", registry=registry)
+    monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
+    with kept.journal_in(tmp_path):
+        first, second = (agf.run("f", registry=registry, raises=False) for _ in range(2))
+        broken.clear()
+        done = agf.run("f", registry=registry)
+        assert agf.resume("f", registry=registry).run_id == second.run_id
+        assert agf.resume(registry=registry).run_id == first.run_id
+        for word in ("f", None):
+            with pytest.raises(agf.DefinitionError) as caught:
+                agf.resume(word, registry=registry)
+            assert caught.value.code == ("journal.finished" if word else "journal.unknown-run")
+        assert done.run_id != second.run_id
+
+
 def test_a_run_that_can_be_resumed_says_how(tmp_path: Path) -> None:
     registry = world([], [LINEAR])
     with kept.journal_in(tmp_path):
         waiting = agf.run(WAITS, registry=registry, raises=False)
-        failed = agf.run("pipeline: f\nsteps: [{transform: {value: '1 / 0'}}]", registry=registry, raises=False)
+        agf.tool(lambda: 1 // 0, name="breaks", registry=registry)
+        failed = agf.run("pipeline: f\nsteps: [{tool: {name: breaks}}]", registry=registry, raises=False)
+        again = agf.run("pipeline: f\nsteps: [{transform: {value: '1 / 0'}}]", registry=registry, raises=False)
         done = agf.run("main", registry=registry)
         for run, words in (
             (waiting, f"%resume {waiting.run_id} --answer …"),
             (failed, f"%resume {failed.run_id}"),
+            (again, ""),
             (done, ""),
         ):
             assert run.how_to_continue == words
