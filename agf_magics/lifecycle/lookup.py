@@ -37,6 +37,7 @@ from .run import Run
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
+RESUMABLE = (*UNFINISHED, "error", "cancelled")
 
 
 def journal() -> Store:
@@ -76,31 +77,30 @@ def find_run(store: Store, run_id: str) -> RunRow:
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
-def last_unfinished(store: Store) -> RunRow:
-    """The last interrupted or waiting run of this notebook. Raises DefinitionError,
+def find_resumable(store: Store, run: str | None) -> RunRow:
+    """The run of that id or its beginning; of the name of a flow with several runs the last one
+    that can be resumed; None: the last one of this notebook. Raises DefinitionError,
     JournalError."""
     others, errors = list[RunHead](), list[JournalError]()
-    for head in list_runs(store):
-        if head.status not in UNFINISHED:
+    heads = [head for head in list_runs(store) if run is None or head.name == run]
+    if run is not None and len(heads) < 2:
+        return find_run(store, run)
+    for head in heads:
+        if head.status not in RESUMABLE:
             continue
         try:
             found = find_run(store, head.run_id)
         except JournalError as error:  # a damaged run does not hide the others
             errors.append(error)
             continue
-        if _notebook(found) == this_notebook():
+        if run is not None or _notebook(found) == this_notebook():
             return found
         others.append(head)
     if errors:
         raise errors[0]
-    hint = "%runs lists the runs; %resume RUN resumes one that failed or was cancelled"
-    if others:
-        hint = f"of another notebook: %resume {others[0].run_id}"
-    raise refused(
-        "journal.unknown-run",
-        "no run of this notebook was interrupted or waits for an answer",
-        hint,
-    )
+    hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
+    whose = "this notebook" if run is None else repr(run)
+    raise refused("journal.unknown-run", f"no run of {whose} can be resumed: all ended well", hint)
 
 
 def _notebook(found: RunRow) -> str:

@@ -38,9 +38,9 @@ from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_inpu
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
+    find_resumable,
     find_run,
     journal,
-    last_unfinished,
     read_all,
     refused,
     refused_running,
@@ -145,7 +145,7 @@ def prepare_resumed(
     refuse_inside("resume")
     store = journal()
     with as_definition_errors():
-        found = find_run(store, run_id) if run_id is not None else last_unfinished(store)
+        found = find_resumable(store, run_id)
         made = _resumed(store, found, run_id or found.listed.run_id, input, options)
         made._asker = options.ask
         made._stream = options.stream

@@ -167,7 +167,8 @@ RESUME = Command(
     operands=(
         Operand(
             "RUN",
-            "the id of a run, or its beginning; by default the last interrupted run",
+            "the id of a run, its beginning, or the name of a flow; by default the last run that "
+            "did not end well",
             "run",
             required=False,
         ),

@@ -59,11 +59,14 @@ def test_what_is_no_id_names_no_run(registry: agf.Registry, named: Any) -> None:
         assert caught.value.code == "journal.unknown-run"
 
 
-def test_without_an_id_the_last_run_that_was_cut_is_taken_up(registry: agf.Registry) -> None:
-    agf.run("sale", {"pears": 3}, registry=registry, raises=False)  # it failed: it came to its end
+def test_without_an_id_the_last_run_that_did_not_end_well_is_taken_up(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         agf.resume(registry=registry)
     assert caught.value.code == "journal.unknown-run"
+    failed = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
+    assert agf.resume(registry=registry, raises=False).run_id == failed.run_id
+    later = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
+    assert agf.resume("sale", registry=registry, raises=False).run_id == later.run_id
     asks = "name: asks\nstate: {said: str}\nnodes:\n  ask: {type: interrupt, message: Well?, resume_key: said}\n"
     agf.define(asks + "edges: [{from: START, to: ask}, {from: ask, to: END}]", "graph", registry=registry)
     assert agf.start("asks", registry=registry).wait().status == "waiting"
