@@ -283,6 +283,10 @@ class Arguments:
         ]
         if any(e["type"] in ("extra_forbidden", "missing") for e in found):
             hints.append(f"it takes {self.takes}")
+        plain = given.keys() - self.secret
+        hints += [
+            _unquoted(given[name], e["type"]) for e in found if (name := e["loc"][0]) in plain
+        ]
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
         from .annotations import faults
 
@@ -305,6 +309,17 @@ class Arguments:
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)
         return self._model
+
+
+def _unquoted(value: Value, wanted: str) -> str | None:
+    """The hint for a value that YAML reads as another one than its author meant; ``wanted``: the
+    kind of pydantic's error."""
+    is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
+    if is_number and wanted.startswith(("int_", "float_")):
+        return f"a number has no quotes: {value}"
+    if isinstance(value, dict) and list(value.values()) == [None] and wanted.startswith("string_"):
+        return f"write it without braces: {next(iter(value))}"
+    return None
 
 
 MASK = "•••"

@@ -148,7 +148,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
             substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given
         )
     except StepError as error:
-        raise with_place(error, step) from None
+        raise with_place(error, step, site.frame) from None
     if tool.secret:
         run.secrets.receive(tool, given)
     for meter in scope.meters:

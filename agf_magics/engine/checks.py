@@ -94,6 +94,10 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
                 yield replace(problem, span=step.name.span)
 
 
+WRAPPERS = frozenset({"args", "arguments", "kwargs"})
+"""Keys below which other programs write the arguments of a call."""
+
+
 def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
     """Report arguments that ``tool`` does not take, lacks, or must not be written in a
     definition."""
@@ -102,6 +106,13 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
         return
     given = dict(names)
     if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+        return
+    wrapped = WRAPPERS & given.keys() - takes.parameters.keys() if not takes.more else ()
+    for name in wrapped:
+        message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
+        hint = f"write the arguments themselves, without {name}:; {hint}"
+        findings.error("flow.unknown-argument", message, given[name], hint)
+    if wrapped:
         return
     for name, span in given.items():
         if name not in takes.parameters and not takes.more:

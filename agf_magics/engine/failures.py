@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..catalog import MASK, Tool
 from ..flow import events as ev
 from ..flow.events import Question
-from ..flow.step import Frame, Instead
+from ..flow.step import Frame, HintedArgs, Instead
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
 from ..journal.records import value_of
@@ -89,8 +89,9 @@ def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -
     return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
 
 
-def with_place(error: StepError, step: Invoke) -> StepError:
-    """An error without a place, at the argument that it is about or at the name of the step."""
+def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> StepError:
+    """An error without a place, at the argument that it is about or at the name of the step.
+    ``frame``: what the arguments were built from, for a hint of the language about them."""
     found = error.diagnostic
     if found.span is not None:
         return error
@@ -102,9 +103,11 @@ def with_place(error: StepError, step: Invoke) -> StepError:
         ),
         None,
     )
-    placed = _copy(error)
+    placed, hint = _copy(error), found.hint
+    if frame is not None and hint is None and isinstance(step.args, HintedArgs):
+        hint = next((step.args.hint_for(name, frame) for name in error.arguments), None)
     placed.diagnostics = (
-        Diagnostic(found.code, found.message, span or step.name.span or step.span, found.hint),
+        Diagnostic(found.code, found.message, span or step.name.span or step.span, hint),
     )
     return placed
 

@@ -319,10 +319,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     try:
         arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
-        placed = with_place(error, step)
-        if hint_of := getattr(step.args, "lacking", None):
-            for name in error.arguments:
-                placed.diagnostics = (replace(placed.diagnostic, hint=hint_of(name, site.frame)),)
+        placed = with_place(error, step, site.frame)
         # it may be the same error, whose cause is that of user code
         raise placed from placed.__cause__
     value = await call(site, agent, "agent", arguments, grant)

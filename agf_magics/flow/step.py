@@ -97,6 +97,13 @@ class NamedArgs(Protocol):
         ...
 
 
+@runtime_checkable
+class HintedArgs(Protocol):
+    """Arguments of a language that has a hint where one of them is missing or does not fit."""
+
+    def hint_for(self, name: str, frame: Frame) -> str | None: ...
+
+
 Status = Literal["finished", "failed", "skipped", "fired"]
 """``fired``: started without waiting for its end."""
 

@@ -267,6 +267,16 @@ class Store:
     def flush(self) -> None:
         self.writer.flush()
 
+    def in_background(self, do: Callable[[], object]) -> None:
+        """Call ``do``, which uses this journal, on a thread of its own. If it fails, the next
+        process tries again."""
+
+        def tried() -> None:
+            with contextlib.suppress(JournalError):
+                do()
+
+        threading.Thread(target=tried, name="agf-journal", daemon=True).start()
+
     def checkpoint(self) -> bool:
         """Move the log into the file and truncate it; whether that succeeded."""
         try:

@@ -251,7 +251,8 @@ def _checked(
         flow = definition.flow
         if flow is not None:
             flow, found = check(flow)
-            problems.extend(found)
+            told = {problem.span for problem in problems}  # by the language, which knows more
+            problems.extend(one for one in found if one.span not in told)
     problems.refuse()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which

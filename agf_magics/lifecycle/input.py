@@ -205,7 +205,8 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
             yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
     for name in unread if not whole else ():
         hint = suggest(name, left)
-        if hint is None and not (read and flow.reads_are_complete):
+        told = not read and flow.warnings  # probably of the text that was meant to read it
+        if hint is None and (told or not flow.reads_are_complete):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
         yield Diagnostic("run.unused-input", message, None, hint, "warning")

@@ -36,8 +36,8 @@ from .persistence import journal_file, this_notebook
 from .run import Run
 
 UNFINISHED = ("interrupted", "waiting")
-RESUMABLE = (*UNFINISHED, "error", "cancelled")
 """The statuses of runs that the next session should continue."""
+RESUMABLE = (*UNFINISHED, "error", "cancelled")
 
 
 def journal() -> Store:
@@ -77,22 +77,15 @@ def find_run(store: Store, run_id: str) -> RunRow:
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
-def find_resumable(store: Store, word: str | None) -> RunRow:
-    """The run to resume: by its id, by an unambiguous beginning of it, or by the name of its flow,
-    of whose runs it is the last that can be resumed; None: the last one of this notebook that can
-    be. Raises DefinitionError, JournalError."""
-    if word is None:
-        return _last_resumable(store)
-    named = [head for head in list_runs(store) if head.name == word]
-    if not named:
-        return find_run(store, word)
-    head = next((head for head in named if head.status in RESUMABLE), named[0])
-    return find_run(store, head.run_id)
-
-
-def _last_resumable(store: Store) -> RunRow:
+def find_resumable(store: Store, run: str | None) -> RunRow:
+    """The run of that id or its beginning; of the name of a flow with several runs the last one
+    that can be resumed; None: the last one of this notebook. Raises DefinitionError,
+    JournalError."""
     others, errors = list[RunHead](), list[JournalError]()
-    for head in list_runs(store):
+    heads = [head for head in list_runs(store) if run is None or head.name == run]
+    if run is not None and len(heads) < 2:
+        return find_run(store, run)
+    for head in heads:
         if head.status not in RESUMABLE:
             continue
         try:
@@ -100,19 +93,14 @@ def _last_resumable(store: Store) -> RunRow:
         except JournalError as error:  # a damaged run does not hide the others
             errors.append(error)
             continue
-        if _notebook(found) == this_notebook():
+        if run is not None or _notebook(found) == this_notebook():
             return found
         others.append(head)
     if errors:
         raise errors[0]
-    hint = "%runs lists the runs"
-    if others:
-        hint = f"of another notebook: %resume {others[0].run_id}"
-    raise refused(
-        "journal.unknown-run",
-        "no run of this notebook can be resumed: none was interrupted, cancelled or failed",
-        hint,
-    )
+    hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
+    whose = "this notebook" if run is None else repr(run)
+    raise refused("journal.unknown-run", f"no run of {whose} can be resumed: all ended well", hint)
 
 
 def _notebook(found: RunRow) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..engine.linked import Linked, recorded_session
 from ..flow.events import StepPath, format_path
@@ -30,7 +30,7 @@ from .lookup import as_definition_errors, describe_lost, describe_resumed, refus
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .run import Calls, Trace, fails_again, trace_rows
+from .run import Calls, Named, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 
 T = TypeVar("T")
@@ -102,6 +102,9 @@ class PastRun:
         except DecodeError as error:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
+    if not TYPE_CHECKING:
+        __getattr__ = unknown_attribute
+
     @property
     def input(self) -> Value:
         return self.order.input
@@ -115,7 +118,7 @@ class PastRun:
     @property
     def stores(self) -> Mapping[str, Value]:
         found = self._decoded(self._row.stores) or {}
-        return found if isinstance(found, dict) else self._refuse_end()
+        return Named(found) if isinstance(found, dict) else self._refuse_end()
 
     @cached_property
     def error(self) -> StepError | None:
@@ -173,7 +176,7 @@ class PastRun:
     @property
     def steps(self) -> Mapping[str, Row]:
         """The state of each step, by id."""
-        return {row.id: row for row in self.progress.rows.values()}
+        return Named((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from ..engine.limits import rights
@@ -357,19 +356,14 @@ def _open_store(run: Run) -> Store | None:
             since = time.time() - settings.journal_days * DAY if settings.journal_days else 0.0
             if queries.has_older(store, since) or 0 < settings.journal_size < queries.size(path):
                 # Thousands of runs take seconds: the run that happens to be first does not wait.
-                Thread(target=_prune, args=(store,), name="agf-prune", daemon=True).start()
+                days, size = settings.journal_days, settings.journal_size
+                store.in_background(lambda: forget_old(store, days, size, automatic=True))
     except JournalError as error:
         if (str(path), error.code) not in _reported:
             _reported.add((str(path), error.code))
             run.progress.apply(Warned(clock(), not_journaled(error)))
         return None
     return store
-
-
-def _prune(store: Store) -> None:
-    settings = current.settings
-    with contextlib.suppress(JournalError):  # the next process tries again
-        forget_old(store, settings.journal_days, settings.journal_size, automatic=True)
 
 
 _pruned: set[Path] = set()

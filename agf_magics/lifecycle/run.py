@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..engine import host, job
 from ..engine import run as engine
@@ -37,7 +37,7 @@ from ..journal.records import Record
 from ..journal.secrets import Secrets
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
-from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
 from ..workers.backend import WorkerBackend
 from .secret_flow import bound_secrets, reachable_flows
@@ -181,6 +181,34 @@ class RunCancelled(StepError):
     run: Run
 
 
+V = TypeVar("V")
+
+
+class Named(dict[str, V]):
+    """Values by name. An unknown name is told with the nearest one."""
+
+    def __missing__(self, name: object) -> NoReturn:
+        near = suggest(str(name), self, "the names")
+        raise KeyError(f"there is no {name!r} here: {near or 'there are no names yet'}")
+
+    if not TYPE_CHECKING:  # it would allow every name
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = f"write [{name!r}]" if name in self else suggest(name, self, "the names")
+            raise AttributeError(f"values are read by name, as [{name!r}]: {hint}")
+
+
+def unknown_attribute(run: object, name: str) -> Any:
+    """For ``__getattr__``: the error for an attribute that a run does not have, with the nearest
+    one."""
+    if name.startswith("_") or hasattr(type(run), name):
+        return object.__getattribute__(run, name)
+    names = [each for each in dir(run) if not each.startswith("_")]
+    raise AttributeError(
+        f"a run has no {name!r}: {suggest(name, names) or 'dir(…) lists what it has'}"
+    )
+
+
 class Run:
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
@@ -251,6 +279,9 @@ class Run:
     def name(self) -> str:
         return self.flow.name
 
+    if not TYPE_CHECKING:
+        __getattr__ = unknown_attribute
+
     @property
     def status(self) -> str:
         """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
@@ -264,10 +295,7 @@ class Run:
     @property
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
-        found = self.progress.stores
-        if not isinstance(found, dict):  # a lazy mapping, which JSON writers do not accept
-            found = self.progress.stores = dict(found)
-        return found
+        return Named(self.progress.stores)
 
     @property
     def usage(self) -> Usage:
@@ -325,7 +353,7 @@ class Run:
         """The state of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
         ``steps[1]/steps[0]``.
         """
-        return {row.id: row for row in self.progress.rows.values()}
+        return Named((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:

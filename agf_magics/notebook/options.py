@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, misspelled_names
 from ..text.source import Source, Span
 
 Kind = Literal[
@@ -195,6 +195,13 @@ def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
 
 
+def _options_hint(flag: str, known: list[str]) -> str:
+    # Compared without the dashes, which make every two options alike.
+    near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in known])
+    meant = "".join(f"did you mean --{name}? " for name in near)
+    return f"{meant}options are {', '.join(known)}"
+
+
 def _options(
     command: Command, words: Sequence[Token], given: dict[str, list[Token]]
 ) -> list[Token]:
@@ -222,7 +229,7 @@ def _options(
                 "unknown-option",
                 f"{command.name} has no option {flag!r}",
                 word.part(0, len(flag)),
-                suggest(flag, [*known, "--help"], "options"),
+                _options_hint(flag, [*known, "--help"]),
             )
         if flag in given and not option.many:
             raise line_error(

@@ -285,6 +285,15 @@ class Arguments:
         own = (template for given, _, template in self.call.given if given == name)
         return not self.of(name) and any(value not in (None, "") for value in own)
 
+    def hint_for(self, name: str, frame: Frame) -> str | None:
+        """The reference that a text which does not fit was probably meant as."""
+        text = next((template for given, _, template in self.call.given if given == name), None)
+        for kind in frame["log"].kinds if isinstance(text, str) else ():
+            with suppress(StepError):
+                if text in frame["log"].read(Reference(kind), frame["instance"]):
+                    return f"write ${kind}.{text}: this is the text {text!r}"
+        return None
+
     def _asked(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.authored_for(instance)

@@ -124,6 +124,13 @@ def _check_count(count: int, whole: Span) -> None:
 
 
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
+METHOD_SLIPS: Final[Mapping[str, str]] = {
+    "append": "push",
+    "extend": "concat",
+    "replace": "set",
+    "update": "assign",
+}
+"""Words of Python for the methods."""
 PATCH: Final = "patch"
 """The method of a leaf of a plain message: like ``set``, but it also replaces a list on its way."""
 COVERING: Final = frozenset({"set", PATCH})

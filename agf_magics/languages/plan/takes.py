@@ -33,7 +33,7 @@ from ..documents import (
     read_node,
     reference,
 )
-from .messages import METHODS
+from .messages import METHOD_SLIPS, METHODS
 from .reference import DAGGER, KIND, canonical, parse
 
 KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
@@ -311,7 +311,8 @@ def _method(reader: Reader, node: Node, key: Key) -> str | None:
     elif node.text in METHODS:
         return node.text
     else:
-        hint = suggest(node.text, METHODS, "methods")
+        meant = METHOD_SLIPS.get(node.text)
+        hint = f"did you mean {meant}?" if meant else suggest(node.text, METHODS, "methods")
         reader.error("plan.unknown-method", f"unknown method {node.text!r}", node.span, hint)
     return None
 

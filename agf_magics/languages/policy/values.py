@@ -278,7 +278,7 @@ class AgentInput:
     def reads(self) -> tuple[Ref, ...]:
         return self.delivery.reads() if self.delivery else (Ref((PARENT, "input")),)
 
-    def lacking(self, name: str, frame: Frame) -> str:
+    def hint_for(self, name: str, frame: Frame) -> str:
         """The hint for an agent that gets the whole input, without its field ``name``: the path of
         that field in the input or in an earlier output, else of a field of the latest value."""
         values = {f"{alias}.output": frame[place_of(alias)]["output"] for alias in self.ran}
