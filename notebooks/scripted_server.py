@@ -27,7 +27,7 @@ from typing import Any, Self
 class Raw:
     """A reply as it is sent."""
 
-    body: str = ""
+    body: str | bytes = ""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     stalls: bool = False
@@ -202,7 +202,7 @@ def _handler(owner: LocalServer) -> type[BaseHTTPRequestHandler]:
                 return
             if reply.stalls:
                 owner._over.wait()
-            content = reply.body.encode()
+            content = reply.body.encode() if isinstance(reply.body, str) else reply.body
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)

@@ -28,6 +28,12 @@ _MARKS_END = frozenset({"server", "openai", "ollama"})
 """Providers whose protocol ends a reply with the reason of its end."""
 
 
+MOST_TOKENS = 10**12
+"""Tokens of one request; more is a server's mistake."""
+MOST_ANSWER = 64_000_000
+"""Bytes of a server's answer, unpacked."""
+
+
 class BrokenOff(Exception):
     """A reply ended before its end. ``error``: what the library raised."""
 
@@ -179,6 +185,42 @@ async def entered(model: Made) -> AsyncGenerator[None]:
     """Hold a model open until this is closed."""
     async with model:
         yield
+
+
+class AnswerTooLarge(Exception):
+    """A server's answer has more than `MOST_ANSWER` bytes, or comes packed in a way whose size
+    cannot be bounded."""
+
+
+def bound_answers(model: Made) -> None:
+    """Bound what the server of ``model`` can make this process read."""
+    provider = getattr(model, "_provider", None)
+    for holder, name in (
+        (provider, "_own_http_client"),
+        (getattr(model, "client", None), "_client"),
+    ):
+        hooks = getattr(getattr(holder, name, None), "event_hooks", None)
+        if isinstance(hooks, dict) and bounded not in hooks.setdefault("response", []):
+            hooks["response"].append(bounded)
+
+
+async def bounded(response: Any) -> None:
+    """Count the bytes of an answer while it is unpacked; a hook of an HTTP client."""
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    if packing not in ("identity", "gzip", "deflate"):
+        raise AnswerTooLarge(f"the server packs its answer as {packing[:40]!r}, not as gzip")
+    read = response.aiter_bytes
+
+    async def counted(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        # A packed piece of 64 kB has at most a thousand times as many bytes: no piece is too large.
+        size = 0
+        async for piece in read(chunk_size):
+            size += len(piece)
+            if size > MOST_ANSWER:
+                raise AnswerTooLarge(f"the answer has more than {MOST_ANSWER // 10**6} MB")
+            yield piece
+
+    response.aiter_bytes = counted
 
 
 running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio
@@ -351,6 +393,11 @@ def _history(request: Request, names: _Names) -> list[ai.ModelMessage]:
     return [*found, ai.ModelRequest(parts=waiting)]
 
 
+def _tokens(count: int) -> int:
+    """A server may answer any number; one that no model can have used is no number."""
+    return count if 0 <= count < MOST_TOKENS else 0
+
+
 def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPromptPart:
     """A prompt with its images and documents; a text becomes part of the text, which all models
     accept."""
@@ -384,11 +431,11 @@ def _reply(response: ai.ModelResponse, request: Request, names: _Names) -> Reply
     )
     calls = [_call(part, names) for part in response.parts if isinstance(part, ai.ToolCallPart)]
     used = response.usage
-    usage: Tokens = {"input": used.input_tokens, "output": used.output_tokens}
+    usage: Tokens = {"input": _tokens(used.input_tokens), "output": _tokens(used.output_tokens)}
     if used.cache_read_tokens:
-        usage["cache_read"] = used.cache_read_tokens
+        usage["cache_read"] = _tokens(used.cache_read_tokens)
     if used.cache_write_tokens:
-        usage["cache_write"] = used.cache_write_tokens
+        usage["cache_write"] = _tokens(used.cache_write_tokens)
     reply: Reply = {"text": text, "calls": calls, "usage": usage}
     given = next((call for call in calls if call["tool"] == ""), None)
     if given is not None and "fault" not in given:

@@ -60,6 +60,9 @@ def fault(
 def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
     empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
+    if large := _too_large(error):
+        hint = "no reply is so long: the address may be that of another kind of server"
+        return fault("model.reply", f"{model} is not heard: {large}", hint)
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
@@ -114,6 +117,13 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
             "model.reply", f"the answer of {model}{at} is not a model's reply: {reason}", hint
         )
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
+
+
+def _too_large(error: BaseException | None) -> str:
+    """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
+    while error is not None and type(error).__name__ != "AnswerTooLarge":
+        error = getattr(error, "error", None) or error.__cause__ or error.__context__
+    return str(error or "")
 
 
 def _broken_off(error: Exception, model: str) -> ModelFault:
@@ -294,13 +304,14 @@ class Model:
 
         ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
         """
-        from .model_requests import running_loop
+        from .model_requests import bound_answers, running_loop
 
         loop = running_loop()
         made = self.open(loop)
         try:
             await self._keep(made, loop)
             async with made:
+                bound_answers(made)
                 reply = await self._reply(made, request, listen)
                 cost = self.price(reply["usage"])
                 if cost is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import socket
 import subprocess
@@ -391,3 +392,47 @@ def test_a_status_of_the_library_is_enough() -> None:
     with pytest.raises(ModelFault) as caught:
         asyncio.run(function_model(answer).ask(Request(HELLO)))
     assert (caught.value.code, caught.value.again) == ("model.server", True)
+
+
+def packed(size: int, packing: str = "gzip") -> Raw:
+    """An answer that unpacks to ``size`` bytes."""
+    text = b'{"id": "' + b"x" * size + b'"}'
+    return Raw(gzip.compress(text), headers={"Content-Type": "application/json", "Content-Encoding": packing})
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Raw("x" * 65_000_000), "the answer has more than 64 MB"),
+        (packed(65_000_000), "the answer has more than 64 MB"),
+        (packed(10, "br"), "the server packs its answer as 'br', not as gzip"),
+    ],
+    ids=["large", "large when unpacked", "packed in another way"],
+)
+def test_the_answer_of_a_server_is_bounded(answer: Raw, why: str) -> None:
+    failed = refusal(answer)
+    assert failed.code == "model.reply"
+    assert failed.diagnostic.message == f"openai:scripted is not heard: {why}"
+
+
+def test_a_packed_answer_is_read() -> None:
+    body = {
+        "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    }  # fmt: skip
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    reply, _ = ask(Raw(gzip.compress(json.dumps(body).encode()), headers=headers))
+    assert reply["text"] == "hi"
+
+
+@pytest.mark.parametrize("tokens", [10**30, -5])
+def test_impossible_numbers_of_tokens_are_no_numbers(tokens: int) -> None:
+    body = {
+        "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": tokens, "completion_tokens": 1, "total_tokens": 2},
+    }  # fmt: skip
+    reply, _ = ask(Raw(json.dumps(body), headers={"Content-Type": "application/json"}))
+    assert reply["text"] == "hi"
+    assert 0 <= reply["usage"]["input"] < 10**12
