@@ -6,13 +6,14 @@ the base interpreter, a folder of PYTHONPATH or of a ``.pth``): such folders are
 ``NAME-VERSION.dist-info/RECORD``. A project that is installed in place has no such list next to its
 files, so it is the notebook's own.
 
-The names in the code of a function: globals, attributes and imports.
+The names in the code of a function: globals, attributes and imports, and what it changes.
 
-Arrays, tables and values of the standard library as parts of a digest, with everything that a
+The parts of a digest: arrays, tables and values of the standard library, with everything that a
 function can read of them.
 
-Arrays are read by their buffers. The libraries are not imported here: the owner of a table has
-imported its library.
+`add_parts` says by the class of an object which parts it has; `fingerprint` and `function_digest`
+register more classes. Arrays are read by their buffers. The libraries are not imported here: the
+owner of a table has imported its library.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import decimal
 import dis
 import fractions
 import functools
+import hashlib
 import json
 import pathlib
 import re
@@ -30,11 +32,11 @@ import sysconfig
 import types
 import uuid
 import zoneinfo
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 from ..flow.values import is_json
 
@@ -158,65 +160,195 @@ def has_plain_state(kind: type) -> bool:
 _WHOLE_STATES = frozenset({"dataclasses", "pydantic.main"})
 """Modules whose ``__getstate__`` has all state."""
 
-_LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
+_WRITES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_ATTR"})
+_CHANGES = frozenset(
+    {
+        *("append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"),
+        *("pop", "popleft", "popitem", "remove", "discard", "clear", "subtract"),
+        *("sort", "reverse", "rotate", "move_to_end"),
+        *("difference_update", "intersection_update", "symmetric_difference_update"),
+    }
+)
+"""Methods that change the containers of the standard library."""
 
 
-def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of its inner functions."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_in(constant)
+class CodeNames(NamedTuple):
+    """The names in a function and its inner functions."""
+
+    read: dict[str, None]
+    """The globals that it reads, in their order."""
+    changed: set[str]
+    """The globals and the names of its closure whose objects it changes."""
+    imported: dict[str, None]
+    """The modules that its body imports."""
 
 
-def names_in(code: types.CodeType) -> Iterator[str]:
-    """The globals that a function and its inner functions read."""
-    for one in codes_in(code):
-        yield from dict.fromkeys(
-            found.argval for found in dis.get_instructions(one) if found.opname in _LOOK_UPS
-        )
+def names_of(function: types.FunctionType) -> CodeNames:
+    names = CodeNames({}, set(), {})
+    for code in _codes_in(function.__code__):
+        steps = list(dis.get_instructions(code))
+        names.changed.update(_changed(steps))
+        for at, step in enumerate(steps):
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                names.read[step.argval] = None
+            elif step.opname == "IMPORT_NAME":
+                level = steps[at - 2].argval
+                within = function.__globals__.get("__package__")
+                module = resolve_name("." * level + step.argval, within) if level else step.argval
+                names.imported[module] = None
+    return names
 
 
 def words_in(code: types.CodeType) -> frozenset[str]:
-    """All names in it: attributes too, and strings that ``getattr`` may use."""
-    words = (word for one in codes_in(code) for word in (*one.co_names, *one.co_consts))
+    """All names in a function: attributes too, and strings that ``getattr`` may use."""
+    words = (word for inner in _codes_in(code) for word in (*inner.co_names, *inner.co_consts))
     return frozenset(word for word in words if isinstance(word, str))
 
 
-def imported(function: types.FunctionType) -> Iterator[str]:
-    """The names of the modules that a function imports in its body."""
-    for code in codes_in(function.__code__):
-        found = list(dis.get_instructions(code))
-        for at, one in enumerate(found):
-            if one.opname == "IMPORT_NAME":
-                level = found[at - 2].argval
-                within = function.__globals__.get("__package__")
-                yield resolve_name("." * level + one.argval, within) if level else one.argval
+def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes_in(constant)
+
+
+def _changed(steps: list[dis.Instruction]) -> Iterator[str]:
+    """The names whose objects these instructions change: `cache[key] = 1`, `seen.append(1)`,
+    `global n; n += 1`. The text of a target begins with its name, so both have one place."""
+    names: dict[tuple[int | None, int | None], str] = {}
+    for step in steps:
+        place = step.positions
+        if place is None or place.col_offset is None or place.end_col_offset is None:
+            continue  # `python -X no_debug_ranges`: then nothing counts as changed
+        start = place.lineno, place.col_offset
+        if step.opname == "STORE_GLOBAL":
+            yield step.argval
+        elif step.opname in _LOOK_UPS:
+            # Code that was made from a tree may give one place to several names.
+            if place.end_col_offset - place.col_offset == len(step.argval.encode()):
+                names[start] = step.argval
+        elif step.opname.startswith("CALL"):
+            names.pop(start, None)  # `RULES.copy().pop()` changes the copy
+        elif start in names and (
+            step.opname in _WRITES
+            or (step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _CHANGES)
+        ):
+            yield names[start]
+
+
+MAX_PARTS = 100_000
+"""The number of parts; a larger function or value has no digest."""
 
 
 class NoDigest(Exception):
     """The value has no digest."""
 
 
-class Digest(Protocol):
-    """Collects the parts of a digest."""
+class Digest:
+    """A hash of all parts of an object, each with its kind and its length."""
 
-    def add(self, kind: str, data: bytes | str = b"") -> None: ...
-    def add_reserved(self, kind: str, data: bytes) -> None: ...
-    def reserve(self, size: int) -> None: ...
-    def add_value(self, thing: Any) -> None: ...
+    def __init__(self, most: int | None = None) -> None:
+        self.hash = hashlib.sha256()
+        self.named: dict[str, str] = {}
+        """The digests of the named parts of the outermost function."""
+        self._depth = 0
+        self._room = most
+        """The bytes that may still be added; None: any number."""
+        self._seen: dict[int, int] = {}
+        self._held: list[Any] = []
+        """Keeps the objects alive, so that no id is used again."""
+        self._left = MAX_PARTS
+
+    def add(self, kind: str, data: bytes | str = b"") -> None:
+        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        self.reserve(len(raw))
+        self.add_reserved(kind, raw)
+
+    def add_reserved(self, kind: str, raw: bytes) -> None:
+        self.hash.update(f"{kind}:{len(raw)}:".encode())
+        self.hash.update(raw)
+
+    def reserve(self, size: int) -> None:
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many
+        left."""
+        if self._room is not None:
+            if size > self._room:
+                raise NoDigest
+            self._room -= size
+
+    def add_value(self, thing: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise NoDigest
+        kind = type(thing)
+        if kind in _TEXTS:
+            self.add(f"{kind.__module__}.{kind.__qualname__}", _TEXTS[kind](thing))
+        elif id(thing) in self._seen:
+            self.add("again", str(self._seen[id(thing)]))
+        else:
+            self._seen[id(thing)] = len(self._seen)
+            self._held.append(thing)
+            add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
+
+    def all(self, kind: str, things: Iterable[Any]) -> None:
+        parts = list(things)
+        self.add(kind, str(len(parts)))
+        for part in parts:
+            self.add_value(part)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Adds what is added inside as one part, so that two digests can tell where they differ."""
+        whole, self.hash = self.hash, hashlib.sha256()
+        self._depth += 1
+        yield
+        self._depth -= 1
+        if not self._depth:
+            self.named[name] = self.hash.hexdigest()[:16]
+        whole.update(f"part {name}:".encode() + self.hash.digest())
+        self.hash = whole
 
 
-def add_data(digest: Digest, thing: Any) -> bool:
-    """Add ``thing`` if it is of a known kind, and return whether it is. Raises NoDigest."""
+@functools.singledispatch
+def add_parts(thing: Any, digest: Digest) -> None:
+    """Add the parts of ``thing``: here of data, and of an instance of the notebook's classes. Raises
+    NoDigest."""
     kind = type(thing)
-    if kind in _PLAIN:
-        digest.add(f"{kind.__module__}.{kind.__qualname__}", _PLAIN[kind](thing))
-        return True
     package = kind.__module__.partition(".")[0]
-    if package not in ("numpy", "pandas"):
-        return False
-    library: Any = sys.modules[package]
+    if package in ("numpy", "pandas"):
+        _add_data(digest, thing, package)
+    elif kind.__module__ == "typing":
+        _add_typing(digest, thing)
+    elif not is_ours(kind.__module__) or not has_plain_state(kind):
+        raise NoDigest
+    else:
+        _, arguments, state, items, entries = (*thing.__reduce_ex__(2), None, None, None)[:5]
+        digest.all("instance", (arguments, state))
+        if items is not None or entries is not None:
+            raise NoDigest
+
+
+def _add_typing(digest: Digest, thing: Any) -> None:
+    if get_origin(thing) is not None:
+        add_generic(thing, digest)
+    elif isinstance(thing, TypeVar):
+        digest.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+    else:
+        digest.add("typing", repr(thing))
+
+
+def add_generic(alias: Any, digest: Digest) -> None:
+    """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
+    origin = get_origin(alias)
+    if origin is None:
+        raise NoDigest
+    digest.add_value(origin)
+    digest.all("arguments", get_args(alias))
+
+
+def _add_data(digest: Digest, thing: Any, package: str) -> None:
+    kind, library = type(thing), sys.modules[package]
     if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
         digest.add("writeable", str(thing.flags.writeable))
         _array(digest, thing)
@@ -226,7 +358,6 @@ def add_data(digest: Digest, thing: Any) -> bool:
         _index(digest, thing, library)
     else:
         raise NoDigest
-    return True
 
 
 # --- numpy
@@ -378,7 +509,9 @@ def _moment(moment: Any) -> str:
     return f"{moment!r} {_zone(moment.tzinfo)}"
 
 
-_PLAIN: dict[type, Callable[[Any], str]] = {
+_TEXTS: dict[type, Callable[[Any], str | bytes]] = {
+    **dict.fromkeys((int, float, complex, bool, type(None), type(Ellipsis)), repr),
+    **dict.fromkeys((str, bytes), lambda value: value),
     datetime.datetime: _moment,
     datetime.time: _moment,
     datetime.date: repr,

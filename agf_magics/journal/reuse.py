@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 
 from ..catalog import Agent, Policy, Tool, Transform
-from ..catalog.fingerprint import digest_function, digest_value
+from ..catalog.fingerprint import FunctionDigest, digest_function, digest_value
 from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import Value
@@ -32,7 +32,7 @@ class CallDigest:
     def __init__(self, most: int | None = None) -> None:
         self.most = most
         """Bytes of the arguments: a call with larger ones has no digest."""
-        self._called: dict[int, tuple[object, str | None]] = {}
+        self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
 
     def of(
         self,
@@ -83,13 +83,22 @@ class CallDigest:
 
     def called(self, callee: object) -> str | None:
         """A digest of the callee. A request to a model has its own, which is not cached."""
-        known = self._called.get(id(callee))
-        if known is not None:
-            return known[1]
-        found = _called(callee, self.most)
-        if isinstance(callee, Tool | Agent | Transform | Policy):
-            self._called[id(callee)] = callee, found
-        return found
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            fingerprint = getattr(callee, "fingerprint", None)
+            return fingerprint if isinstance(fingerprint, str) else None
+        digest = self.function(callee)
+        return digest.whole if digest is not None else None
+
+    def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
+        """The digest of the function of a callee; None if its calls are never reused."""
+        cached = self._called.get(id(callee))
+        if cached is None:
+            never = (isinstance(callee, Tool) and not callee.reuse) or (
+                isinstance(callee, Policy) and "agents" in callee.takes
+            )
+            cached = callee, None if never else digest_function(callee.function, self.most)
+            self._called[id(callee)] = cached
+        return cached[1]
 
 
 def _before_arguments(step: Invoke, what: str) -> str:
@@ -99,18 +108,6 @@ def _before_arguments(step: Invoke, what: str) -> str:
     if step.asking.schema is not None:
         gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
     return f"{step.kind}\0{what}\0{gives}\0"
-
-
-def _called(callee: object, most: int | None) -> str | None:
-    match callee:
-        case Tool(reuse=False):
-            return None
-        case Policy() if "agents" in callee.takes:
-            return None
-        case Tool() | Agent() | Transform() | Policy():
-            return digest_function(callee.function, most)
-    found = getattr(callee, "fingerprint", None)
-    return found if isinstance(found, str) else None
 
 
 ReusedResult = tuple[Value, str | None]

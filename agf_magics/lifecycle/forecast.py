@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..catalog import Agent, Tool
+from ..catalog import Agent, Policy, Tool, Transform
 from ..engine import call as dry_run
 from ..engine.limits import ANYTHING, Grant
 from ..engine.linked import Linked, Person
@@ -97,7 +97,7 @@ class Forecast(OfflineJournal):
         step, callee, call = self._call
         key = key_of(call.key.at)
         self.made[key] += 1
-        missed = self.known.why(callee, call)
+        missed = self.known.why(callee, call, self._edited(callee))
         self.misses.setdefault(key, missed)
         self.shows_edit |= missed.shows_edit
         found = self.known.result(call)
@@ -105,6 +105,18 @@ class Forecast(OfflineJournal):
             self.known.is_complete = False
             return _record(call.key.at, self._sample(step, callee, call.key.at))
         return found
+
+    def _edited(self, callee: object) -> str:
+        """What was edited if a call with the same arguments has another digest now."""
+        if isinstance(callee, Tool | Agent | Transform | Policy):
+            before, digest = self.known.functions.get(callee.name), self.digests.function(callee)
+            if before is None or digest is None:
+                return "its function, its model or its schema was edited"
+            now = digest.parts
+            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            if names:
+                return f"its function was edited: {', '.join(names)}"
+        return "its model or its schema was edited"
 
     def hit(self) -> None:
         assert self._call is not None, "a result is looked up after the start of its call"
@@ -153,11 +165,18 @@ class KnownResults:
     after it expect."""
 
     def __init__(
-        self, run_id: str, found: Iterator[Record], read: ReadValue, is_complete: bool
+        self,
+        run_id: str,
+        functions: Mapping[str, Mapping[str, str]],
+        found: Iterator[Record],
+        read: ReadValue,
+        is_complete: bool,
     ) -> None:
-        """``is_complete``: whether the run made all of its calls, so that a call without a result
+        """``functions``: by the name of a callee, the digests of the parts of its function.
+        ``is_complete``: whether the run made all of its calls, so that a call without a result
         shows an edit."""
         self._run_id, self._read, self.is_complete = run_id, read, is_complete
+        self.functions = functions
         self._by_arguments: dict[tuple[str, str], Record] = {}
         self._by_path: dict[StepPath, Record] = {}
         self._by_name: dict[str, Record] = {}
@@ -203,8 +222,9 @@ class KnownResults:
             return self._read(record, self._run_id) if record is not None else None
         return None
 
-    def why(self, callee: object, call: StartedCall) -> Miss:
-        """Why a call is not reused, as far as the run shows it."""
+    def why(self, callee: object, call: StartedCall, edited: str) -> Miss:
+        """Why a call is not reused, as far as the run shows it. ``edited``: the reason if only its
+        digest differs."""
         if isinstance(callee, Tool) and not callee.reuse:
             return Miss("it has an effect (reuse=False)")
         if call.digest is None:
@@ -212,7 +232,7 @@ class KnownResults:
         same = self._by_arguments.get((call.name, call.given or ""))
         if same is not None and same.digest is not None:
             if same.digest != call.digest:
-                return Miss("its function, its model or its schema was edited", True)
+                return Miss(edited, True)
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
             is_edited = failed.given == call.given and failed.digest not in (None, call.digest)

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..catalog import Agent, Policy, Tool, Transform
 from ..engine.limits import Grant, Limits
 from ..engine.linked import Linked, asked_model
 from ..flow.values import Value
@@ -82,6 +83,8 @@ class Manifest(NamedTuple):
     version: str
     notebook: str
     """The path of the notebook that started the run; empty if unknown."""
+    functions: Mapping[str, Mapping[str, str]]
+    """By the name of a callee: the digests of the parts of its function."""
 
 
 def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -> str:
@@ -103,6 +106,7 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
         "notebook": notebook,
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
+        "functions": _functions(run, flows),
         "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
         "context": _packed(log, run.run_id, "context"),
@@ -176,6 +180,7 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
             notebook=found.get("notebook", ""),
+            functions=found.get("functions", {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
@@ -214,6 +219,8 @@ def _check(found: dict[str, Any]) -> None:
             or ("shown" in parts and isinstance(parts.get("why", parts.get("sign")), str)),
         )
     _require("context", isinstance(found["context"].get("json"), list | None))
+    functions = found.get("functions", {})
+    _require("functions", all(_are_texts(list(parts.values())) for parts in functions.values()))
     _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))
     _require("tools", isinstance(found["identity"], str) and (tools is None or _are_texts(tools)))
     _require(
@@ -294,6 +301,18 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
             if schema.span is not None and schema.span.source not in known:
                 known.add(schema.span.source)
                 yield ["pipeline", _source(schema.span.source)]
+
+
+def _functions(run: Run, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
+    """The digests of the parts of the functions that the steps call."""
+    assert run.journal is not None, "a run without a journal has no manifest"
+    callees = [callee for each in flows for callee in each.callees.values()]
+    digests = {
+        callee.name: run.journal.digests.function(callee)
+        for callee in callees
+        if isinstance(callee, Tool | Agent | Transform | Policy)
+    }
+    return {name: digest.parts for name, digest in digests.items() if digest is not None}
 
 
 def _source(source: Source) -> list[Any]:

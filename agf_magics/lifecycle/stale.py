@@ -152,8 +152,9 @@ def find_stale(
     store, num = past.place
     with as_definition_errors():
         read = partial(unpickled, trust=False) if unpickles else _json_only
+        journaled = Bounded().read(records(store, num))
         known = KnownResults(
-            past.run_id, Bounded().read(records(store, num)), read, past.status == "ok"
+            past.run_id, past.order.functions, journaled, read, past.status == "ok"
         )
         bounded = Bounded()
         reuse = Reuse("", read_last_runs(store, made, bounded), read)

@@ -268,7 +268,7 @@ def test_a_run_that_reused_has_rows_of_its_own(tmp_path: Path) -> None:
     for _ in range(2):  # the second one finds only the first one that reused
         runs.append(agf.run(WIDE, given, registry=registry, reuse=True))
         store = Store.at(Path(str(current.settings.journal)))
-        forget(store, [head.num for head in list_runs(store) if head.run_id != runs[-1].run_id])
+        forget(store, [head for head in list_runs(store) if head.run_id != runs[-1].run_id])
     assert [run.output for run in runs] == [runs[0].output] * 3
     assert len(called.read_text()) == 300
     assert [list(run.steps.values())[1].earlier for run in runs] == [0, 300, 300]

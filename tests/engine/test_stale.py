@@ -442,6 +442,20 @@ def test_the_reason_of_each_step_is_named() -> None:
     assert "was edited" in agf.stale(run, registry=now)[0]["why"]
 
 
+def test_the_reason_names_what_the_function_reads_that_was_edited() -> None:
+    def scaled(by: int, more: int = 0) -> agf.Registry:
+        names: dict[str, Any] = {"__name__": "__main__", "FACTOR": by, "RATES": {"eur": 1}}
+        exec(f"def scale(n): return n * FACTOR + RATES['eur'] + {more}", names)
+        return tools(first=names["scale"], second=lambda n: n)
+
+    registry = scaled(2)
+    agf.define(TWO, registry=registry)
+    run = agf.run("two", {"n": 1}, registry=registry)
+    for now, reason in ((scaled(3), "FACTOR"), (scaled(2, 1), "its code"), (scaled(3, 1), "its code, FACTOR")):
+        agf.define(TWO, registry=now)
+        assert agf.stale(run, registry=now)[0]["why"] == f"its function was edited: {reason}"
+
+
 def test_new_and_removed_steps_are_named_and_the_others_keep_their_rows() -> None:
     registry = tools(first=lambda n: n, second=lambda n: n)
     agf.define(TWO, registry=registry)
