@@ -25,7 +25,7 @@ from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, format_for_model, format_prompt
 from ..flow.step import FlowResult, Frame, Name, Outcome, Ref
-from ..flow.steps import Flow, Invoke, Sequence, every
+from ..flow.steps import Flow, Invoke, Sequence, calls
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span
@@ -137,14 +137,7 @@ def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
 
 def asked_model(flow: Flow) -> str:
     """The name of the model that a session asks; empty: the configured one."""
-    return next(
-        (
-            step.name.text
-            for step in every(flow.body)
-            if isinstance(step, Invoke) and step.kind == "model"
-        ),
-        "",
-    )
+    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")
 
 
 def session_name(agent: str) -> str:
@@ -312,21 +305,36 @@ class Linked:
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
 
 
+def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
+    """What a call may call: the one that it names, or all that it chooses from."""
+    if isinstance(callee, Choice):
+        return tuple(callee.callees.values())
+    return () if callee is None else (callee,)
+
+
+def flows_of(callee: Callee | None) -> tuple[Linked, ...]:
+    """The flows that a call may run."""
+    return tuple(each for each in callees_of(callee) if isinstance(each, Linked))
+
+
+def reachable_flows(linked: Linked) -> list[Linked]:
+    """``linked`` and all flows that it may run, each once."""
+    # By identity: a flow that is called a thousand times is one object of the linker.
+    reached, queue = {id(linked)}, [linked]
+    for flow in queue:  # it grows
+        for inner in (each for callee in flow.callees.values() for each in flows_of(callee)):
+            if id(inner) not in reached:
+                reached.add(id(inner))
+                queue.append(inner)
+    return queue
+
+
 def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
-    """Each callee of a flow and of the flows that it calls, with the place of its name. Each flow
-    is searched once."""
-    seen, queue = {id(linked)}, [linked]
-    while queue:
-        flow = queue.pop()
-        places = {
-            step.id: step.name.span for step in every(flow.flow.body) if isinstance(step, Invoke)
-        }
-        for step_id, callee in flow.callees.items():
-            for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
-                yield one, places.get(step_id)
-                if isinstance(one, Linked) and id(one) not in seen:
-                    seen.add(id(one))
-                    queue.append(one)
+    """Each callee of a flow and of the flows that it may run, with the place of its name."""
+    for flow in reachable_flows(linked):
+        for step in calls(flow.flow.body):
+            for callee in callees_of(flow.callees.get(step.id)):
+                yield callee, step.name.span
 
 
 def depends_on_names(linked: Linked) -> bool:
