@@ -48,36 +48,39 @@ class ModelBinding:
         return self.name, tuple(self.tools)
 
 
-def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
+def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    made, configured = step.asking.config.get("made"), registry.model
-    named = made if isinstance(made, Model) else registry.named(step.name.text)
-    model = configured if configured is not None and made is None else named
+    held, configured = step.asking.config.get("made"), registry.model
+    named = held if isinstance(held, Model) else registry.named(step.name.text)
+    model = configured if configured is not None and held is None else named
     span = step.name.span or step.span
     if problem := model.problem():
-        found.add(replace(problem, span=span))
+        findings.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
-        found.add(Diagnostic("model.configured", message, span, severity="note"))
+        findings.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     # Unknown tools are reported at the step that calls them.
     names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
     shelves = (registry.tools, registry.agents, registry.flows)
-    known = (
+    callees = (
         (name, next((shelf[text] for shelf in shelves if text in shelf), None))
         for name, text in names
     )
-    return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
+    return ModelBinding(model, {name: callee for name, callee in callees if callee is not None})
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    known = (
+    # An alias that is itself registered means that: a definition must not hide a registered tool.
+    is_registered = (
         name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
     )
-    return name if known else Name(step.lookup.registered.get(name.text, name.text), name.span)
+    return (
+        name if is_registered else Name(step.lookup.registered.get(name.text, name.text), name.span)
+    )
 
 
 def session_flow(
@@ -87,10 +90,10 @@ def session_flow(
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
-    own = None if asking.wins else agent.model
+    model = None if asking.wins else agent.model
     session = Session(
-        model=Name(own.name if own is not None else asking.model, asking.span or span),
-        made=own,
+        model=Name(model.name if model is not None else asking.model, asking.span or span),
+        made=model,
         prompt=ComputedExpr(span, _prompt),
         files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
         system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
@@ -120,7 +123,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         language=language,
         source=source,
         body=Sequence(id="built", word="steps", span=span, steps=steps),
-        start=lambda given: {"given": given.input},
+        start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
         kept=lambda frame: {},
         span=span,
@@ -158,8 +161,8 @@ def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnosti
 
 def _prompt(frame: Frame) -> Value:
     """The prompt, else the input as text."""
-    given = frame["given"]
-    return given.get("prompt") or format_prompt(given.get("input"))
+    arguments = frame["given"]
+    return arguments.get("prompt") or format_prompt(arguments.get("input"))
 
 
 def _reader(
@@ -180,8 +183,8 @@ def _reader(
         try:
             return conforming(answer)
         except StepError as error:
-            found = error.diagnostic
-        raise StepError(Diagnostic(found.code, found.message, span, found.hint))
+            diagnostic = error.diagnostic
+        raise StepError(Diagnostic(diagnostic.code, diagnostic.message, span, diagnostic.hint))
 
     return read
 
@@ -221,10 +224,10 @@ def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
         return None
     if isinstance(agent, Agent) and fields is not None and "prompt" not in agent.handed:
         return fields
-    known = fields or {"type": "object", "additionalProperties": False}
-    properties, required = known.get("properties", {}), known.get("required", ())
+    schema = fields or {"type": "object", "additionalProperties": False}
+    properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        **known,
+        **schema,
         "properties": {"prompt": PROMPT, **properties},
         "required": ["prompt", *required],
     }
@@ -236,9 +239,11 @@ def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
 
     ``owner``: the name of the agent, for the message.
     """
+    # Once for an agent: compiling a schema takes longer than judging an answer.
     violations = judge(schema)
 
     def conforming(answer: Value) -> Value:
+        # Models write JSON in texts, and in fences.
         value = parse_json_reply(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
             message = (
@@ -298,8 +303,8 @@ class Linked:
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
-        own = self.own.get(step.id)
-        return {**self.tools, **own} if own else self.tools
+        brought = self.own.get(step.id)
+        return {**self.tools, **brought} if brought else self.tools
 
 
 Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
@@ -353,8 +358,10 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     allowed. None: all."""
     if step.tools is None:
         return None
-    own = linked.own.get(step.id, {})
-    bases = {one.name: one.base for one in step.lookup.derived if one.name in own}
+    brought = linked.own.get(step.id, {})
+    bases = {
+        derived.name: derived.base for derived in step.lookup.derived if derived.name in brought
+    }
     return [
         name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])
     ]
