@@ -25,7 +25,7 @@ from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import Flow, Invoke, calls
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .linked import Built, Linked, every_callee
+from .linked import BoundPolicy, Linked, every_callee
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -183,7 +183,7 @@ def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not
     have."""
     for callee, span in every_callee(linked):
-        outer = callee.policy if isinstance(callee, Built) else callee
+        outer = callee.policy if isinstance(callee, BoundPolicy) else callee
         if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
             message = (
                 f"{outer.name!r} needs the caller's thread (where='kernel'), which a "

@@ -379,13 +379,13 @@ class Held:
         self._cancel("interrupt")
 
 
-class _Thread(threading.local):
+class _Interrupts(threading.local):
     def __init__(self) -> None:
         self.held: Held | None = None
         """What delays interrupts on this thread."""
 
 
-thread = _Thread()
+thread = _Interrupts()
 
 
 def hold_for(cancel: Callable[[str], None]) -> None:

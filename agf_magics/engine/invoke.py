@@ -30,9 +30,9 @@ from .call import AsInput, build_arguments, call, call_tool, check_result, copy_
 from .failures import answer, permitted, with_place
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
-    Built,
+    BoundPolicy,
     Callee,
-    Choice,
+    Candidates,
     Linked,
     ModelBinding,
     Person,
@@ -240,14 +240,14 @@ async def invoke(site: CallSite[Invoke]) -> Value:
     return await CALL[type(callee)](site, callee)
 
 
-async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
+async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.by.evaluate(site.frame)
-    callee = choice.callees.get(name) if isinstance(name, str) else None
+    callee = candidates.callees.get(name) if isinstance(name, str) else None
     if callee is None:
         hint = (
-            suggest(str(name), choice.callees, "the names to choose from")
+            suggest(str(name), candidates.callees, "the names to choose from")
             or "there is nothing to choose from"
         )
         raise StepError(
@@ -364,16 +364,16 @@ def tools_for(
 # --- functions of vendor policies ---
 
 
-async def _call_policy(site: CallSite[Invoke], built: Built) -> Value:
+async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     """A function of a vendor policy; it may call the agents of the definition."""
-    policy, arguments = built.policy, build_arguments(site, built.policy)
+    policy, arguments = bound.policy, build_arguments(site, bound.policy)
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
     offered = {
-        "config": isolate(dict(built.config)),
+        "config": isolate(dict(bound.config)),
         "input": arguments,
         "agents": {
-            alias: _as_function(site, alias, callee) for alias, callee in built.agents.items()
+            alias: _as_function(site, alias, callee) for alias, callee in bound.agents.items()
         },
     }
     return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
@@ -426,9 +426,9 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     Tool: call_tool,
     Agent: _call_agent,
     Transform: _call_transform,
-    Built: _call_policy,
+    BoundPolicy: _call_policy,
     Person: _ask,
-    Choice: _call_chosen,
+    Candidates: _call_chosen,
     Linked: call_flow,
     ModelBinding: request,
     type(None): _call_none,

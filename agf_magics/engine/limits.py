@@ -282,12 +282,12 @@ NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
 """The rights of the engine's thread; the code on it has the rights of its run."""
 
 
-class _Thread(threading.local):
+class _ThreadRights(threading.local):
     rights: Rights | None = None
     """The rights of the tool that started this thread."""
 
 
-_thread = _Thread()
+_thread = _ThreadRights()
 
 
 def rights() -> Rights:

@@ -28,9 +28,9 @@ from .checks import (
 )
 from .limits import LAUNCHES, OFFERED, RUN_RESULT
 from .linked import (
-    Built,
+    BoundPolicy,
     Callee,
-    Choice,
+    Candidates,
     Linked,
     ModelBinding,
     Person,
@@ -147,7 +147,7 @@ class _Linker:
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.pick.among is None:
-            return Choice(self.registry.offered)
+            return Candidates(self.registry.offered)
         callees = dict[str, Callee]()
         for name in step.pick.among:
             named = registered_name(step, name, self.registry)
@@ -155,7 +155,7 @@ class _Linker:
             chosen = replace(step, name=named, lookup=lookup)
             if (callee := LOOK_UP[step.kind](self, chosen, around)) is not None:
                 callees[name.text] = callee
-        return Choice(callees)
+        return Candidates(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
         return model_binding(step, self.registry, self.findings)
@@ -196,7 +196,7 @@ class _Linker:
             self.findings.add(shelf.missing(step.name.text, step.name.span, code))
         return registered
 
-    def policy(self, step: Invoke, around: tuple[str, ...]) -> Built | Linked | None:
+    def policy(self, step: Invoke, around: tuple[str, ...]) -> BoundPolicy | Linked | None:
         policy = self.registered(step, self.registry.policies, "flow.unknown-policy")
         if policy is None:
             return None
@@ -209,7 +209,7 @@ class _Linker:
             name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around)
             for name in named
         }
-        return Built(
+        return BoundPolicy(
             policy,
             step.asking.config,
             {name: agent for name, agent in agents.items() if agent is not None},

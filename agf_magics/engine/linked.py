@@ -262,14 +262,14 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Candidates:
     """The callees that a step chooses from while it runs, by name."""
 
     callees: Mapping[str, Callee]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class BoundPolicy:
     """A vendor policy that is a function, with its configuration."""
 
     policy: Policy
@@ -307,12 +307,12 @@ class Linked:
         return {**self.tools, **brought} if brought else self.tools
 
 
-Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
+Callee = Tool | Agent | Transform | BoundPolicy | Person | Candidates | ModelBinding | Linked
 
 
 def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
     """What a call may call: the one that it names, or all that it chooses from."""
-    if isinstance(callee, Choice):
+    if isinstance(callee, Candidates):
         return tuple(callee.callees.values())
     return () if callee is None else (callee,)
 

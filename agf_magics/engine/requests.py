@@ -104,7 +104,7 @@ class _Caller:
             message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
             _warn(self.run, Diagnostic("model.retried", message, severity="warning"))
 
-        asking = Asking(
+        asking = ModelRequest(
             self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
         )
         reply = await ask_model(asking, self._stream if self.run.stream else None)
@@ -118,7 +118,7 @@ class _Caller:
         return ReplyStream(self.run, self.at, attempt, self.binding.tools)
 
 
-class Asking(NamedTuple):
+class ModelRequest(NamedTuple):
     """A request to a model, and how it is made."""
 
     model: Model
@@ -129,7 +129,9 @@ class Asking(NamedTuple):
     """Called before a repetition, with the reason and the seconds until then."""
 
 
-async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
+async def ask_model(
+    asking: ModelRequest, stream: Callable[[int], ReplyStream] | None = None
+) -> Reply:
     """The model's reply. ``stream``: receives the reply while it arrives, by the number of the
     attempt; None: the run is not watched. Raises ModelFault."""
     model, request, seconds, warn = asking
