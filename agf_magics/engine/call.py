@@ -82,14 +82,14 @@ def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     return value
 
 
-def _with(names: Sequence[str], value: Value, made: Value) -> Value:
+def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
     if not names:
-        return made
+        return wanted
     held = value if type(value) is dict else {}
     inner = held.get(names[0])
     if names[0] in held and len(names) == 1:
         return held
-    return {**held, names[0]: _with(names[1:], inner, made)}
+    return {**held, names[0]: _with(names[1:], inner, wanted)}
 
 
 def _wanted(taken: Taken, linked: Linked) -> Value:
@@ -120,48 +120,52 @@ class UserCallable(Protocol):
 
 async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     run, step = site.run, site.step
-    given = permit(site, tool)
+    arguments = permit(site, tool)
     if run.dry:
         return result(step, tool, site.scope.linked)
     if step.permit is not None:
-        instead = await permitted(site, given, tool)
-        if instead is not None and step.permit.instead is not None:
-            if step.permit.instead.result in instead:
-                return instead[step.permit.instead.result]
-            given = tool.check({**given, **instead})
-            run.secrets.receive(tool, given)
+        reply = await permitted(site, arguments, tool)
+        if reply.result is not None:
+            return reply.result[0]
+        if reply.arguments:
+            arguments = tool.check({**arguments, **reply.arguments})
+            run.secrets.receive(tool, arguments)
     if not step.awaited:
-        return await _fire(site, tool, given)
-    return finish(site, given, await call(site, tool, "tool", given))
+        return await _fire(site, tool, arguments)
+    return finish(site, arguments, await call(site, tool, "tool", arguments))
 
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     """The arguments of a call that the step is allowed to make, checked; counts the call."""
     run, step, scope = site.run, site.step, site.scope
+    # Before anything is built: what the step may not call must not even evaluate its arguments.
     if not scope.grant.allows(tool.name):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
-    given = build_arguments(
+    arguments = build_arguments(
         site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None
     )
     try:
-        given = tool.check(
-            substitute_secrets(tool, given, run.models.placeholders) if tool.secret else given
+        arguments = tool.check(
+            substitute_secrets(tool, arguments, run.models.placeholders)
+            if tool.secret
+            else arguments
         )
     except StepError as error:
         raise with_place(error, step, site.frame) from None
     if tool.secret:
-        run.secrets.receive(tool, given)
+        run.secrets.receive(tool, arguments)
+    # Counted after the arguments are checked: a call that cannot be made counts nothing.
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
-    return given
+    return arguments
 
 
 async def call(
     site: CallSite[Invoke],
     callee: UserCallable,
     what: str,
-    given: dict[str, Value],
+    arguments: dict[str, Value],
     grant: Grant | None = None,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal.
@@ -170,10 +174,11 @@ async def call(
     """
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     if journal is None:
-        return await _make(site, callee, what, given, grant)
-    started = start_record(site, journal, callee, given, grant, what == "model")
+        return await _make(site, callee, what, arguments, grant)
+    started = start_record(site, journal, callee, arguments, grant, what == "model")
     if not isinstance(started, StartedCall):
         return started[0]
+    # Only here, since this waits for the disk: a call that can be repeated starts at once.
     if has_effect(callee):
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
@@ -181,10 +186,12 @@ async def call(
                 journal.returned(started, decided[0], site.is_secret), decided[0]
             )
     try:
-        value = await _make(site, callee, what, given, grant)
-    except ev.Unanswered:  # the worker of a call with an effect was lost: that is no outcome
+        value = await _make(site, callee, what, arguments, grant)
+    # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
+    except ev.Unanswered:
         raise
     except StepError as error:
+        # Before the step continues: a resumed run must know the failure that a later step has seen.
         await journal.durable(journal.raised(started, error))
         raise
     return await journal.durable(journal.returned(started, value, site.is_secret), value)
@@ -251,7 +258,7 @@ def start_record(
     site: CallSite[Invoke],
     journal: Journal,
     callee: UserCallable,
-    given: dict[str, Value],
+    arguments: dict[str, Value],
     grant: Grant,
     is_model: bool = False,
 ) -> StartedCall | tuple[Value]:
@@ -265,12 +272,14 @@ def start_record(
             raise error_from(record.error, (site.scope.linked.flow.source,))
         return (record.value,)
     started = journal.start_call(
-        site.step, callee, key, given, site.scope.linked.tools_of(site.step), grant
+        site.step, callee, key, arguments, site.scope.linked.tools_of(site.step), grant
     )
+    # After `start_call`, which computes the digest that results are found by.
     reused = journal.reuse.take(started.digest) if journal.reuse is not None else None
     if journal.reuse is None or reused is None:
         return started
     run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)
     return (journal.reused(started, reused),)
@@ -293,6 +302,7 @@ async def _begin_effect(
         question = ev.Question(
             text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
         )
+        # Neither yes nor no is asked again; after that the call stays unknown and is not made.
         for _ in range(ATTEMPTS):
             ok, answer = await ask_person(site, question)
             if ok and isinstance(answer, dict) and list(answer) == [RESULT]:
@@ -319,21 +329,29 @@ def _unknown(step: Invoke, started: StartedCall) -> ev.Unanswered:
 
 
 async def _make(
-    site: CallSite[Invoke], callee: UserCallable, what: str, given: dict[str, Value], grant: Grant
+    site: CallSite[Invoke],
+    callee: UserCallable,
+    what: str,
+    arguments: dict[str, Value],
+    grant: Grant,
 ) -> Value:
     run, step, host = site.run, site.step, site.run.host
     place = where(callee, site.scope.concurrent, host)
     seconds, terms = run.budget.limits.step_timeout, None
+    # Most calls have neither, and `min` over a generator takes longer than a trivial tool.
     if callee.timeout is not None or step.timeout is not None:
         seconds = min(
             limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None
         )
     if place == "worker":
+        # The worker counts the time of the call: waiting for a free one is not part of it.
         terms = Terms(seconds, has_effect(callee), None, resources_of(callee))
+    # Around the call alone, in this task: what the engine does between two calls has the rights of
+    # nobody's tool.
     outer = granted.set(grant) if grant is not granted.get() else None
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
-        result = await host.make_call(place, callee.function, given, seconds, terms)
+        result = await host.make_call(place, callee.function, arguments, seconds, terms)
     finally:
         if outer is not None:
             granted.reset(outer)
@@ -346,25 +364,27 @@ def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
-async def _fire(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
+async def _fire(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> None:
     run = site.run
     if run.journal is not None and not await run.journal.fire_once(
-        site.step, tool, site.key, given
+        site.step, tool, site.key, arguments
     ):
         run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
         return
-    start_background(_run_fired(site, tool, given), run.host)
+    # The row of the start is durable by now: a resumed run must not fire it again.
+    start_background(_run_fired(site, tool, arguments), run.host)
 
 
-async def _run_fired(site: CallSite[Invoke], tool: Tool, given: dict[str, Value]) -> None:
+async def _run_fired(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> None:
     """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
     error: StepError | None = None
+    # The task inherits the context of a step that may still print.
     separate_prints(site.run)
     try:
         # The thread that waits for the run may be gone by then, so the call never runs there.
-        await call(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", given)
-    except StepError as found:
-        error = found
+        await call(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", arguments)
+    except StepError as failed:
+        error = failed
     except asyncio.CancelledError:
         site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
         raise
@@ -396,11 +416,11 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what:
         raise unusable(site, callee.name, what, error) from error
 
 
-def finish(site: CallSite[Invoke], given: dict[str, Value], value: Value) -> Value:
+def finish(site: CallSite[Invoke], arguments: dict[str, Value], value: Value) -> Value:
     """The value of a tool's call, checked, with its arguments if the step keeps them."""
     if site.step.gives is not None:
         check_result(value, site.step, site.scope.linked)
-    return ShapeResult(value, given) if site.step.exchange.keeps else value
+    return ShapeResult(value, arguments) if site.step.exchange.keeps else value
 
 
 def check_result(value: Value, step: Invoke, linked: Linked) -> None:

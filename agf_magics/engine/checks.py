@@ -23,9 +23,9 @@ from ..catalog.digests import words_in
 from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
-from ..flow.steps import Flow, Invoke, every
+from ..flow.steps import Flow, Invoke, calls
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .linked import Built, Linked, every_callee
+from .linked import BoundPolicy, Linked, every_callee
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -33,11 +33,11 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
     for taken in flow.taken:
         callee = callees.get(taken.step)
         gives = getattr(getattr(callee, "flow", callee), "gives", None)
-        if found := lacking(gives, [name for name, _ in taken.fields]):
-            name, span = taken.fields[found[0]]
+        if lacks := lacking(gives, [name for name, _ in taken.fields]):
+            name, span = taken.fields[lacks[0]]
             message, hint = (
                 f"{taken.whose} has no field {name!r} there",
-                suggest(name, found[1], "its fields"),
+                suggest(name, lacks[1], "its fields"),
             )
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
         elif taken.into and taken.fields:
@@ -51,8 +51,8 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the callees do not take."""
-    for step in every(flow.body):
-        if not isinstance(step, Invoke) or not step.exchange.wants or step.pick is not None:
+    for step in calls(flow.body):
+        if not step.exchange.wants or step.pick is not None:
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
@@ -75,20 +75,20 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
             continue
         for name, span in step.args.names or ():
-            found = lacking(takes, [name])
-            if found and name not in getattr(callee, "handed", ()):
+            lacks = lacking(takes, [name])
+            if lacks and name not in getattr(callee, "handed", ()):
                 message, hint = (
                     f"{step.name.text!r} takes no {name!r}",
-                    suggest(name, found[1], "its fields"),
+                    suggest(name, lacks[1], "its fields"),
                 )
                 yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
 
 
 def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Names of another program in the functions that get the state of a flow."""
-    for step in every(flow.body) if flow.foreign is not None else ():
+    for step in calls(flow.body) if flow.foreign is not None else ():
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if isinstance(step, Invoke) and step.exchange.wants and code is not None and flow.foreign:
+        if step.exchange.wants and code is not None and flow.foreign:
             problem = flow.foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
@@ -104,17 +104,17 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
     names, takes = step.args.names, tool.arguments
     if step.pick is not None or names is None:  # the chooser also gives the arguments
         return
-    given = dict(names)
-    if given.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
+    spans = dict(names)
+    if spans.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
         return
-    wrapped = WRAPPERS & given.keys() - takes.parameters.keys() if not takes.more else ()
+    wrapped = WRAPPERS & spans.keys() - takes.parameters.keys() if not takes.more else ()
     for name in wrapped:
         message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
         hint = f"write the arguments themselves, without {name}:; {hint}"
-        findings.error("flow.unknown-argument", message, given[name], hint)
+        findings.error("flow.unknown-argument", message, spans[name], hint)
     if wrapped:
         return
-    for name, span in given.items():
+    for name, span in spans.items():
         if name not in takes.parameters and not takes.more:
             near = suggest(name, takes.parameters)
             hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
@@ -122,7 +122,7 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
                 "flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint
             )
     is_literal = getattr(step.args, "written_out", lambda name: False)
-    for name in tool.secret & given.keys():
+    for name in tool.secret & spans.keys():
         if is_literal(name):
             message = (
                 f"the definition contains the secret {name!r} of tool {tool.name!r}, and is "
@@ -132,10 +132,10 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
                 f"pass it as an input (--set {name}=${name}) or read it in the tool; then "
                 f"replace the secret"
             )
-            findings.warn("flow.literal-secret", message, given[name], hint)
+            findings.warn("flow.literal-secret", message, spans[name], hint)
     for name, parameter in takes.parameters.items():
         if (
-            name not in given
+            name not in spans
             and parameter.default is parameter.empty
             and name not in step.exchange.offers
         ):
@@ -144,37 +144,41 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
             findings.error("flow.missing-argument", message, step.name.span, hint)
 
 
-def check_passed(step: Invoke, flow: Flow, found: Diagnostics) -> None:
+def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
     """Check that a call passes what its callee certainly reads."""
     if step.args.names is None:
         return
-    given = [name for name, _ in step.args.names]
+    passed = [name for name, _ in step.args.names]
     for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
         name = ref.path[-1]
-        if ref.certain and name not in given:
-            hint = suggest(name, given) or f"pass: [{', '.join([*given, name])}]"
+        if ref.certain and name not in passed:
+            hint = suggest(name, passed) or f"pass: [{', '.join([*passed, name])}]"
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()
-            found.add(Diagnostic("flow.not-passed", message, step.name.span, hint, related=related))
+            findings.add(
+                Diagnostic("flow.not-passed", message, step.name.span, hint, related=related)
+            )
 
 
-def check_schema(name: Name, schemas: Mapping[str, Schema], found: Diagnostics) -> bool:
+def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostics) -> bool:
     """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
     if name.text not in schemas:
         hint = (
             suggest(name.text, schemas, "schemas")
             or f"declare it: a document with schema: {name.text}"
         )
-        found.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        findings.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
         return False
     used, missing = resolve(name.text, schemas)
     chain = cycle(used)
     if chain:
-        found.error("schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span)
+        findings.error(
+            "schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span
+        )
     for ref in missing:
         hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
         message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
-        found.error("flow.unknown-schema", message, ref.span or name.span, hint)
+        findings.error("flow.unknown-schema", message, ref.span or name.span, hint)
     return not chain and not missing
 
 
@@ -183,14 +187,13 @@ DELEGATES = frozenset({"delegate_to_agent"})
 may not."""
 
 
-def gate(flow: Flow, found: Diagnostics, invoker: str) -> Diagnostics:
+def gate(flow: Flow, findings_of_linker: Diagnostics, invoker: str) -> Diagnostics:
     """Everything that prevents an inline run of ``flow``; ``found``: the findings of the linker."""
     findings = Diagnostics()
-    findings.extend(found)
-    for step in every(flow.body):
-        if isinstance(step, Invoke):
-            findings.extend(_check_schemas(step, flow, findings))
-            findings.extend(_check_identity(step, invoker))
+    findings.extend(findings_of_linker)
+    for step in calls(flow.body):
+        findings.extend(_check_schemas(step, flow, findings))
+        findings.extend(_check_identity(step, invoker))
     return findings
 
 
@@ -198,7 +201,7 @@ def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not
     have."""
     for callee, span in every_callee(linked):
-        outer = callee.policy if isinstance(callee, Built) else callee
+        outer = callee.policy if isinstance(callee, BoundPolicy) else callee
         if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
             message = (
                 f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
@@ -229,32 +232,32 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
 def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[Diagnostic]:
     if step.gives is None:
         return
-    own, name = flow.schemas, step.gives.text
-    if name in own:
-        for ref in _missing_refs(own[name], own):
+    declared, name = flow.schemas, step.gives.text
+    if name in declared:
+        for ref in _missing_refs(declared[name], declared):
             message = f"{name!r} refers to schema {ref!r}, which this definition does not declare"
-            yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, own))
+            yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, declared))
     elif not any(d.code == "flow.unknown-schema" and d.span == step.gives.span for d in findings):
         message = f"this definition does not declare the schema {name!r}"
-        yield Diagnostic("gate.schema", message, step.gives.span, _declare(name, own))
+        yield Diagnostic("gate.schema", message, step.gives.span, _declare(name, declared))
 
 
-def _missing_refs(schema: Schema, own: Mapping[str, Schema]) -> list[str]:
+def _missing_refs(schema: Schema, declared: Mapping[str, Schema]) -> list[str]:
     """The schemas that ``schema`` needs and ``own`` lacks."""
     missing = set[str]()
     seen, queue = {schema.name}, [*schema.fields.values()]
     while queue:
         field = queue.pop()
         queue += [*field.fields.values(), *([field.of] if field.of is not None else [])]
-        if field.kind == "ref" and field.schema not in own:
+        if field.kind == "ref" and field.schema not in declared:
             missing.add(field.schema)
         elif field.kind == "ref" and field.schema not in seen:
             seen.add(field.schema)
-            queue += own[field.schema].fields.values()
+            queue += declared[field.schema].fields.values()
     return sorted(missing)
 
 
-def _declare(name: str, own: Mapping[str, Schema]) -> str:
-    near = suggest(name, own)
+def _declare(name: str, declared: Mapping[str, Schema]) -> str:
+    near = suggest(name, declared)
     bring = f"an inline definition contains its schemas: add a document with schema: {name}"
     return f"{near} {bring}" if near else bring

@@ -38,12 +38,12 @@ here: building their arguments twice would take time for nothing."""
 
 
 def replay_recorded(
-    site: CallSite[Each], inside: Scope, one: OneCall | None, plan: Plan, parts: Parts
+    site: CallSite[Each], inside: Scope, fan_out: OneCall | None, plan: Plan, parts: Parts
 ) -> None:
     """Let ``plan`` leave to the pool only the elements of which no usable record is found.
     ``parts``: that pool."""
-    if one is not None and one.replays and parts.items is not None:
-        replay = Replay(site, inside, one, parts.items, parts.keep)
+    if fan_out is not None and fan_out.replays and parts.items is not None:
+        replay = Replay(site, inside, fan_out, parts.items, parts.keep)
         plan.rest = replay.rest(plan.rest, lambda: parts.failure is not None)
 
 
@@ -54,13 +54,13 @@ class Replay:
         self,
         site: CallSite[Each],
         inside: Scope,
-        one: OneCall,
+        fan_out: OneCall,
         items: list[Value] | Elements,
         keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element
         ``i``."""
-        journal, body, tool = site.run.journal, one.step, one.tool
+        journal, body, tool = site.run.journal, fan_out.step, fan_out.tool
         assert journal is not None, "one_call has checked it"
         self.site, self.run, self.body, self.tool, self.items, self.keep = (
             site,
@@ -75,16 +75,16 @@ class Replay:
         self.source = journal.run_id
         is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
         if journal.earlier is not None:
-            self.found = self._recorded(journal.earlier, inside.tries)
+            self.record_of = self._recorded(journal.earlier, inside.tries)
         elif (
             journal.reuse is not None
             and is_quick
             and not (body.exchange.offers or body.exchange.wants)
         ):
             self.copies = Copies(journal, journal.reuse, body, tool, self.path, inside.tries)
-            self.found, self.source = self._reused(self.copies), journal.reuse.run_id
+            self.record_of, self.source = self._reused(self.copies), journal.reuse.run_id
         else:
-            self.found = lambda i: NO_RESULT
+            self.record_of = lambda i: NO_RESULT
 
     def rest(self, numbers: Iterator[int], ends: Callable[[], bool]) -> Iterator[int]:
         """The elements that are left to the pool. The others are replayed between two of them, in
@@ -107,12 +107,12 @@ class Replay:
         """Replay elements until one has no usable record, for which nothing is done; returns its
         number, None after the last one. Nothing else runs meanwhile, so what they have in common is
         done once for all of them."""
-        found, keep, host, now = self.found, self.keep, self.run.host, clock()
+        record_of, keep, host, now = self.record_of, self.keep, self.run.host, clock()
         replayed, values = list[int](), list[Value]()
         left = None
         try:
             for i in numbers:
-                value = found(i) if now - host.turned <= TURN else NO_RESULT
+                value = record_of(i) if now - host.turned <= TURN else NO_RESULT
                 if value is NO_RESULT:
                     left = i
                     break
@@ -148,15 +148,15 @@ class Replay:
             if left <= 0:
                 return NO_RESULT
             try:
-                found = take(
+                result = take(
                     i, arguments.validate(isolate_parts(build(bind(frame, items[i]), None)))
                 )
-            except (
-                Exception
-            ):  # the pool builds them again, for an error that is readable and has a place
-                found = NO_RESULT
-            left += 1 if found is not NO_RESULT else -1
-            return found
+            # The pool builds them again, for an error that is readable and has a place.
+            except Exception:
+                result = NO_RESULT
+            # A run that finds nothing to reuse stops looking, one that finds most goes on.
+            left += 1 if result is not NO_RESULT else -1
+            return result
 
         return reused
 
@@ -168,6 +168,7 @@ async def each(site: CallSite[Each]) -> Value:
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
     )
+    # Before the elements are read: a fan-out that may not begin runs no code of theirs.
     run.budget.deepen(inside.depth, step.span)
     items = await read_elements(site)
     if step.most is not None and len(items) > step.most:
@@ -177,7 +178,9 @@ async def each(site: CallSite[Each]) -> Value:
     if step.ahead:
         await _build_ahead(site, items)
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
+    # All or nothing: half of the agents' answers would be paid for and thrown away.
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
+    # By number, so that the results are in the order of the elements, whatever ends first.
     values: list[Value] = [DROPPED] * len(items)
     bind, body = step.element.bind, step.body
     path, frame, index = site.path_of(body), site.frame, site.index
@@ -187,29 +190,32 @@ async def each(site: CallSite[Each]) -> Value:
         try:
             inner = bind(frame, items[i])
         except StepError as error:
+            # A failure of the element, not of the fan-out: `on_error` applies to it.
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
     earlier = run.journal.earlier if run.journal is not None else None
+    # What failed before is known before other elements start, which a failure would stop.
     first = earlier.failed_elements(path) if earlier is not None else []
     plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
-    one = one_call(site, inside)
+    fan_out = one_call(site, inside)
     wide = (
         run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
     )
     pool: ThreadedPool | Pool = Pool(
         site, start, values.__setitem__, lambda i: (*path, i), items, wide
     )
-    if one is not None and one.is_pooled:
-        pool = ThreadedPool(site, inside, one, values.__setitem__, items)
+    if fan_out is not None and fan_out.is_pooled:
+        pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
     whole = (
         run.whole.pool(site, inside, values.__setitem__, items, pool)
         if run.whole is not None
         else None
     )
     if whole is None:
-        replay_recorded(site, inside, one, plan, pool)
+        replay_recorded(site, inside, fan_out, plan, pool)
     failures = await (whole or pool).run(plan)
+    # A sequence may have grown or shrunk while it was read.
     if type(items) is Elements:
         await items.check_length()
     if step.on_error == "finish":
@@ -246,6 +252,7 @@ async def branches(site: CallSite[Branches]) -> Value:
 
     def keep(i: int, value: Value) -> None:
         values[i] = value
+        # Kept, because a policy may take the first that ended; a resumed run has the same order.
         order.append(i)
         if journal is not None:
             journal.mark("ended", keys[i])
@@ -267,18 +274,18 @@ async def branches(site: CallSite[Branches]) -> Value:
 
 
 async def _collect(
-    site: CallSite[Each] | CallSite[Branches], found: FanOutResult, scope: Scope
+    site: CallSite[Each] | CallSite[Branches], results: FanOutResult, scope: Scope
 ) -> tuple[Value, Frame]:
     step, frame = site.step, site.frame
     if step.collect is not None and step.join is not None:
         return await site.run.run_step(
-            step.collect, step.join.join(frame, found), scope, site.index
+            step.collect, step.join.join(frame, results), scope, site.index
         )
     if step.gather is not None:
-        return step.gather(found), frame
-    if found.names is None:
-        return [value for value in found.values if value is not DROPPED], frame
-    named = zip(found.names, found.values, strict=True)
+        return step.gather(results), frame
+    if results.names is None:
+        return [value for value in results.values if value is not DROPPED], frame
+    named = zip(results.names, results.values, strict=True)
     return {name: value for name, value in named if value is not DROPPED}, frame
 
 
@@ -290,8 +297,10 @@ async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> N
     for i in range(len(items)):
         try:
             item = await items.take(i) if isinstance(items, Elements) else items[i]
+            # Built and thrown away: kept, the arguments of 100,000 elements would take the memory.
             body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
         except StepError as error:
+            # No step has started, so nobody else gives the error its place.
             error.path = site.path_of(body, i)
             error.where = ev.format_path(error.path)
             raise
@@ -300,11 +309,11 @@ async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> N
 def _numbered(error: StepError, i: int) -> StepError:
     """The error with the number of its element: an error of several elements only has the path of
     the first."""
-    found = type(error)(
+    numbered = type(error)(
         *(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics)
     )
-    found.path, found.where, found.__cause__ = error.path, error.where, error.__cause__
-    return found
+    numbered.path, numbered.where, numbered.__cause__ = error.path, error.where, error.__cause__
+    return numbered
 
 
 def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
@@ -316,7 +325,9 @@ def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
     if len(failures) > 1:
         cause, first = (
             first,
-            type(first)(*(found for i in sorted(failures) for found in failures[i].diagnostics)),
+            type(first)(
+                *(diagnostic for i in sorted(failures) for diagnostic in failures[i].diagnostics)
+            ),
         )
         first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
     first.partial = partial
@@ -340,5 +351,6 @@ def sessions(step: Step, linked: Linked) -> int:
             return sessions(step.collect, linked) if step.collect else 0
         case Choose():
             targets = (*step.cases.values(), *([step.default] if step.default else []))
+            # The least: a budget refuses only what it certainly exceeds.
             return min(sessions(target, linked) for target in targets)
     return 0

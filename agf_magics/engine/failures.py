@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from ..catalog import MASK, Tool
 from ..flow import events as ev
@@ -34,6 +35,8 @@ def failure(
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{what}-failed"
     if isinstance(raised, OutcomeUnknown):
+        # The worker was lost: nobody knows whether the call was made, so it has not failed
+        # (decision D7).
         unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {raised}")
         if site.run.journal is None:
             hint = "check whether it had its effect; a run with a journal can be resumed"
@@ -41,6 +44,7 @@ def failure(
         return unknown
     if isinstance(raised, TimedOut):
         hint = f"@{what}(timeout=…) sets how long it may take"
+        # The hint names what has set this time: the limit that was smallest.
         if raised.seconds == site.run.budget.limits.step_timeout:
             hint = (
                 "%config AgfMagics.step_timeout sets it (in Python: limits=Limits(step_timeout=…))"
@@ -54,6 +58,7 @@ def failure(
         return StepError(
             Diagnostic(code, f"{name} failed: {describe_exception(raised, secrets.text)}", span)
         )
+    # A tool may raise one itself, or a run inside it; a subclass of a user may hold anything.
     if isinstance(raised, StepError) and all(
         isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])
     ):
@@ -92,8 +97,8 @@ def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -
 def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> StepError:
     """An error without a place, at the argument that it is about or at the name of the step.
     ``frame``: what the arguments were built from, for a hint of the language about them."""
-    found = error.diagnostic
-    if found.span is not None:
+    diagnostic = error.diagnostic
+    if diagnostic.span is not None:
         return error
     span = next(
         (
@@ -103,20 +108,20 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
         ),
         None,
     )
-    placed, hint = _copy(error), found.hint
+    placed, hint = _copy(error), diagnostic.hint
     if frame is not None and hint is None and isinstance(step.args, HintedArgs):
         hint = next((step.args.hint_for(name, frame) for name in error.arguments), None)
     placed.diagnostics = (
-        Diagnostic(found.code, found.message, span or step.name.span or step.span, hint),
+        Diagnostic(diagnostic.code, diagnostic.message, span or step.name.span or step.span, hint),
     )
     return placed
 
 
 def _copy(error: StepError) -> StepError:
     """The same error without its path: a run inside a tool has set the path in its own flow."""
-    copy = type(error).__new__(
-        type(error), *error.args
-    )  # a subclass of a user has an __init__ of its own
+    # Not `copy.copy`, and not the class: both call its `__init__` or `__reduce__`, which a user may
+    # have written.
+    copy = type(error).__new__(type(error), *error.args)
     copy.__dict__.update({**error.__dict__, "path": None, "where": None})
     copy.__cause__ = error.__cause__
     return copy
@@ -127,74 +132,81 @@ def describe_exception(
 ) -> str:
     """An exception of user code in a line: its class and its text."""
     try:
+        # The `__str__` of a user may raise anything, SystemExit too.
         text = mask(str(error))
     except BaseException as worse:
         text = f"(its text cannot be read: {type(worse).__name__})"
     text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
-    if isinstance(
-        error, BaseExceptionGroup
-    ):  # the text of a TaskGroup's error only gives their number
+    # The text of a TaskGroup's error only gives their number.
+    if isinstance(error, BaseExceptionGroup):
         text = (
             f"{text}: "
-            f"{'; '.join(describe_exception(one, mask, most // 2) for one in _leaves(error))}"
+            f"{'; '.join(describe_exception(inner, mask, most // 2) for inner in _leaves(error))}"
         )
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _leaves(group: BaseExceptionGroup[BaseException], most: int = 3) -> list[BaseException]:
     """The first exceptions in a group and in the groups inside it, without recursion."""
-    queue, found = list[BaseException](reversed(group.exceptions[:most])), list[BaseException]()
-    while queue and len(found) < most:
-        one = queue.pop()
-        if isinstance(one, BaseExceptionGroup):
-            queue += reversed(one.exceptions[:most])
+    # Only the first ones of each group: a group of a million takes no longer.
+    queue, leaves = list[BaseException](reversed(group.exceptions[:most])), list[BaseException]()
+    while queue and len(leaves) < most:
+        inner = queue.pop()
+        if isinstance(inner, BaseExceptionGroup):
+            queue += reversed(inner.exceptions[:most])
         else:
-            found.append(one)
-    return found
+            leaves.append(inner)
+    return leaves
 
 
 ATTEMPTS = 3
 """How often a question is asked if the answer cannot be used."""
 
 
-async def permitted(
-    site: CallSite[Invoke], given: Mapping[str, Value], tool: Tool | None = None
-) -> Mapping[str, Value] | None:
-    """Ask a person to approve the call; without a user the answer is no (decision A18).
+class Approved(NamedTuple):
+    """What a person has approved."""
 
-    Returns the arguments or the result that the person gives instead of the call, or None to make
-    the call as it is. Raises StepError if the call is denied.
-    """
+    arguments: Mapping[str, Value] = {}
+    """They replace those of the call with the same names; empty: make the call as it is."""
+    result: tuple[Value] | None = None
+    """It is used instead of the call; None: there is a call."""
+
+
+async def permitted(
+    site: CallSite[Invoke], arguments: Mapping[str, Value], tool: Tool | None = None
+) -> Approved:
+    """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
+    StepError if the call is denied."""
     run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
     assert step.permit is not None
-    shown = hide(given, hides)
-    shown = (
-        shown if run.secrets.blind else run.secrets.shown(shown)
-    )  # the person must see something
-    text = step.permit.ask(site.frame, given, shown)
+    instead = step.permit.instead
+    # A run that masks everything would ask about nothing but masks: the person must see something.
+    shown = hide(arguments, hides)
+    shown = shown if run.secrets.blind else run.secrets.shown(shown)
+    text = step.permit.ask(site.frame, arguments, shown)
     if text is None:
-        return None
+        return Approved()
     question = Question(text, approval=True, where=ev.format_path(site.at))
-    if step.permit.instead is not None:
-        offered = {name: value for name, value in shown.items() if name not in step.exchange.offers}
-        question = question._replace(arguments=offered, result=step.permit.instead.result)
+    if instead is not None:
+        offers = step.exchange.offers
+        offered = {name: value for name, value in shown.items() if name not in offers}
+        question = question._replace(arguments=offered, result=instead.result)
     refused: StepError | None = None
     for _ in range(ATTEMPTS):
         try:
             reply = await answer(site, question, hides=hides)
+        # A person who has left after an answer that cannot be used: that answer is the reason.
         except ev.Unanswered:
             raise refused or _denied(step, "there is no user to approve it", text) from None
         if reply is True:
-            return None
-        if step.permit.instead is None or not isinstance(reply, dict):
+            return Approved()
+        if instead is None or not isinstance(reply, dict):
             raise _denied(step, "it was denied", text)
         try:
-            _replace_call(step.permit.instead, site.frame, given, reply, tool)
+            return _replace_call(instead, site.frame, arguments, reply, tool)
         except StepError as error:
             refused = _not_usable(step, error)
             question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
-        else:
-            return reply
     assert refused is not None, "a usable answer was returned"
     raise refused
 
@@ -202,18 +214,22 @@ async def permitted(
 def _replace_call(
     instead: Instead,
     frame: Frame,
-    given: Mapping[str, Value],
+    arguments: Mapping[str, Value],
     reply: Mapping[str, Value],
     tool: Tool | None,
-) -> None:
-    """Tell the step what replaces its call. Raises StepError if it cannot be used."""
-    result = instead.result
-    if result in reply and len(reply) > 1:
-        message = f"give either other arguments or {result!r}: with a result there is no call"
+) -> Approved:
+    """What replaces the call. Raises StepError if it cannot be used."""
+    replaces = instead.result in reply
+    if replaces and len(reply) > 1:
+        message = (
+            f"give either other arguments or {instead.result!r}: with a result there is no call"
+        )
         raise StepError(Diagnostic("step.instead", message))
-    if tool is not None and result not in reply:
-        tool.check({**given, **reply})
+    if tool is not None and not replaces:
+        tool.check({**arguments, **reply})
+    # Last: the language records what it is given.
     instead.take(frame, hide(reply, tool.secret if tool is not None else frozenset()))
+    return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
 def _denied(step: Invoke, why: str, question: str) -> StepError:
@@ -226,9 +242,11 @@ def _denied(step: Invoke, why: str, question: str) -> StepError:
 
 
 def _not_usable(step: Invoke, error: StepError) -> StepError:
-    found = error.diagnostic
-    message = f"this answer cannot replace the call: {found.message}"
-    return StepError(Diagnostic("step.instead", message, step.name.span or step.span, found.hint))
+    diagnostic = error.diagnostic
+    message = f"this answer cannot replace the call: {diagnostic.message}"
+    return StepError(
+        Diagnostic("step.instead", message, step.name.span or step.span, diagnostic.hint)
+    )
 
 
 async def answer(
@@ -241,11 +259,14 @@ async def answer(
     """
     run, step, journal = site.run, site.step, site.run.journal
     if journal is not None:
+        # A resumed run must not ask again: the answer is in the journal, or `--answer` has put it
+        # there.
         record = journal.answered(site.key)
         if record is not None:
             if not question.approval:  # an approved call may still have to be made
                 run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
             return value_of(record)
+    # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
     ok, value = await ask_person(site, question, secret, hides)
     if ok:
@@ -271,10 +292,12 @@ async def ask_person(
     """Put ``question`` to a person, and emit that it is asked and how it ends."""
     run = site.run
     run.emit(ev.QuestionAsked(site.at, clock(), question))
+    # Whatever happens, the question must not stay open in a view.
     closed: ev.Event = ev.QuestionClosed(site.at, clock())
     try:
         ok, value = await run.host.ask(question)
         if ok:
+            # An asker is user code: its answer is a value like that of a tool.
             value = settle(value)
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))

@@ -100,23 +100,23 @@ class Host:
         self,
         place: Place,
         function: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         timeout: float | None = None,
     ) -> Result:
         """`make_call`, after a turn of the loop if one is due."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
-        return await self.make_call(place, function, given, timeout)
+        return await self.make_call(place, function, arguments, timeout)
 
     async def make_call(
         self,
         place: Place,
         function: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         timeout: float | None = None,
         terms: Terms | None = None,
     ) -> Result:
-        """Call ``function(**given)`` in that place; an awaitable result is awaited on the loop.
+        """Call ``function(**arguments)`` in that place; an awaitable result is awaited on the loop.
         ``terms``: of a call on a worker.
 
         After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
@@ -124,16 +124,16 @@ class Host:
         """
         if place == "worker":
             return await self._on_worker(
-                Call(function, given, asyncio.get_running_loop()), terms or Terms(timeout)
+                Call(function, arguments, asyncio.get_running_loop()), terms or Terms(timeout)
             )
         if place == "thread" or (place == "kernel" and self._calls is not None):
-            return await self._elsewhere(place, function, given, timeout)
+            return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()
         if timeout is None:
-            return await awaited(cross(function, given), self.grace)
+            return await awaited(cross(function, arguments), self.grace)
         deadline = asyncio.get_running_loop().time() + timeout
-        return await self._awaited_in_time(cross(function, given), timeout, deadline)
+        return await self._awaited_in_time(cross(function, arguments), timeout, deadline)
 
     async def ask(self, question: Question) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
@@ -144,10 +144,13 @@ class Host:
         """
         if self.asker is None:
             return False, NoUser("there is no user to answer")
+        # A person may think for an hour: the limits of the run, of the flow and of the step do not
+        # count that.
         limits = time_limits.get()
         for limit in limits:
             limit.pause()
         try:
+            # One question at a time: `input` of two threads would read one line.
             async with self._asking:
                 asker = self.asker
                 place: Place = (
@@ -161,6 +164,7 @@ class Host:
         finally:
             for limit in limits:
                 limit.resume()
+        # A kernel without a frontend ends `input` in this way.
         if not ok and isinstance(answer, EOFError):
             return False, NoUser("there is no user to answer")
         return ok, answer
@@ -192,7 +196,10 @@ class Host:
         ``late``: the time of the run is over, so a call that does not stop is forced to. After the
         cancellation of a person it may clean up, and the person may interrupt again.
         """
+        # `_late` stays: a person may cancel after the time of the run is over.
         self._stopped, self._late = True, late or self._late
+        # The next step then takes a turn, which raises: a tool can swallow the cancellation of its
+        # task with `uncancel`, but not this.
         self.turned = NO_MOMENT
 
     async def turn(self) -> None:
@@ -200,7 +207,8 @@ class Host:
         await asyncio.sleep(0)
         if self._stopped:
             raise asyncio.CancelledError
-        await asyncio.sleep(0)  # a timer that is due is only called after the tasks that are ready
+        # Twice: a timer that is due is only called after the tasks that are ready.
+        await asyncio.sleep(0)
         if self._stopped:
             raise asyncio.CancelledError
         self.turned = time.monotonic()
@@ -221,15 +229,16 @@ class Host:
         self,
         place: Place,
         function: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         timeout: float | None,
     ) -> Result:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (timeout or 0)
-        call = Call(function, given, loop)
+        call = Call(function, arguments, loop)
         call.ended = loop.create_future()
         cancelled = False
         try:
+            # After `ended` exists: the call may end before this returns.
             self._hand(place, call)
         except RuntimeError as error:  # no thread left
             return False, error
@@ -237,11 +246,14 @@ class Host:
             if timeout is None:
                 await call.ended
             else:
+                # Not `wait_for`, which cancels the future: the call goes on until it is stopped
+                # below, and then reports its end there.
                 await asyncio.wait((call.ended,), timeout=timeout)
             if call.interrupted:
                 await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         except asyncio.CancelledError:
             cancelled = True
+        # Outside of `except`: stopping the call awaits, and its error has no cause.
         if cancelled:
             raise await self.cancel_call(call)
         if call.result is None:
@@ -303,13 +315,18 @@ class Host:
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
         running, and whether this task was cancelled meanwhile."""
+        # Whoever takes the call first decides: a thread that comes later does not begin it.
         if call.result is not None or call.take():
             return None, False
         loop = asyncio.get_running_loop()
+        # A new future: the cancellation of this task has cancelled the one that it awaited.
         call.ended = loop.create_future()
         again = False
         try:
+            # Repeated: a signal that comes just before a call goes to sleep does not wake it.
             await self._repeat(call, call.stop, self.grace)
+            # Only a call on a thread that signals reach can be forced: the others are left running,
+            # and told.
             if call.result is None and call.waiter is not None and (force or call.waiter.kills):
                 await self._repeat(call, call.force, FORCE)
         except asyncio.CancelledError:
@@ -333,5 +350,6 @@ class Host:
 
 async def here(main: Callable[[Host], Awaitable[R]]) -> R:
     """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
+    # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())

@@ -79,7 +79,11 @@ class Waiter:
         wake it. ``force``: also if the call has caught one before: see `_get_out`.
         """
         with self._lock:
+            # A call that waits for a run of its own is stopped through that run, which would else
+            # go on without a thread that waits for it.
             runs = self.inside is call and call.inner is None and (force or not call.struck)
+            # One signal at a time: the system makes one of two that arrive together, and a signal
+            # that is owed to nobody would count as the person's.
             if runs and self._reachable and self.owed in (None, call):
                 if self.owed is call:
                     self.repeated = time.monotonic()
@@ -95,6 +99,8 @@ class Waiter:
         with self._attending() as outermost:
             while not ended.is_set():
                 try:
+                    # A SimpleQueue, whose `get` is in C: an interrupt in the `get` of a Queue can
+                    # leave its lock locked, and then nobody can add a call.
                     call = self._calls.get(timeout=POLL)
                 except Empty:
                     watch()
@@ -114,6 +120,9 @@ class Waiter:
             return
         call.waiter = self
         result = NEVER_BEGAN
+        # From here to `tell` an interrupt can come at any line. The task of the call waits for
+        # `tell`, so there is a result from the start, and everything that is changed here is undone
+        # in `finally`.
         running, traced, profiled = _hide_loop(), sys.gettrace(), sys.getprofile()
         try:
             self.inside = call
@@ -132,11 +141,14 @@ class Waiter:
 
     @contextlib.contextmanager
     def _attending(self) -> Iterator[Waiter]:
+        # Before the handler is installed: it looks here for whom a signal is meant.
         waiters.stack.append(self)
         try:
             with _handling_sigint():
                 self._reachable = on_main_thread() and isinstance(sigint_handler(), OnSigint)
                 try:
+                    # The outermost one counts the interrupts: a run inside a tool must not take the
+                    # second one for its first.
                     yield waiters.stack[0]
                 finally:
                     self._close()
@@ -148,9 +160,11 @@ class Waiter:
         sent after this."""
         with self._lock:
             self._reachable = False
+        # `interrupt` sends under the same lock, so a signal that it has sent is owed by now.
         until = time.monotonic() + IN_FLIGHT
+        # It was sent before, so it arrives now at the latest: a sleep runs the handlers that wait.
         if self.owed is None and self.repeated is not None:
-            time.sleep(0.001)  # it was sent before, so it arrives now at the latest
+            time.sleep(0.001)
         while self.owed is not None and time.monotonic() < until:
             time.sleep(0.001)
 
@@ -196,8 +210,10 @@ class OnSigint:
                 repeated, waiter.repeated = waiter.repeated, None
                 if time.monotonic() - repeated < TWICE:
                     return
+        # The owner of the process ignores interrupts, and so do its runs.
         if self.before is signal.SIG_IGN:
             return
+        # Counted before anything that the next interrupt could end.
         stack[0].hits += 1
         if self._cancels:
             return
@@ -208,6 +224,8 @@ class OnSigint:
         finally:
             self._cancels = False
         if top.inside is None:
+            # Python continues a `get` in C after a handler that raises nothing: the entry lets
+            # `serve` count the interrupts at once.
             top.wake()
         elif not top.inside.struck or stack[0].hits > 1:
             top.inside.interrupted = True
@@ -257,6 +275,7 @@ def _handling_sigint() -> Iterator[None]:
     if not on_main_thread() or before is None or isinstance(before, OnSigint):
         yield
         return
+    # One handler for nested runs: the outermost one knows all waiters of the thread.
     ours = OnSigint(before)
     signal.signal(signal.SIGINT, ours)
     try:
@@ -278,6 +297,7 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         return
     ear, mouth = socket.socketpair()
     with ear, mouth:
+        # A full pipe must not block the handler, and an empty one not the loop.
         ear.setblocking(False)
         mouth.setblocking(False)
         before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
@@ -315,6 +335,7 @@ def _signal_main_thread() -> None:
 def _hide_loop() -> asyncio.AbstractEventLoop | None:
     """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call
     `asyncio.run`."""
+    # asyncio has no public function for this: `asyncio.run` refuses to start where a loop runs.
     running = asyncio._get_running_loop()
     if running is not None:
         asyncio._set_running_loop(None)
@@ -350,23 +371,26 @@ class Held:
         if self._cancel is None:
             self.before(number, frame)
             return
+        # Only after the end: before it the second interrupt is the waiter's, which leaves the run.
         if self.ended and self.missed:
             raise KeyboardInterrupt
+        # The first one after the end is kept for later: the result is being shown.
         self.missed = self.ended
         self._cancel("interrupt")
 
 
-class _Thread(threading.local):
+class _Interrupts(threading.local):
     def __init__(self) -> None:
         self.held: Held | None = None
         """What delays interrupts on this thread."""
 
 
-thread = _Thread()
+thread = _Interrupts()
 
 
 def hold_for(cancel: Callable[[str], None]) -> None:
     """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
+    # Inside a run its own handler is in effect, and cancels this run with the outer one.
     if thread.held is not None and not waiters.stack:
         thread.held.hold(cancel)
 
@@ -386,6 +410,7 @@ def held_interrupts() -> Iterator[Held]:
     ):
         yield held  # no interrupt arrives here, or an outer handler handles it
         return
+    # Set in the `try`: an interrupt between these lines leaves neither of them behind.
     around = thread.held
     try:
         thread.held = held

@@ -30,9 +30,9 @@ from .call import AsInput, build_arguments, call, call_tool, check_result, copy_
 from .failures import answer, permitted, with_place
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
-    Built,
+    BoundPolicy,
     Callee,
-    Choice,
+    Candidates,
     Linked,
     ModelBinding,
     Person,
@@ -40,7 +40,7 @@ from .linked import (
     named_tools,
     schema_of,
 )
-from .loop import OutOfTime, start_background, within
+from .loop import start_background, within
 from .requests import request
 from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_prints
 
@@ -48,31 +48,32 @@ from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_pr
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run, step, scope = site.run, site.step, site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
-    given = step.args.build(site.frame, linked.flow.accepts if step.exchange.wants else None)
+    arguments = step.args.build(site.frame, linked.flow.accepts if step.exchange.wants else None)
     if step.kind == "agent":  # an identity that is a flow counts like any other agent
         if step.asking.spawns and not _is_session(linked.flow):
             run.budget.spawn(step.span)
-        given = given if linked.agent is not None else given.get("input", given)
+        arguments = arguments if linked.agent is not None else arguments.get("input", arguments)
         if step.asking.attach:
-            given = {**given, "attach": []} if run.dry else await attach_files(site, given)
+            arguments = (
+                {**arguments, "attach": []} if run.dry else await attach_files(site, arguments)
+            )
     for meter in scope.meters:
         meter.open(scope.calls + 1)
     if step.permit is not None:
-        instead = await permitted(site, given)
-        if instead is not None and step.permit.instead is not None:
-            if step.permit.instead.result in instead:
-                return instead[step.permit.instead.result]
-            given = {**given, **instead}
-    inner, flow_input = _scope_inside(site, linked), FlowInput(given, pipe)
+        reply = await permitted(site, arguments)
+        if reply.result is not None:
+            return reply.result[0]
+        if reply.arguments:
+            arguments = {**arguments, **reply.arguments}
+    inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
     if not step.awaited and not run.dry:
         start_background(_run_fired(site, inner, flow_input), run.host)
         return None
     if step.exchange.while_waiting is not None:
+        # Only now, so that `Runner.reach` costs nothing for all other flows.
         run.watched[inner.before] = {}
     try:
-        ended = await _within_timeout(
-            step, within_caps(linked.flow, run.run_flow(inner, flow_input))
-        )
+        ended = await _within_limits(step, linked.flow, run.run_flow(inner, flow_input))
     except ev.Unanswered:
         _show_waiting(site, inner)
         raise
@@ -85,7 +86,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         check_result(value, step, scope.linked)
     if not step.exchange.keeps:
         return value
-    return ShapeResult(value, given if linked.agent is None else given.get("input"))
+    return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
 
 
 def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
@@ -102,9 +103,8 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
     grant = scope.grant.narrow(named_tools(step, scope.linked, scope.grant), linked.uses)
-    if (
-        linked.agent is not None
-    ):  # the agent's identity, which narrows the grant further (decision A12)
+    # The agent's identity narrows the grant further (decision A12).
+    if linked.agent is not None:
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
     return scope._replace(
         linked=linked,
@@ -117,19 +117,16 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     )
 
 
-async def _within_timeout(step: Invoke, work: Awaitable[FlowResult]) -> FlowResult:
-    """``work``, within the timeout of the step."""
-    if step.timeout is None:
-        return await work
-    try:
-        return await within(step.timeout, work)
-    except OutOfTime:
+async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+    """``work``, within the timeout of the step and the time that the called definition allows
+    itself."""
+
+    def late() -> StepError:
         message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
-    raise StepError(
-        Diagnostic(
-            "step.timeout", message, step.name.span or step.span, "the step sets this timeout"
-        )
-    )
+        span = step.name.span or step.span
+        return StepError(Diagnostic("step.timeout", message, span, "the step sets this timeout"))
+
+    return await within(step.timeout, within_caps(flow, work), late)
 
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
@@ -139,13 +136,8 @@ def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
 
 async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     """``work``, within the time that the definition allows itself."""
-    if flow.caps is None or flow.caps.seconds is None:
-        return await work
-    try:
-        return await within(flow.caps.seconds, work)
-    except OutOfTime:
-        error = duration_exceeded(flow)
-    raise error
+    seconds = flow.caps.seconds if flow.caps is not None else None
+    return await within(seconds, work, lambda: duration_exceeded(flow))
 
 
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
@@ -163,11 +155,13 @@ def _is_session(flow: Flow) -> bool:
     return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
 
 
-async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> None:
+async def _run_fired(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
     end before them. The tokens of its models are those of the call."""
     error: StepError | None = None
     separate_prints(site.run)
+    # The same host, budget and secrets, but no listener, no journal and no rows: the run may have
+    # ended, and its page is stored.
     silent = copy.copy(site.run)
 
     def emit_tokens(event: ev.Event) -> None:
@@ -177,9 +171,7 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, given: FlowInput) -> 
     silent.emit, silent.journal, silent.stream = emit_tokens, None, False
     silent.steps = StepEvents(silent.emit)
     try:
-        await _within_timeout(
-            site.step, within_caps(scope.linked.flow, silent.run_flow(scope, given))
-        )
+        await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
     except StepError as failure:
         error = failure
     except asyncio.CancelledError:
@@ -194,7 +186,7 @@ READ = "file__read"
 """The tool that an agent must be allowed to use to attach a file."""
 
 
-async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> dict[str, Value]:
+async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -> dict[str, Value]:
     """The arguments of a session with descriptions of the attachments; their bytes are in
     ``run.models.files``, so that the journal stores no bytes.
 
@@ -202,12 +194,13 @@ async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> di
     """
     each = [
         (part, span)
-        for value, span in zip(given["attach"], site.step.asking.attach, strict=True)
+        for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True)
         for part in (value if type(value) is list else [value])
     ]
-    found, total = list[Attachment](), 0
+    attachments, total = list[Attachment](), 0
+    # Bounded while they are read: the files of a folder may be larger than the memory.
     for value, span in each:
-        if len(found) == MAX_FILES:
+        if len(attachments) == MAX_FILES:
             raise _placed(
                 refused(f"more than {MAX_FILES} attachments", "divide them among several steps"),
                 span,
@@ -218,6 +211,7 @@ async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> di
                 f"allow the tool {READ}",
             )
             raise StepError(Diagnostic("step.not-allowed", message, span, hint))
+        # On a thread: a file may be large, or on a slow disk.
         ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
         if not ok:
             raise _placed(read, span) if isinstance(read, StepError) else read
@@ -228,11 +222,11 @@ async def attach_files(site: CallSite[Invoke], given: Mapping[str, Value]) -> di
                 f"among several steps"
             )
             raise _placed(refused("the attachments are too large together", hint), span)
-        found.append(read)
-    described = [one.describe() for one in found]
-    for one, about in zip(found, described, strict=True):
-        site.run.models.files[about["sha256"]] = one.data
-    return {**given, "attach": described}
+        attachments.append(read)
+    described = [attachment.describe() for attachment in attachments]
+    for attachment, about in zip(attachments, described, strict=True):
+        site.run.models.files[about["sha256"]] = attachment.data
+    return {**arguments, "attach": described}
 
 
 def _placed(error: StepError, span: Span) -> StepError:
@@ -242,17 +236,18 @@ def _placed(error: StepError, span: Span) -> StepError:
 async def invoke(site: CallSite[Invoke]) -> Value:
     """Call what the linker found for the name of the step."""
     callee = site.scope.linked.callees.get(site.step.id)
+    # By the exact class: the linker makes these, and no user makes a subclass.
     return await CALL[type(callee)](site, callee)
 
 
-async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
+async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     step = site.step
     assert step.pick is not None, "only such a step has a choice"
     name = step.pick.by.evaluate(site.frame)
-    callee = choice.callees.get(name) if isinstance(name, str) else None
+    callee = candidates.callees.get(name) if isinstance(name, str) else None
     if callee is None:
         hint = (
-            suggest(str(name), choice.callees, "the names to choose from")
+            suggest(str(name), candidates.callees, "the names to choose from")
             or "there is nothing to choose from"
         )
         raise StepError(
@@ -263,6 +258,7 @@ async def _call_chosen(site: CallSite[Invoke], choice: Choice) -> Value:
     # Messages about the call name the chosen callee.
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):
+        # The session that chooses counts itself; its calls of agents are its tools.
         asking = step.asking._replace(spawns=False)
         chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
     return await CALL[type(callee)](site.with_step(chosen), callee)
@@ -298,14 +294,17 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)
     built = step.args.build(site.frame, schema_of(step, linked))
-    given = built
+    arguments = built
+    # Only the input may be shared with a frame: the other arguments are texts that `Args.build` has
+    # just made.
     if "input" in built:  # everything else is text
-        given = {**built, "input": copy_value(built["input"], step, "the agent")}
+        arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
     if run.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, given)
+        await permitted(site, arguments)
     schema = linked.schemas[step.gives.text] if step.gives else None
+    # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
     conforming = None if wanted is None or schema is not None else judged(wanted, agent.name)
     grant = site.scope.grant.narrow(
@@ -313,16 +312,17 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     )
     registered = {} if step.asking.no_tools else linked.tools_of(step)
     tools = None
+    # Only for a function that takes them: to offer them makes a function for each.
     if "tools" in agent.takes.parameters:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
         tools = tools_for(registered, grant, listed)
     try:
-        arguments = agent.arguments(**given, schema=wanted, tools=tools, identity=grant.identity)
+        passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
         placed = with_place(error, step, site.frame)
         # it may be the same error, whose cause is that of user code
         raise placed from placed.__cause__
-    value = await call(site, agent, "agent", arguments, grant)
+    value = await call(site, agent, "agent", passed, grant)
     try:
         value = (
             conforming(value)
@@ -346,8 +346,9 @@ def tools_for(
     does. ``listed``: the names without which it gets no built-in tool (decision A12)."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
-        def call(**given: Value) -> Any:
-            return tool.function(**tool.check(isolate(given)))
+        def call(**arguments: Value) -> Any:
+            # A copy: user code gave it, and user code gets it.
+            return tool.function(**tool.check(isolate(arguments)))
 
         call.__name__ = call.__qualname__ = tool.name
         call.__doc__ = tool.description
@@ -363,16 +364,16 @@ def tools_for(
 # --- functions of vendor policies ---
 
 
-async def _call_policy(site: CallSite[Invoke], built: Built) -> Value:
+async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     """A function of a vendor policy; it may call the agents of the definition."""
-    policy, given = built.policy, build_arguments(site, built.policy)
+    policy, arguments = bound.policy, build_arguments(site, bound.policy)
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
     offered = {
-        "config": isolate(dict(built.config)),
-        "input": given,
+        "config": isolate(dict(bound.config)),
+        "input": arguments,
         "agents": {
-            alias: _as_function(site, alias, callee) for alias, callee in built.agents.items()
+            alias: _as_function(site, alias, callee) for alias, callee in bound.agents.items()
         },
     }
     return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
@@ -384,6 +385,8 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
     step, scope = site.step, site.scope
 
     def call(input: Value) -> Value:
+        # A policy's function runs on a thread and gets an answer at once; a flow or a session needs
+        # the loop.
         if not isinstance(callee, Agent):
             message = (
                 f"{step.name.text!r} can only call agents that are functions; {alias!r} is "
@@ -411,11 +414,11 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
 
 
 async def _ask(site: CallSite[Invoke], person: Person) -> Value:
-    given = build_arguments(site, "the question")
+    arguments = build_arguments(site, "the question")
     if site.run.dry:
         return dry.result(site.step, None, site.scope.linked)
-    choices = tuple(map(str, given.get("choices", ())))
-    question = Question(str(given.get("text", "")), choices, where=ev.format_path(site.at))
+    choices = tuple(map(str, arguments.get("choices", ())))
+    question = Question(str(arguments.get("text", "")), choices, where=ev.format_path(site.at))
     return await answer(site, question, site.is_secret)
 
 
@@ -423,9 +426,9 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     Tool: call_tool,
     Agent: _call_agent,
     Transform: _call_transform,
-    Built: _call_policy,
+    BoundPolicy: _call_policy,
     Person: _ask,
-    Choice: _call_chosen,
+    Candidates: _call_chosen,
     Linked: call_flow,
     ModelBinding: request,
     type(None): _call_none,

@@ -41,6 +41,7 @@ class End:
 
     def __init__(self) -> None:
         self._set = False
+        # A bare lock: only `release` is left of the event, which never waits.
         self._closed = threading.Lock()
         self._closed.acquire()
 
@@ -97,8 +98,11 @@ class Job(Generic[T]):
     def start(self) -> None:
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
+            # Before the run is on the loop: a tool may block the loop at once.
             Watchdog.shared().watch(self._watched, self._late)
         self.started = True
+        # The callback inherits the rights of the caller, as its coroutines do: a run that a tool
+        # starts may use no more than the tool.
         with held():
             self._engine.loop.call_soon_threadsafe(self._begin)
 
@@ -110,6 +114,8 @@ class Job(Generic[T]):
         """Cancel it, from any thread. Only the first time counts: another one would interrupt its
         clean-up."""
         if self.asked is None and not self.done and self.started:
+            # Set first: `look` counts from here if the loop is blocked and the line below has no
+            # effect.
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
@@ -125,6 +131,8 @@ class Job(Generic[T]):
         _refuse_on_a_loop()
         around = on_this_thread.call
         if around is not None:
+            # From now on the call that waits here is stopped through this run; it may have been
+            # stopped before, when there was nothing to pass that on to.
             around.inner = self.cancel
             if around.stopped:
                 self.cancel("the run around it was stopped")
@@ -136,6 +144,8 @@ class Job(Generic[T]):
         finally:
             if around is not None:
                 around.inner = None
+        # The interrupt of a person ends the runs around this one too: the value is not returned to
+        # a tool that would go on with it.
         interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
         if around is not None and (around.stopped or interrupted):
             around.interrupted = around.interrupted or interrupted
@@ -171,9 +181,12 @@ class Job(Generic[T]):
             with contextlib.suppress(RuntimeError):  # the loop was closed
                 loop.call_soon_threadsafe(_wake, future)
 
+        # Before `done` is asked: a run that ends in between would never wake this.
         self._listeners.append(notify)
         try:
             while not self.done:
+                # With a timeout, because a blocked loop of the engine never notifies: then `look`
+                # ends the run from here.
                 await asyncio.wait((future,), timeout=UNANSWERED)
                 self.look()
         finally:
@@ -187,6 +200,7 @@ class Job(Generic[T]):
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
             return
+        # It may wait for an answer of the loop, so only for a run that is due.
         stuck = self._engine.stuck()
         if not stuck and not late:
             return
@@ -210,6 +224,7 @@ class Job(Generic[T]):
             return
         self._engine.jobs.add(self)
         self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
+        # A task that is cancelled before its first step runs nothing of `_run`.
         self._task.add_done_callback(self._end)
 
     async def _run(
@@ -222,6 +237,8 @@ class Job(Generic[T]):
         except BaseException as error:
             outcome = error
         if isinstance(outcome, BaseException):
+            # The frames of the engine's loop: nobody reads them, and they hold the values of the
+            # run.
             outcome.__context__ = None
         self._finish(outcome)
 
@@ -235,18 +252,22 @@ class Job(Generic[T]):
             if self.done:
                 return
             self._outcome = outcome
+            # `over` before the end is set: those who wait must see what it stores.
             try:
                 if self._over is not None:
                     self._over(outcome)
             finally:
                 self._ended.set()
         if self._limit is not None or self.asked is not None:
+            # The watchdog holds the run as long as it watches it.
             Watchdog.shared().forget(self._watched)
         self._calls.put(None)
+        # A copy: a listener may leave on its own thread meanwhile.
         for notify in list(self._listeners):
             notify()
 
     def _cancel(self) -> None:
+        # First: a tool may swallow the cancellation of the task.
         self._host.stop()
         if self._task is not None:
             self._task.cancel()

@@ -64,6 +64,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         cost = self.max_cost
+        # `not >=` instead of `<`: NaN would pass, as a limit that nothing reaches.
         if type(cost) not in (int, float) or not cost >= 0:
             raise ValueError(f"max_cost is a number of US dollars, 0 or more, not {cost!r}")
         for name in ("fan_out_depth", "spawns", "max_tokens"):
@@ -94,6 +95,7 @@ class Budget:
     def use(self, tokens: int, cost: Decimal | None = None) -> None:
         """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
         known."""
+        # Counted before it is refused: the tokens have been paid for.
         self.tokens += tokens
         self.cost += cost or 0
         most, dollars = self.limits.max_tokens, self.limits.max_cost
@@ -213,6 +215,7 @@ class Grant(NamedTuple):
         for more in tools:
             if more is not None:
                 allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
+        # The same object where nothing changes: the context variable is then not set for a call.
         if allowed is self.tools and (not identity or identity == self.identity):
             return self
         return Grant(identity or self.identity, allowed)
@@ -226,11 +229,12 @@ granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 `rights.rights`."""
 
 
-def granting(grant: Grant, function: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """``function(**given)`` under ``grant``, also while its result is awaited."""
+def granting(grant: Grant, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """``function(**arguments)`` under ``grant``, also while its result is awaited."""
+    # Set twice: a coroutine function runs nothing before it is awaited, perhaps in another context.
     before = granted.set(grant)
     try:
-        value = function(**given)
+        value = function(**arguments)
     finally:
         granted.reset(before)
     return _awaiting(grant, value) if is_awaitable(value) else value
@@ -278,12 +282,12 @@ NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
 """The rights of the engine's thread; the code on it has the rights of its run."""
 
 
-class _Thread(threading.local):
+class _ThreadRights(threading.local):
     rights: Rights | None = None
     """The rights of the tool that started this thread."""
 
 
-_thread = _Thread()
+_thread = _ThreadRights()
 
 
 def rights() -> Rights:
@@ -292,6 +296,8 @@ def rights() -> Rights:
     Code can leave its context (``contextvars.Context().run``): then those of the call on this
     thread count, or of the code that started the thread.
     """
+    # With None, because both have a default: a context without them is one that the code has made
+    # itself.
     grant, within = granted.get(None), inside.get(None)
     if grant is None or within is None:
         around = running.call.context if running.call is not None else None
@@ -311,10 +317,10 @@ def rights() -> Rights:
 def held() -> Iterator[Rights]:
     """Set the rights of the caller in its context, so that a loop of another thread inherits
     them."""
-    found = rights()
-    grant, within = granted.set(found.grant), inside.set(found.inside)
+    caller = rights()
+    grant, within = granted.set(caller.grant), inside.set(caller.inside)
     try:
-        yield found
+        yield caller
     finally:
         granted.reset(grant)
         inside.reset(within)
@@ -333,6 +339,8 @@ def refuse_inside(launch: str) -> None:
 
 def watch_threads() -> None:
     """Give each thread that a tool starts the rights of the tool, from now on."""
+    # Once, also if the extension is loaded again; and only from the first run on, so that importing
+    # the package changes no class of Python.
     if not hasattr(threading.Thread.start, "agf_rights"):
         threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
         ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
@@ -344,12 +352,14 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         mine = rights()
         if mine == PERSON:
             return start(self)
-        own = vars(self).get("run")
-        self.run = functools.partial(_run_with_rights, self, own, mine)  # type: ignore[method-assign]
+        # Only what the object itself has: a subclass may define `run`, which is found after
+        # `_restore_run`.
+        replaced = vars(self).get("run")
+        self.run = functools.partial(_run_with_rights, self, replaced, mine)  # type: ignore[method-assign]
         try:
             return start(self)
         except RuntimeError:  # it was started before, or there are no more threads
-            _restore_run(self, own)
+            _restore_run(self, replaced)
             raise
 
     started.agf_rights = True  # type: ignore[attr-defined]
@@ -357,18 +367,19 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
 
 
 def _run_with_rights(
-    thread: threading.Thread, own: Callable[[], None] | None, mine: Rights
+    thread: threading.Thread, replaced: Callable[[], None] | None, mine: Rights
 ) -> None:
     """Call the ``run`` of a thread with the rights of the tool that started it."""
-    _restore_run(thread, own)
+    _restore_run(thread, replaced)
+    # Restored first, so that the thread's own code finds the `run` that it has written.
     under(mine, thread.run)
 
 
-def _restore_run(thread: threading.Thread, own: Callable[[], None] | None) -> None:
-    if own is None:
+def _restore_run(thread: threading.Thread, replaced: Callable[[], None] | None) -> None:
+    if replaced is None:
         del thread.run
     else:
-        thread.run = own  # type: ignore[method-assign]
+        thread.run = replaced  # type: ignore[method-assign]
 
 
 def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
@@ -387,6 +398,7 @@ def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]
 
 def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
     """``function(*args, **named)`` with the rights ``mine``."""
+    # On the thread too: code can leave its context, but not its thread.
     before, _thread.rights = _thread.rights, mine
     grant, within = granted.set(mine.grant), inside.set(mine.inside)
     try:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from ..catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
+from ..catalog.registry import Shelf
 from ..catalog.tools import Arguments, derive
 from ..flow.step import Lookup
 from ..flow.steps import Flow, Invoke, Name, Sequence, Step, every
@@ -26,9 +28,9 @@ from .checks import (
 )
 from .limits import LAUNCHES, OFFERED, RUN_RESULT
 from .linked import (
-    Built,
+    BoundPolicy,
     Callee,
-    Choice,
+    Candidates,
     Linked,
     ModelBinding,
     Person,
@@ -44,6 +46,8 @@ MOST_STEPS = 100_000
 MOST_CALLS = 50
 """Flows that are open inside each other."""
 
+R = TypeVar("R", Transform, Policy)
+
 Files = Callable[[Name, Flow], "Flow | Tool"]
 """Reads a file that a flow names, relative to the file of the flow. Raises DefinitionError."""
 
@@ -54,22 +58,22 @@ def link(
     """``flow`` with everything that it calls, and all errors and warnings about its names.
     ``passive``: no file is read and no builder of a policy is called, so that what they bring is
     not checked."""
-    found = Diagnostics()
-    return _Linker(registry, found, files, passive).flow(flow, ()), found
+    findings = Diagnostics()
+    return _Linker(registry, findings, files, passive).flow(flow, ()), findings
 
 
 class _Linker:
     def __init__(
-        self, registry: Registry, found: Diagnostics, files: Files | None, passive: bool
+        self, registry: Registry, findings: Diagnostics, files: Files | None, passive: bool
     ) -> None:
         self.registry = self.base = registry
-        self.found, self.files, self.passive = found, files, passive
+        self.findings, self.files, self.passive = findings, files, passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
         self.seen: dict[str, Tool] = {}
         """Registered tools without findings of their own, by the name of a step that calls them."""
-        self.own: dict[int, dict[str, Tool]] = {}
+        self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
         """The number of steps of each flow with all its calls, and the depth of its calls."""
@@ -85,30 +89,37 @@ class _Linker:
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.schemas}
-        callees, own = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
-        self.found.extend(flow.refuses)
+        callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
+        self.findings.extend(flow.refuses)
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
+        # One walk for everything that needs each step: a definition may have 100,000.
         for step in every(flow.body):
             steps += 1
             if isinstance(step, Invoke):
                 callee = self.callee(step, inside)
-                own |= {step.id: self.own[id(step)]} if id(step) in self.own else {}
+                brought |= {step.id: self.brought[id(step)]} if id(step) in self.brought else {}
                 if callee is not None:
                     callees[step.id] = callee
                 if isinstance(callee, Linked):
+                    # By multiplication and not by walking: ten flows that call each other have
+                    # billions of steps.
                     more, deeper = self.size[key_of(callee.flow)]
                     steps, open_inside = steps + more, max(open_inside, deeper)
                 gives = step.gives
-                if gives and gives.text not in sound and check_schema(gives, schemas, self.found):
+                if (
+                    gives
+                    and gives.text not in sound
+                    and check_schema(gives, schemas, self.findings)
+                ):
                     sound.add(gives.text)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
             message = (
                 f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
                 f"{MOST_STEPS:,} are allowed"
             )
-            self.found.error(
+            self.findings.error(
                 "flow.too-large",
                 message,
                 flow.span,
@@ -117,37 +128,37 @@ class _Linker:
             steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
-        self.found.extend(unknown_reads(flow, callees))
-        self.found.extend(unknown_gifts(flow, callees))
-        self.found.extend(foreign_names(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), own, self.uses(flow))
+        self.findings.extend(unknown_reads(flow, callees))
+        self.findings.extend(unknown_gifts(flow, callees))
+        self.findings.extend(foreign_names(flow, callees))
+        return Linked(flow, callees, schemas, dict(self.registry.tools), brought, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else
         of its name (B5)."""
         if flow.uses is None:
             return None
-        known = {*self.registry.tools, *self.registry.flows}
+        names = {*self.registry.tools, *self.registry.flows}
         return frozenset(
-            one.alias if one.alias in known else one.registered or one.alias for one in flow.uses
+            use.alias if use.alias in names else use.registered or use.alias for use in flow.uses
         )
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:
             return LOOK_UP[step.kind](self, step, around)
         if step.pick.among is None:
-            return Choice(self.registry.offered)
+            return Candidates(self.registry.offered)
         callees = dict[str, Callee]()
         for name in step.pick.among:
             named = registered_name(step, name, self.registry)
             lookup = step.lookup._replace(file=step.lookup.files.get(name.text))
-            one = replace(step, name=named, lookup=lookup)
-            if (callee := LOOK_UP[step.kind](self, one, around)) is not None:
+            chosen = replace(step, name=named, lookup=lookup)
+            if (callee := LOOK_UP[step.kind](self, chosen, around)) is not None:
                 callees[name.text] = callee
-        return Choice(callees)
+        return Candidates(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
-        return model_binding(step, self.registry, self.found)
+        return model_binding(step, self.registry, self.findings)
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
@@ -162,7 +173,7 @@ class _Linker:
         flow = session_flow(
             replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas}
         )
-        registry = self.registry.with_tools(self.own.get(id(step), {}).values())
+        registry = self.registry.with_tools(self.brought.get(id(step), {}).values())
         return replace(self.flow(flow, around, registry), agent=agent)
 
     def launches(self, name: str) -> bool:
@@ -176,23 +187,20 @@ class _Linker:
         return Person()
 
     def transform(self, step: Invoke, around: tuple[str, ...]) -> Transform | None:
-        if step.name.text not in self.registry.transforms:
-            self.found.add(
-                self.registry.transforms.missing(
-                    step.name.text, step.name.span, "flow.unknown-transform"
-                )
-            )
-        return self.registry.transforms.get(step.name.text)
+        return self.registered(step, self.registry.transforms, "flow.unknown-transform")
 
-    def policy(self, step: Invoke, around: tuple[str, ...]) -> Built | Linked | None:
-        policy = self.registry.policies.get(step.name.text)
+    def registered(self, step: Invoke, shelf: Shelf[R], code: str) -> R | None:
+        """What is registered under the name of the step; None, and an error, if nothing is."""
+        registered = shelf.get(step.name.text)
+        if registered is None:
+            self.findings.add(shelf.missing(step.name.text, step.name.span, code))
+        return registered
+
+    def policy(self, step: Invoke, around: tuple[str, ...]) -> BoundPolicy | Linked | None:
+        policy = self.registered(step, self.registry.policies, "flow.unknown-policy")
         if policy is None:
-            self.found.add(
-                self.registry.policies.missing(
-                    step.name.text, step.name.span, "flow.unknown-policy"
-                )
-            )
             return None
+        # A passive look at a definition, as while it is typed, must not run code of a user.
         if policy.builder:
             return None if self.passive else self.built(policy, step, around)
         # A definition without a list of agents may call the registered ones (decision B1).
@@ -201,7 +209,7 @@ class _Linker:
             name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around)
             for name in named
         }
-        return Built(
+        return BoundPolicy(
             policy,
             step.asking.config,
             {name: agent for name, agent in agents.items() if agent is not None},
@@ -211,26 +219,26 @@ class _Linker:
         """The flow of the one step that a builder returns."""
         outer, why = self.linking[-1], "it did not return a Step"
         try:
+            # A copy, since the builder is user code and the definition is linked again.
             config = isolate(dict(step.asking.config))
-            made = policy.function(**dict.fromkeys(policy.takes, config))
+            built = policy.function(**dict.fromkeys(policy.takes, config))
         except Exception as error:  # of user code
-            made, why = None, f"{type(error).__name__}: {error}"
-        if not isinstance(made, Step):
+            built, why = None, f"{type(error).__name__}: {error}"
+        if not isinstance(built, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
-            self.found.error(
+            self.findings.error(
                 "flow.policy-failed",
                 message,
                 step.name.span,
                 "a builder takes config and returns a Step",
             )
             return None
-        made = replace(
-            made, target=made.target or step.target
-        )  # the result of the step is that of the policy
+        # The result of the step is that of the policy.
+        built = replace(built, target=built.target or step.target)
         body = Sequence(
-            id="built", word=step.word, label=policy.name, span=step.name.span, steps=(made,)
+            id="built", word=step.word, label=policy.name, span=step.name.span, steps=(built,)
         )
-        built = replace(
+        flow = replace(
             outer,
             name=f"{outer.name}/{policy.name}",
             body=body,
@@ -238,7 +246,7 @@ class _Linker:
             caps=None,
             is_built=True,
         )
-        return self.flow(built, around)
+        return self.flow(flow, around)
 
     def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
         """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
@@ -247,75 +255,81 @@ class _Linker:
             return None
         assert self.files is not None, "a flow that names files is linked with a reader of files"
         try:
-            found = self.files(step.lookup.file, self.linking[-1])
+            defined = self.files(step.lookup.file, self.linking[-1])
         except DefinitionError as error:
-            self.found.extend(
+            self.findings.extend(
                 replace(d, span=d.span or step.lookup.file.span) for d in error.diagnostics
             )
             return None
-        return found if isinstance(found, Tool) else self.open(step, found, around)
+        return defined if isinstance(defined, Tool) else self.open(step, defined, around)
 
     def flow_in_file(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
-        found = self.file(step, around)
-        return found if isinstance(found, Linked) else None
+        defined = self.file(step, around)
+        return defined if isinstance(defined, Linked) else None
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         name = step.name.text
         seen = self.seen.get(name) if self.registry is self.base else None
         if seen is not None:
-            check_arguments(step, seen, self.found)
+            check_arguments(step, seen, self.findings)
             return seen
-        tool = self.registry.tools.get(name)
         if self.launches(name):
             called = name.removeprefix(OFFERED)
             hint = "nest with a call step" + (
                 f": call: {{pipeline: {called}}}" if called != name else ""
             )
-            self.found.error(
+            self.findings.error(
                 "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint
             )
             return None
-        if tool is None and name in self.registry.agents and step.pick is not None:
-            return self.agent_as_tool(step, self.registry.agents[name], around)
-        if tool is None and name in self.registry.flows and not step.lookup.only_tools:
-            return self.called(step, around)
-        if tool is None and step.lookup.file is not None:
-            found = self.file(step, around)
-            if isinstance(found, Tool):
-                check_arguments(step, found, self.found)
-            return found
+        tool = self.registry.tools.get(name)
         if tool is None:
-            known = [*self.registry.tools, *(() if step.lookup.only_tools else self.registry.flows)]
-            near = join_hints(
-                suggest(name, known), suggest("", self.registry.tools, "registered tools")
-            )
-            if name in self.registry.flows:
-                near = (
-                    f"{name!r} is a {self.registry.flows[name].language}: call: {{pipeline: "
-                    f"{name}}}"
-                )
-            self.found.error(
-                "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
-            )
-            return None
+            return self.not_a_tool(step, around)
         if tool.arguments.problems:
-            self.found.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+            self.findings.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         if tool.arguments.refused:
             self.patterns(step, tool.arguments)
+        # A session brings tools of its own, whose names mean something else in another session.
         elif not tool.arguments.problems and self.registry is self.base:
             self.seen[name] = tool
-        check_arguments(step, tool, self.found)
+        check_arguments(step, tool, self.findings)
         return tool
+
+    def not_a_tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
+        """What a tool step calls if no tool has its name: an agent, a flow, or what its file
+        defines."""
+        name, flows, tools = step.name.text, self.registry.flows, self.registry.tools
+        # Only a model calls agents as tools; an author has a step for them.
+        if name in self.registry.agents and step.pick is not None:
+            return self.agent_as_tool(step, self.registry.agents[name], around)
+        if name in flows and not step.lookup.only_tools:
+            return self.called(step, around)
+        if step.lookup.file is not None:
+            defined = self.file(step, around)
+            if isinstance(defined, Tool):
+                check_arguments(step, defined, self.findings)
+            return defined
+        near = join_hints(
+            suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
+            suggest("", tools, "registered tools"),
+        )
+        if name in flows:
+            near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
+        self.findings.error(
+            "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
+        )
+        return None
 
     def agent_as_tool(
         self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
     ) -> Agent | Linked | None:
         """An agent that a model may call. A model that offers itself, also through others, is a
         cycle."""
+        # By the name of the session, which is open for as long as the agent answers.
         session = session_name(agent.name)
         if session in around:
             chain = " → ".join((*around[around.index(session) :], session))
-            self.found.error(
+            self.findings.error(
                 "flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span
             )
             return None
@@ -323,16 +337,16 @@ class _Linker:
 
     def patterns(self, step: Invoke, takes: Arguments) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
-        self.found.extend(replace(fault, span=step.name.span) for fault in takes.refused)
+        self.findings.extend(replace(fault, span=step.name.span) for fault in takes.refused)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
-        if own := self.own_tools(step):
-            self.own[id(step)] = own
-        known = [*self.registry.tools, *own, *step.lookup.files]
+        if brought := self.brought_tools(step):
+            self.brought[id(step)] = brought
+        names = [*self.registry.tools, *brought, *step.lookup.files]
         for tool in step.tools or ():
-            if tool.text not in known and not self.launches(tool.text):
-                hint = suggest(tool.text, known, "registered tools")
-                self.found.error(
+            if tool.text not in names and not self.launches(tool.text):
+                hint = suggest(tool.text, names, "registered tools")
+                self.findings.error(
                     "flow.unknown-capability",
                     f"no tool {tool.text!r} is registered",
                     tool.span,
@@ -341,9 +355,11 @@ class _Linker:
         name = step.name.text
         if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
             registered = name in self.registry.agents or name in self.registry.flows
+            # The registered one wins, so that a notebook can replace what a file defines; never
+            # silently.
             if registered and step.lookup.file is not None:
                 message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
-                self.found.warn("flow.registered-instead", message, step.lookup.file.span)
+                self.findings.warn("flow.registered-instead", message, step.lookup.file.span)
             if name in self.registry.agents:
                 return self.answers(step, self.registry.agents[name], around)
             if name in self.registry.flows:
@@ -353,7 +369,7 @@ class _Linker:
             if step.lookup.file is not None:
                 return self.flow_in_file(step, around)
             hint = suggest(name, self.registry.agents, "registered agents")
-            self.found.error(
+            self.findings.error(
                 "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
             )
             return None
@@ -361,13 +377,15 @@ class _Linker:
         if default is None or (
             (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
         ):
+            # A model that is configured or named can answer any step that a function would have
+            # answered.
             default = ANYBODY if step.asking.model or self.registry.model is not None else None
         if default is None:
             hint = (
                 "@agent def answer(prompt: str) -> str: ... defines one; %config "
                 "AgfMagics.model lets a model answer"
             )
-            self.found.error(
+            self.findings.error(
                 "flow.no-agent", "no agent is registered to answer this step", step.span, hint
             )
             return None
@@ -382,21 +400,23 @@ class _Linker:
             f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
             f"answers itself"
         )
-        self.found.error("flow.agent-model", message, span, hint)
+        self.findings.error("flow.agent-model", message, span, hint)
 
-    def own_tools(self, step: Invoke) -> dict[str, Tool]:
+    def brought_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is
         used instead."""
         tools = self.registry.tools
-        found = {
-            one.name: derive(one, tools[one.base])
-            for one in step.lookup.derived
-            if one.base in tools
+        brought = {
+            derived.name: derive(derived, tools[derived.base])
+            for derived in step.lookup.derived
+            if derived.base in tools
         }
         for name, file in step.lookup.files.items() if step.tools is not None else ():
-            held = self.file(replace(step, lookup=Lookup(file)), ()) if name not in tools else None
-            found |= {name: replace(held, name=name)} if isinstance(held, Tool) else {}
-        return {name: tool for name, tool in found.items() if name not in tools}
+            defined = (
+                self.file(replace(step, lookup=Lookup(file)), ()) if name not in tools else None
+            )
+            brought |= {name: replace(defined, name=name)} if isinstance(defined, Tool) else {}
+        return {name: tool for name, tool in brought.items() if name not in tools}
 
     def answers(
         self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
@@ -408,7 +428,7 @@ class _Linker:
         elif step.asking.model:
             message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
             hint = "register no default agent, or name a model with agf.model_agent and identity"
-            self.found.warn("flow.model-ignored", message, step.asking.span, hint)
+            self.findings.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
             self.patterns(step, agent.takes)
         return agent
@@ -418,13 +438,14 @@ class _Linker:
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
+        # Found, so that the cycle is told and not a name that is missing.
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:
             hint = join_hints(
                 suggest(name, self.registry.flows, "registered flows"), "define it before you run"
             )
-            self.found.error(
+            self.findings.error(
                 "flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint
             )
             return None
@@ -434,21 +455,22 @@ class _Linker:
         name = key_of(flow)
         if name in around:
             chain = " → ".join((*around[around.index(name) :], name))
-            self.found.error(
+            self.findings.error(
                 "flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span
             )
             return None
+        # Python's stack would end first, in the middle of a run.
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
-            self.found.error(
+            self.findings.error(
                 "flow.too-large", message, step.name.span, "call it from an outer flow"
             )
             return None
+        # Once, wherever it is called from: its size and its findings do not depend on the caller.
         if name not in self.done:
-            self.done[name] = self.flow(
-                flow, around, self.base
-            )  # a session does not give its tools to its callees
-        check_passed(step, flow, self.found)
+            # Not in the session's registry: it does not give its tools to its callees.
+            self.done[name] = self.flow(flow, around, self.base)
+        check_passed(step, flow, self.findings)
         return self.done[name]
 
 

@@ -25,7 +25,7 @@ from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, format_for_model, format_prompt
 from ..flow.step import FlowResult, Frame, Name, Outcome, Ref
-from ..flow.steps import Flow, Invoke, Sequence, every
+from ..flow.steps import Flow, Invoke, Sequence, calls
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span
@@ -48,36 +48,39 @@ class ModelBinding:
         return self.name, tuple(self.tools)
 
 
-def model_binding(step: Invoke, registry: Registry, found: Diagnostics) -> ModelBinding:
+def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    made, configured = step.asking.config.get("made"), registry.model
-    named = made if isinstance(made, Model) else registry.named(step.name.text)
-    model = configured if configured is not None and made is None else named
+    held, configured = step.asking.config.get("made"), registry.model
+    named = held if isinstance(held, Model) else registry.named(step.name.text)
+    model = configured if configured is not None and held is None else named
     span = step.name.span or step.span
     if problem := model.problem():
-        found.add(replace(problem, span=span))
+        findings.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
-        found.add(Diagnostic("model.configured", message, span, severity="note"))
+        findings.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     # Unknown tools are reported at the step that calls them.
     names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
     shelves = (registry.tools, registry.agents, registry.flows)
-    known = (
+    callees = (
         (name, next((shelf[text] for shelf in shelves if text in shelf), None))
         for name, text in names
     )
-    return ModelBinding(model, {name: callee for name, callee in known if callee is not None})
+    return ModelBinding(model, {name: callee for name, callee in callees if callee is not None})
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    known = (
+    # An alias that is itself registered means that: a definition must not hide a registered tool.
+    is_registered = (
         name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
     )
-    return name if known else Name(step.lookup.registered.get(name.text, name.text), name.span)
+    return (
+        name if is_registered else Name(step.lookup.registered.get(name.text, name.text), name.span)
+    )
 
 
 def session_flow(
@@ -87,10 +90,10 @@ def session_flow(
     span = step.name.span or step.span or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
-    own = None if asking.wins else agent.model
+    model = None if asking.wins else agent.model
     session = Session(
-        model=Name(own.name if own is not None else asking.model, asking.span or span),
-        made=own,
+        model=Name(model.name if model is not None else asking.model, asking.span or span),
+        made=model,
         prompt=ComputedExpr(span, _prompt),
         files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
         system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
@@ -120,7 +123,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         language=language,
         source=source,
         body=Sequence(id="built", word="steps", span=span, steps=steps),
-        start=lambda given: {"given": given.input},
+        start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
         kept=lambda frame: {},
         span=span,
@@ -137,14 +140,7 @@ def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
 
 def asked_model(flow: Flow) -> str:
     """The name of the model that a session asks; empty: the configured one."""
-    return next(
-        (
-            step.name.text
-            for step in every(flow.body)
-            if isinstance(step, Invoke) and step.kind == "model"
-        ),
-        "",
-    )
+    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")
 
 
 def session_name(agent: str) -> str:
@@ -165,8 +161,8 @@ def _over(steps: int, agent: ModelAgent, span: Span, by_step: bool) -> Diagnosti
 
 def _prompt(frame: Frame) -> Value:
     """The prompt, else the input as text."""
-    given = frame["given"]
-    return given.get("prompt") or format_prompt(given.get("input"))
+    arguments = frame["given"]
+    return arguments.get("prompt") or format_prompt(arguments.get("input"))
 
 
 def _reader(
@@ -187,8 +183,8 @@ def _reader(
         try:
             return conforming(answer)
         except StepError as error:
-            found = error.diagnostic
-        raise StepError(Diagnostic(found.code, found.message, span, found.hint))
+            diagnostic = error.diagnostic
+        raise StepError(Diagnostic(diagnostic.code, diagnostic.message, span, diagnostic.hint))
 
     return read
 
@@ -228,10 +224,10 @@ def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
         return None
     if isinstance(agent, Agent) and fields is not None and "prompt" not in agent.handed:
         return fields
-    known = fields or {"type": "object", "additionalProperties": False}
-    properties, required = known.get("properties", {}), known.get("required", ())
+    schema = fields or {"type": "object", "additionalProperties": False}
+    properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        **known,
+        **schema,
         "properties": {"prompt": PROMPT, **properties},
         "required": ["prompt", *required],
     }
@@ -243,9 +239,11 @@ def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
 
     ``owner``: the name of the agent, for the message.
     """
+    # Once for an agent: compiling a schema takes longer than judging an answer.
     violations = judge(schema)
 
     def conforming(answer: Value) -> Value:
+        # Models write JSON in texts, and in fences.
         value = parse_json_reply(answer) if isinstance(answer, str) else answer
         if wrong := violations(value):
             message = (
@@ -264,14 +262,14 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class Candidates:
     """The callees that a step chooses from while it runs, by name."""
 
     callees: Mapping[str, Callee]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Built:
+class BoundPolicy:
     """A vendor policy that is a function, with its configuration."""
 
     policy: Policy
@@ -305,28 +303,43 @@ class Linked:
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
-        own = self.own.get(step.id)
-        return {**self.tools, **own} if own else self.tools
+        brought = self.own.get(step.id)
+        return {**self.tools, **brought} if brought else self.tools
 
 
-Callee = Tool | Agent | Transform | Built | Person | Choice | ModelBinding | Linked
+Callee = Tool | Agent | Transform | BoundPolicy | Person | Candidates | ModelBinding | Linked
+
+
+def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
+    """What a call may call: the one that it names, or all that it chooses from."""
+    if isinstance(callee, Candidates):
+        return tuple(callee.callees.values())
+    return () if callee is None else (callee,)
+
+
+def flows_of(callee: Callee | None) -> tuple[Linked, ...]:
+    """The flows that a call may run."""
+    return tuple(each for each in callees_of(callee) if isinstance(each, Linked))
+
+
+def reachable_flows(linked: Linked) -> list[Linked]:
+    """``linked`` and all flows that it may run, each once."""
+    # By identity: a flow that is called a thousand times is one object of the linker.
+    reached, queue = {id(linked)}, [linked]
+    for flow in queue:  # it grows
+        for inner in (each for callee in flow.callees.values() for each in flows_of(callee)):
+            if id(inner) not in reached:
+                reached.add(id(inner))
+                queue.append(inner)
+    return queue
 
 
 def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
-    """Each callee of a flow and of the flows that it calls, with the place of its name. Each flow
-    is searched once."""
-    seen, queue = {id(linked)}, [linked]
-    while queue:
-        flow = queue.pop()
-        places = {
-            step.id: step.name.span for step in every(flow.flow.body) if isinstance(step, Invoke)
-        }
-        for step_id, callee in flow.callees.items():
-            for one in callee.callees.values() if isinstance(callee, Choice) else (callee,):
-                yield one, places.get(step_id)
-                if isinstance(one, Linked) and id(one) not in seen:
-                    seen.add(id(one))
-                    queue.append(one)
+    """Each callee of a flow and of the flows that it may run, with the place of its name."""
+    for flow in reachable_flows(linked):
+        for step in calls(flow.flow.body):
+            for callee in callees_of(flow.callees.get(step.id)):
+                yield callee, step.name.span
 
 
 def depends_on_names(linked: Linked) -> bool:
@@ -345,8 +358,10 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     allowed. None: all."""
     if step.tools is None:
         return None
-    own = linked.own.get(step.id, {})
-    bases = {one.name: one.base for one in step.lookup.derived if one.name in own}
+    brought = linked.own.get(step.id, {})
+    bases = {
+        derived.name: derived.base for derived in step.lookup.derived if derived.name in brought
+    }
     return [
         name.text for name in step.tools if name.text not in bases or grant.allows(bases[name.text])
     ]

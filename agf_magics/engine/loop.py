@@ -46,8 +46,6 @@ STUCK = 2.0
 ANSWER = 0.5
 """Seconds for that answer: the process may have been stopped, or a thread may have held the
 interpreter's lock."""
-_CALLERS = (user_code.__file__, user_code.__file__)
-"""The modules that call user code."""
 
 
 class EngineLoop:
@@ -73,19 +71,21 @@ class EngineLoop:
         """The loop of this process; a new one on first use, after a fork, and if the last one is
         blocked."""
         with cls._lock:
-            found = cls._current
-            if found is None or not found.thread.is_alive() or found.stuck():
-                if found is not None:
-                    found._abandoned = True
-                found = cls._current = EngineLoop()
-            return found
+            current = cls._current
+            # A fork has none of its parent's threads: there `is_alive` is False.
+            if current is None or not current.thread.is_alive() or current.stuck():
+                if current is not None:
+                    current._abandoned = True
+                current = cls._current = EngineLoop()
+            return current
 
     def stuck(self) -> bool:
         if time.monotonic() - self._beaten < STUCK or self.runs_here():
             return False
-        answers: SimpleQueue[None] = (
-            SimpleQueue()
-        )  # an interrupt can leave an Event locked, for the loop too
+        # An interrupt can leave an Event locked, for the loop too.
+        answers: SimpleQueue[None] = SimpleQueue()
+        # The beat may be late because the whole process was stopped: only a loop that does not
+        # answer is blocked.
         self.loop.call_soon_threadsafe(answers.put, None)
         try:
             answers.get(timeout=ANSWER)
@@ -100,6 +100,7 @@ class EngineLoop:
         """Let `current` make a new one. If this loop continues, it ends with its last job."""
         with self._lock:
             self._abandoned = True
+            # Another thread may have replaced it already.
             if EngineLoop._current is self:
                 EngineLoop._current = None
 
@@ -108,27 +109,28 @@ class EngineLoop:
         frame = sys._current_frames().get(self.thread.ident or 0)
         if frame is None:
             return "a thread that ended"
-        found = frame
+        blocking = frame
         inner: FrameType = frame
         while frame is not None:
-            if frame.f_code.co_filename in _CALLERS and inner.f_code.co_filename not in _CALLERS:
-                found = inner
+            caller = frame.f_code.co_filename
+            if caller == user_code.__file__ != inner.f_code.co_filename:
+                blocking = inner
                 break
             inner, frame = frame, frame.f_back
-        return f"{found.f_code.co_name}, line {found.f_lineno}"
+        return f"{blocking.f_code.co_name}, line {blocking.f_lineno}"
 
     def _live(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.call_soon(self._beat)
+        # A SystemExit of a tool's task ends `run_forever`; the other runs on this loop go on.
         while not self._abandoned or self.jobs:
             try:
                 self.loop.run_forever()
             except BaseException as error:  # a SystemExit of a task that a tool created
                 if os.getpid() != self._pid:
                     end_child((False, error))
-        self.loop.run_until_complete(
-            self.loop.shutdown_asyncgens()
-        )  # closes the connections of models
+        # Closes the connections of models.
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 
     def _beat(self) -> None:
@@ -151,7 +153,12 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
             raised.append(error)
 
     thread = threading.Thread(
-        target=contextvars.Context().run, args=(work,), name="agf-apart", daemon=True
+        # An empty context: the caller may be a tool, whose grant and prints are not those of this
+        # work.
+        target=contextvars.Context().run,
+        args=(work,),
+        name="agf-apart",
+        daemon=True,
     )
     thread.start()
     thread.join()
@@ -162,6 +169,8 @@ def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
     """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
+    # A loop has weak references to its tasks only: an unreferenced task may be collected while it
+    # waits.
     _outliving[task] = loop, run
     task.add_done_callback(lambda ended: _outliving.pop(ended, None))
 
@@ -174,16 +183,19 @@ def count_background_calls(run: object = None) -> int:
 def cancel_background_calls(run: object = None) -> int:
     """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
     their number."""
-    found = _of(run)
-    for task, loop in found:
+    running = _of(run)
+    for task, loop in running:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
             loop.call_soon_threadsafe(task.cancel)
-    return len(found)
+    return len(running)
 
 
 def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
     return [
-        (task, loop) for task, (loop, by) in list(_outliving.items()) if run is None or by is run
+        # A copy: calls end on other threads meanwhile.
+        (task, loop)
+        for task, (loop, by) in list(_outliving.items())
+        if run is None or by is run
     ]
 
 
@@ -215,18 +227,20 @@ class Watchdog:
 
     @classmethod
     def shared(cls) -> Watchdog:
-        found = cls._shared
-        if found is None or found._pid != os.getpid():  # a fork has none of its parent's threads
-            found = cls._shared = Watchdog()
-        return found
+        watchdog = cls._shared
+        # A fork has none of its parent's threads.
+        if watchdog is None or watchdog._pid != os.getpid():
+            watchdog = cls._shared = Watchdog()
+        return watchdog
 
     def watch(self, look: Look, when: float) -> None:
         """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
         says True."""
+        # A SimpleQueue and `_thread`: a signal handler comes here, and the lock of a Queue or of
+        # the start of a Thread may be held by the very code that it interrupts.
         self._requests.put((look, when))
-        if (
-            not self._started
-        ):  # without a lock: a second thread that starts at the same moment does no harm
+        # Without a lock: a second thread that starts at the same moment does no harm.
+        if not self._started:
             _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
             self._started = True
 
@@ -263,7 +277,7 @@ D = TypeVar("D")
 
 
 class OutOfTime(Exception):
-    """A run, or a flow in it, exceeded its time limit."""
+    """A run exceeded its time limit."""
 
 
 class _Clock:
@@ -293,8 +307,11 @@ class _Clock:
                 self._loop.call_soon_threadsafe(change)
 
     def _pause(self) -> None:
+        # Counted: two questions of one flow may overlap.
         self._pauses += 1
         if self._pauses == 1 and not self.closed:
+            # What is left now, not the seconds of the start: a limit that pauses twice would last
+            # too long.
             self._left, self.ends = self.ends - self._loop.time(), inf
             self._set_timer(None)
 
@@ -331,6 +348,7 @@ class Deadline:
         self._task = task
         self._before = task.cancelling()
         self._loop = asyncio.get_running_loop()
+        # The host pauses, too: the watchdog's limit of the run counts the same time.
         around: tuple[Pausable, ...] = (*time_limits.get(), self._host)
         if self._seconds is not None:
             self._clock = _Clock(self._seconds, self._set_timer)
@@ -347,8 +365,10 @@ class Deadline:
         if self._clock is None:
             return
         self._clock.closed = True
+        # Also if no timer fired: a tool that blocks the loop keeps its timers from running.
         expired = self._sent > 0 or (kind is None and self._loop.time() > self._clock.ends)
         self._set_timer(None)
+        # Our own cancellations are taken back, so that `cancelling` tells those of others.
         for _ in range(self._sent):
             self._task.uncancel()
         ours = kind is None or (
@@ -364,16 +384,20 @@ class Deadline:
 
     def _expire(self) -> None:
         self._sent += 1
+        # Before the task is cancelled: a call that is stopped asks whether it may be forced.
         self._host.stop(late=True)
         self._task.cancel()
         # Later than a call has to stop: another cancellation would end its grace.
         self._set_timer(self._loop.time() + self._host.grace + 2 * FORCE)
 
 
-async def within(seconds: float, work: Awaitable[D]) -> D:
-    """Await ``work``. Raises OutOfTime if it takes longer than ``seconds``, also if it blocks the
-    loop meanwhile."""
+async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], Exception]) -> D:
+    """Await ``work``. Raises ``late()`` if it takes longer than ``seconds`` (None: no limit), also
+    if it blocks the loop meanwhile."""
+    if seconds is None:
+        return await work
     try:
+        # No time yet: `_Clock` sets it, and moves it when a person is asked.
         async with asyncio.timeout(None) as scope:
             clock = _Clock(
                 seconds, lambda when: None if scope.expired() else scope.reschedule(when)
@@ -386,7 +410,7 @@ async def within(seconds: float, work: Awaitable[D]) -> D:
                 time_limits.reset(outer)
     except TimeoutError:
         assert scope.expired(), "what user code raises is a StepError here, not a TimeoutError"
-        raise OutOfTime from None
+        raise late() from None
     if scope.expired() or asyncio.get_running_loop().time() > clock.ends:
-        raise OutOfTime
+        raise late()
     return done

@@ -55,18 +55,20 @@ class Element(Call):
         self,
         site: CallSite[Any],
         function: Callable[..., Any],
-        given: dict[str, Value],
+        arguments: dict[str, Value],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
         announce: Callable[[Element], None],
     ) -> None:
         """``announce`` emits its StepStarted, if that has not been done."""
         site.run.host.admit()
-        super().__init__(function, given, loop, context)
+        super().__init__(function, arguments, loop, context)
         self.site, self.announce = site, announce
         self.prints = self.task = self.stopped_by = None
         self.closed, self.deadline = False, 0.0
         if site.run.stream:
+            # In the context of the call: the threads of the pool make many calls, and this one's
+            # prints are its own.
             context.run(printing.set, self)
 
     def print_here(self) -> None:
@@ -80,6 +82,7 @@ class Element(Call):
             prints = StepPrints(self.site.run, self.loop, lambda: self.announce(self))
             prints.at = self.site.at
             self.prints = prints
+            # The pool may have closed it on the loop while this thread was on its way here.
             if self.closed:
                 prints.at = NEVER
         self.prints.add(text)
@@ -124,6 +127,7 @@ class OpenCalls:
         if not self.ended:
             self._woken = self.loop.create_future()
             await self._woken
+        # A new list: a report may come while the batch is journaled.
         batch, self.ended = self.ended, []
         return batch
 
@@ -134,8 +138,10 @@ class OpenCalls:
 
     def announce(self, element: Element) -> None:
         """Emit the start of an element whose call has started, once."""
+        # `open` no longer has one that was taken back: it starts again later, under the same path.
         if not element.announced and element in self.open:
             element.announced = True
+            # When its thread began it, which is before this turn of the loop.
             when = element.began if element.began is not None else clock()
             element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
 
@@ -158,6 +164,7 @@ class OpenCalls:
                 element.print_here()
                 result: Result = await end(element)
             except asyncio.CancelledError as stop:
+                # Kept for `_cancel_one`: a StillRunning says what is left running.
                 element.stopped_by, result = stop, (False, stop)
             except Exception as error:  # the element fails, and the fan-out does not wait for ever
                 result = False, error
@@ -182,6 +189,7 @@ class OpenCalls:
 
     def _set_timer(self) -> None:
         """Set the timer to the first deadline."""
+        # They start in this order and have the same time, so the first one is due first.
         waits = (e for e in self.open if e.result is None and e.task is None)
         first, timer = next(waits, None), self._timer
         if first is not None and (
@@ -211,11 +219,13 @@ class OpenCalls:
             self.runner.calls -= 1
         for element in self.open:
             self.announce(element)
+        # All at the same time: each has the whole grace.
         stops = [self.loop.create_task(self._cancel_one(element)) for element in list(self.open)]
         cancelled = False
         while stops and not all(stop.done() for stop in stops):
             try:
                 await asyncio.wait(stops)
+            # A second cancellation ends the grace of the calls, but each still reports its end.
             except asyncio.CancelledError:
                 cancelled = True
                 for stop in stops:
@@ -235,6 +245,7 @@ class OpenCalls:
             error = element.stopped_by
         else:
             error = await self.host.cancel_call(element)
+        # Perhaps gone: its end was handled while it was being stopped.
         self.open.pop(element, None)
         element.close()
         with contextlib.suppress(asyncio.CancelledError):

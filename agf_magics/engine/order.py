@@ -49,6 +49,7 @@ async def choose(site: CallSite[Choose]) -> Value:
         )
     for other in (*step.cases.values(), step.default):
         if other is not None and other is not chosen:
+            # The rows of the other cases must not look as if they were still to come.
             run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
     value, _ = await run.run_step(chosen, site.frame, site.scope, site.index)
     return value
@@ -63,6 +64,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     value = step.init.evaluate(frame)
     for i in range(len(items)):
         item = await items.take(i) if isinstance(items, Elements) else items[i]
+        # The accumulator last: it wins where a text gives both the same name.
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         value, frame = await site.run.run_step(step.body, frame, site.scope, (*site.index, i))
     if isinstance(items, Elements):
@@ -83,6 +85,7 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     """Run ``body`` until ``until`` is true; the result is that of the last iteration."""
     run, step, frame = site.run, site.step, site.frame
     if step.session:
+        # Before the prompt is built: a session that may not begin costs nothing.
         run.budget.spawn(step.span)
     value: Value = None
     for i in range(step.limit):
@@ -96,11 +99,11 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     return ShapeResult(value, frame=frame)
 
 
-def report(run: Runner, found: Diagnostic) -> None:
+def report(run: Runner, diagnostic: Diagnostic) -> None:
     """Emit a warning of the definition about its own limits, or raise its error."""
-    if found.severity == "error":
-        raise StepError(found)
-    run.emit(ev.Warned(clock(), found))
+    if diagnostic.severity == "error":
+        raise StepError(diagnostic)
+    run.emit(ev.Warned(clock(), diagnostic))
 
 
 async def run_dag(site: CallSite[Dag]) -> ShapeResult:
@@ -134,6 +137,7 @@ class _Run:
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
+        # Only these: a plan of a thousand calls has few that need nothing.
         self.check(self.scheduler.first)
         await self.replay()
         try:
@@ -159,12 +163,15 @@ class _Run:
         for number in journal.earlier.order(
             "stored", [self.key(number) for number in range(len(self.nodes))]
         ):
+            # The journal is not believed blindly: only a node that is ready starts.
             frame = self.ready.pop(number, None)
             if frame is not None:
                 self.end(number, await self.start(number, frame))
                 self.check(self.scheduler.feeds(number))
 
     def add_worker(self, group: asyncio.TaskGroup) -> None:
+        # One spare worker at most: it adds the next one itself, so workers are as many as calls
+        # wait.
         if self.ready and not self.has_idle_worker:
             self.has_idle_worker = True
             group.create_task(self.work(group))
@@ -176,12 +183,14 @@ class _Run:
         separate_prints(self.runner)
         self.has_idle_worker = False
         while self.ready:
+            # In the order in which they became ready; a set would change it from run to run.
             number, frame = self.ready.popitem(last=False)
             self.running += 1
             self.add_worker(group)
             outcome = await self.start(number, frame)
             self.running -= 1
             self.held[number] = outcome
+            # Before `store_ended`: the scheduler chooses among those that have come.
             self.scheduler.come(number)
             self.store_ended()
 
@@ -199,6 +208,7 @@ class _Run:
     def check(self, numbers: Iterable[int]) -> None:
         """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
         what these feed."""
+        # A list that grows, not a recursion: a chain of skipped nodes may be long.
         queue = list(numbers)
         for number in queue:
             if number not in self.waiting:
@@ -242,6 +252,7 @@ class _Run:
 
     def end(self, number: int, outcome: Outcome) -> None:
         if self.runner.journal is not None and outcome.status != "skipped":
+            # The order of the stores decides what later nodes see, so a resumed run repeats it.
             self.runner.journal.mark("stored", self.key(number))
         self.frame = self.scheduler.store(number, self.frame, outcome)
         self.runner.reach(self.site.scope, self.frame)
@@ -277,6 +288,7 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
             value, _ = await run.run_step(
                 step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
             )
+            # No worker and no dict for a round of one node, which is nearly every round.
             frame = step.join(frame, ((name, finished((value, None, None, "finished"))),))
         else:
             outcomes = await _round(site, ready, visits, frame, inside)
@@ -298,6 +310,7 @@ async def _round(
     names."""
     run, step = site.run, site.step
     earlier = run.journal.earlier if run.journal is not None else None
+    # One iterator for all workers: each takes the next name.
     names = iter(sorted(ready))
     if earlier is not None:  # what failed is known before anything in the round starts
         failed = {
@@ -305,7 +318,7 @@ async def _round(
             for name in ready
         }
         names = iter(sorted(ready, key=lambda name: (not failed[name], name)))
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     failure: BaseException | None = None
 
     async def work() -> None:
@@ -319,9 +332,11 @@ async def _round(
                     step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
                 )
             except Exception as error:
+                # `nonlocal`, because the group raises only after all workers have ended: the others
+                # must not begin another node meanwhile.
                 failure = failure or error
                 raise
-            found[name] = Outcome(value)
+            outcomes[name] = Outcome(value)
 
     width = min(step.width or len(ready), len(ready))
     if width == 1:
@@ -335,7 +350,7 @@ async def _round(
             failure = failure or several.exceptions[0]
     if failure is not None:
         raise failure
-    return sorted(found.items())
+    return sorted(outcomes.items())
 
 
 def _allowed(
@@ -345,7 +360,7 @@ def _allowed(
     exit."""
     if len(ready) == 1 and ready[0] not in step.limits:
         return ready if ready[0] != END else []
-    found: dict[str, None] = {}
+    allowed: dict[str, None] = {}
     skipped: set[str] = set()
     for name in ready:
         while (limit := step.limits.get(name)) is not None and visits.get(name, 0) >= limit:
@@ -356,10 +371,11 @@ def _allowed(
             if step.over is not None:
                 report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
+            # The way out of a full node is part of the path that is shown.
             run.steps.follow(at, full, name)
         if name != END:
-            found[name] = None
-    return list(found)
+            allowed[name] = None
+    return list(allowed)
 
 
 def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:

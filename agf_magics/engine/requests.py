@@ -35,17 +35,18 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     for meter in scope.meters:
         meter.model()
     config = step.asking.config
-    given = step.args.build(site.frame)
+    arguments = step.args.build(site.frame)
+    # Before the library is opened: a dry run imports no provider and needs no key.
     if run.dry:
         return dry_reply(config, binding.name)
     message = Request(
-        messages=given["messages"],
+        messages=arguments["messages"],
         instructions=config.get("instructions", ""),
         tools=_tools(config, binding, scope.grant),
         tool_choice=config.get("tool_choice", "auto"),
         schema=config.get("schema"),
         settings=config.get("settings") or {},
-        last=given["last"],
+        last=arguments["last"],
         files=run.models.files,
     )
     loop = asyncio.get_running_loop()
@@ -55,9 +56,10 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
+    # Before the request: afterwards its price could not be counted, and so not limited.
     _refuse_unpriced(site, binding.model)
     caller = _Caller(binding, message, run, site.at)
-    reply: dict[str, Value] = await call(site, caller, "model", given)
+    reply: dict[str, Value] = await call(site, caller, "model", arguments)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has
     # not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
@@ -90,20 +92,23 @@ class _Caller:
         compared."""
         who = self.binding.model.address
         rest: list[Value] = [
+            # Without the messages, which are the arguments of the call and digested there; without
+            # the bytes of files, whose digests are in the messages.
             *self.request._replace(messages=[], tools=(), files={}),
             *map(list, self.request.tools),
         ]
         return digest_value([who, *map(isolate, rest)]) if who is not None else None
 
-    async def function(self, **given: Value) -> Value:
-        def warn(found: ModelFault, wait: float) -> None:
-            message = f"{found.diagnostic.message}; asked again after {wait:g} s"
+    async def function(self, **arguments: Value) -> Value:
+        def warn(fault: ModelFault, wait: float) -> None:
+            message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
             _warn(self.run, Diagnostic("model.retried", message, severity="warning"))
 
-        asking = Asking(
+        asking = ModelRequest(
             self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
         )
         reply = await ask_model(asking, self._stream if self.run.stream else None)
+        # Before the journal and the session get the reply, and not after it was streamed only.
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
         _emit_usage(self.run, self.at, reply, self.name)
@@ -113,7 +118,7 @@ class _Caller:
         return ReplyStream(self.run, self.at, attempt, self.binding.tools)
 
 
-class Asking(NamedTuple):
+class ModelRequest(NamedTuple):
     """A request to a model, and how it is made."""
 
     model: Model
@@ -124,27 +129,32 @@ class Asking(NamedTuple):
     """Called before a repetition, with the reason and the seconds until then."""
 
 
-async def ask_model(asking: Asking, stream: Callable[[int], ReplyStream] | None = None) -> Reply:
+async def ask_model(
+    asking: ModelRequest, stream: Callable[[int], ReplyStream] | None = None
+) -> Reply:
     """The model's reply. ``stream``: receives the reply while it arrives, by the number of the
     attempt; None: the run is not watched. Raises ModelFault."""
     model, request, seconds, warn = asking
     for attempt in itertools.count():
         try:
+            # Around each attempt: the wait before a repetition is not the model's time.
             async with asyncio.timeout(seconds):
                 if stream is None:
                     return await model.ask(request)
                 with stream(attempt + 1) as listener:
                     return await model.ask(request, listener.hear)
         except ModelFault as error:
-            found = error
+            fault = error
         except TimeoutError:
-            found = timeout_fault(model.name, seconds)
-        wait = float(2**attempt) if found.after is None else found.after
-        if not found.again or attempt == RETRIES or wait > LONGEST_WAIT:
+            fault = timeout_fault(model.name, seconds)
+        # What the provider asks for wins over our own rhythm.
+        wait = float(2**attempt) if fault.after is None else fault.after
+        # Not longer than a person waits: the run then fails and can be resumed.
+        if not fault.again or attempt == RETRIES or wait > LONGEST_WAIT:
             break
-        warn(found, wait)
+        warn(fault, wait)
         await asyncio.sleep(wait)
-    raise found
+    raise fault
 
 
 def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> tuple[Offered, ...]:
@@ -154,6 +164,7 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     names = (
         name
         for name, callee in binding.tools.items()
+        # An agent or a flow is narrowed by its own grant when it is called.
         if not isinstance(callee, Tool) or grant.allows(callee.name)
     )
     return tuple(
@@ -203,6 +214,7 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
     try:
         budget.use(tokens, cost)
     except LimitReached as error:
+        # The budget knows no step, so its error has no place yet.
         raise with_place(error, site.step) from None
     if reply.get("cut"):
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
@@ -215,11 +227,12 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
         _warn(site.run, Diagnostic("model.unended", message, site.step.span, hint, "warning"))
 
 
-def _warn(run: Runner, found: Diagnostic) -> None:
+def _warn(run: Runner, warning: Diagnostic) -> None:
     """Emit a warning, once in a run."""
-    if found not in run.models.warned:
-        run.models.warned.add(found)
-        run.emit(ev.Warned(clock(), found))
+    # A session of fifty requests to the same server says it once.
+    if warning not in run.models.warned:
+        run.models.warned.add(warning)
+        run.emit(ev.Warned(clock(), warning))
 
 
 def dry_reply(config: Mapping[str, Value], name: str) -> Value:

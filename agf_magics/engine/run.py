@@ -74,7 +74,7 @@ class Done(NamedTuple):
 
 async def run(
     linked: Linked,
-    given: FlowInput,
+    flow_input: FlowInput,
     *,
     host: Host,
     emit: Callable[[ev.Event], None],
@@ -105,6 +105,7 @@ async def run(
     budget = Budget(limits) if budget is None else budget
     runner = make(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
     runner.whole = whole
+    # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
     watch_threads()
@@ -114,9 +115,11 @@ async def run(
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
+                # Inside the time limit: a journal on a slow disk, or one that another process
+                # holds, may wait.
                 await journal.start(emit, linked.flow.name, linked.flow.language, work)
             scope = Scope(linked, grant=grant.narrow(linked.uses), meters=meters_of(linked.flow, 0))
-            ended = await within_caps(linked.flow, runner.run_flow(scope, given))
+            ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
     except asyncio.CancelledError:
         _end(runner, "cancelled", None, _stores(runner, linked))
         raise
@@ -131,8 +134,10 @@ async def run(
         inside.reset(outer_inside)
         if outer_prints is not None:
             printing.reset(outer_prints)
+    # Outside of `except`: an error below must not have the failure as its context.
     if failure is not None:
         stores = _stores(runner, linked)
+        # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = stores
         _end(
@@ -157,6 +162,7 @@ def _end(
     error: BaseException | None = None,
 ) -> None:
     if runner.journal is not None:
+        # Before the event: who hears of the end may resume the run or read it.
         runner.journal.end(status, output, stores, error)
     runner.emit(ev.RunEnded(clock(), status, error, stores))
 
@@ -202,22 +208,28 @@ class OfflineHost(Host):
     """A host that calls nothing."""
 
     async def make_call(
-        self, place: Any, function: Any, given: Any, timeout: float | None = None, terms: Any = None
+        self,
+        place: Any,
+        function: Any,
+        arguments: Any,
+        timeout: float | None = None,
+        terms: Any = None,
     ) -> Result:
         refuse_call()
 
     async def call(
-        self, place: Any, function: Any, given: Any, timeout: float | None = None
+        self, place: Any, function: Any, arguments: Any, timeout: float | None = None
     ) -> Result:
         """What the engine itself does on a thread: it opens the library of a model, which no
         recorded reply needs; it reads an attachment, or the elements of a sequence. Values with
         code of a user are not read."""
+        # Opening a library takes seconds, and the replies are recorded.
         if isinstance(getattr(function, "__self__", None), Model):
             return True, None
-        if not all(type(source_of(value)) in PLAIN for value in given.values()):
+        if not all(type(source_of(value)) in PLAIN for value in arguments.values()):
             refuse_call()
         try:
-            return True, function(**given)
+            return True, function(**arguments)
         except Exception as error:  # a file that is gone
             return False, error
 
@@ -260,7 +272,7 @@ class OfflineJournal(Journal):
 
 def run_offline(
     linked: Linked,
-    given: FlowInput,
+    flow_input: FlowInput,
     journal: OfflineJournal,
     *,
     emit: Callable[[ev.Event], None],
@@ -273,13 +285,15 @@ def run_offline(
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most ``seconds``, and return its error,
     if it has one. The other parameters are those of `run`."""
+    # A definition may loop without a call: nothing else would end it here.
     bounded = replace(limits, timeout=min(seconds, limits.timeout or seconds))
 
     async def main() -> None:
+        # The context of the thread is empty, and an empty one allows every tool.
         granted.set(grant)
         await run(
             linked,
-            given,
+            flow_input,
             host=OfflineHost(),
             emit=emit,
             limits=bounded,

@@ -210,9 +210,9 @@ class Runner:
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
-    async def run_flow(self, scope: Scope, given: FlowInput) -> FlowResult:
+    async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
         flow = scope.linked.flow
-        frame, is_outermost = flow.start(given), _is_outermost(scope)
+        frame, is_outermost = flow.start(flow_input), _is_outermost(scope)
         for step in flow.body.steps:
             if is_outermost:
                 self.reached = frame
@@ -230,12 +230,15 @@ class Runner:
     async def run_step(
         self, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int = 1
     ) -> StepResult:
+        # Steps that never wait would keep the loop from its timers: time limits, cancellations,
+        # other runs.
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: ev.StepPath = (*scope.before, step.id, *index)
         site = CallSite(self, step, frame, scope, index, at, self.steps.start(at, clock(), attempt))
         try:
             result = store_value(site, await self.shapes[type(step)](site))
+        # Everything: each start has exactly one end, also of a cancelled step and of our own errors.
         except BaseException as error:
             return self.rescue(error, site)
         self.steps.finish(site.row, at, clock(), result[0])
@@ -260,19 +263,23 @@ class Runner:
         """Emit the failure of a step. Returns a result if the step rescues its failure."""
         at, step = site.at, site.step
         if isinstance(error, asyncio.CancelledError):
+            # The same error passes every step around the call: one of them tells of it.
             if isinstance(error, StillRunning) and not error.reported:
                 error.reported = True
                 self.emit(ev.StepAbandoned(at, clock(), error.left_running))
             else:
                 self.emit(ev.StepCancelled(at, clock()))
             return None
+        # The innermost step only: it is the one that failed.
         if isinstance(error, StepError) and error.path is None:
             error.path, error.where = at, ev.format_path(at)
+            # Now, before a listener or the journal gets it.
             self.secrets.error(error)
         self.emit(ev.StepFailed(at, clock(), error))
         if step.rescue is None or not is_rescuable(error):
             return None
         if self.journal is not None:
+            # Before the frame is stored: a resumed run must rescue what this one has rescued.
             self.journal.mark("rescued", site.key)
         value, frame = step.rescue(error), site.frame  # is_rescuable: it is a StepError
         if step.target is not None:
@@ -286,12 +293,12 @@ def _is_outermost(scope: Scope) -> bool:
 
 def store_value(site: CallSite[Step], value: Value) -> StepResult:
     """Store the value of a shape where the step says."""
-    frame, given, target = site.frame, None, site.step.target
+    frame, arguments, target = site.frame, None, site.step.target
     if type(value) is ShapeResult:
-        value, given, left = value
+        value, arguments, left = value
         frame = frame if left is None else left
     if target is not None:
-        frame = target.store(frame, finished((value, given, None, "finished")))
+        frame = target.store(frame, finished((value, arguments, None, "finished")))
     return value, frame
 
 
@@ -347,9 +354,11 @@ class ReplyStream:
     def _may_be_secret(self, tool: str | None) -> bool:
         """Whether the arguments of a call may have a secret, which is known only when they are
         complete."""
-        found = self._tools.get(tool or "")
+        callee = self._tools.get(tool or "")
         return (
-            bool(found.secret) if isinstance(found, Tool) else self._has_secrets and found is None
+            bool(callee.secret)
+            if isinstance(callee, Tool)
+            else self._has_secrets and callee is None
         )
 
     def _flush(self) -> None:
@@ -396,6 +405,8 @@ class StepPrints:
         if not self._is_waiting:
             self._is_waiting = True
             with contextlib.suppress(RuntimeError):  # the loop is closed
+                # A tool prints on any thread; `call_later` alone is only for the thread of the
+                # loop.
                 self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
 
     def close(self) -> None:
@@ -430,6 +441,7 @@ def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
     """Let the code that this task calls from now on print for the step ``at``, until
     `StepPrints.close`."""
     prints = StepPrints(run, asyncio.get_running_loop())
+    # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
     printing.set(prints)
     prints.at = at
     return prints
@@ -443,5 +455,6 @@ def separate_prints(run: Runner) -> None:
 
 def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
     """The beginning of ``text`` that can be shown, masked, and the rest."""
+    # The end may be the beginning of a secret whose rest is in the next piece.
     length = len(text) if is_end else run.secrets.maskable(text)
     return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]

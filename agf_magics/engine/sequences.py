@@ -84,10 +84,10 @@ class Elements:
     def __getitem__(self, number: int) -> Value:
         """Element ``number``, which `load` has read before if its sequence is not quick. Raises
         StepError."""
-        ok, found = self.held.get(number) or _read_one(self.source, number)
+        ok, element = self.held.get(number) or _read_one(self.source, number)
         if not ok:
-            raise self._unread(number, found)
-        return found
+            raise self._unread(number, element)
+        return element
 
     def hold(self, number: int) -> bool:
         """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
@@ -97,7 +97,10 @@ class Elements:
 
     async def load(self, number: int) -> None:
         """Read element ``number`` and perhaps some that follow, and hold it."""
+        # Elements of one sequence are read one after another: its code may not be safe for two
+        # threads.
         async with self.reading:
+            # Again: another part may have read it while this one waited.
             if not self.hold(number):
                 await self._read(number)  # drops those that were read ahead at another place
                 self.hold(number)
@@ -106,9 +109,9 @@ class Elements:
         """Element ``number``, which is not held afterwards. Raises StepError."""
         if not self.hold(number):
             await self.load(number)
-        found = self[number]
+        element = self[number]
         self.release(number)
-        return found
+        return element
 
     def release(self, number: int) -> None:
         """Element ``number`` is not needed any more."""
@@ -116,10 +119,10 @@ class Elements:
 
     def shown(self, number: int) -> Value:
         """Element ``number`` for a message; None if it cannot be read."""
-        ok, found = self.held.get(number) or (
+        ok, element = self.held.get(number) or (
             _read_one(self.source, number) if self.is_quick else (False, None)
         )
-        return found if ok else None
+        return element if ok else None
 
     async def check_length(self) -> None:
         """Warn if the length has changed since it was read: the result does not cover the sequence
@@ -148,13 +151,14 @@ class Elements:
         )
 
     async def _read(self, number: int) -> None:
-        found, last = list[Result](), min(number + READ_AHEAD, self.count)
-        given = {"source": self.source, "numbers": range(number, last), "found": found}
-        _, error = await _call(self.site, _read_some, given)
-        if not found:
-            found.append((False, error))
+        results, last = list[Result](), min(number + READ_AHEAD, self.count)
+        arguments = {"source": self.source, "numbers": range(number, last), "results": results}
+        _, error = await _call(self.site, _read_some, arguments)
+        if not results:
+            results.append((False, error))
+        # A copy: the call may have been left running, and goes on appending.
         self.ahead = dict(
-            enumerate(found.copy(), number)
+            enumerate(results.copy(), number)
         )  # of a call that was left running: those that were read
 
     def _unread(self, number: int, error: BaseException) -> StepError:
@@ -169,6 +173,7 @@ class Elements:
 async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | Elements:
     """The elements that ``over`` gives. Raises StepError for a value that has none."""
     source = site.step.over.evaluate(site.frame)
+    # Without a copy: frames share values, and no step changes one.
     if type(source) is list:
         return source
     span = site.step.over.span
@@ -191,6 +196,7 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
             count,
             "__len__ must return the number of its elements",
         )
+    # Before the list of results is made, which alone would take the memory.
     if count > MOST:
         message = (
             f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
@@ -200,9 +206,9 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
             "of them"
         )
         raise StepError(Diagnostic("step.sequence-length", message, span, hint))
-    found = Elements(site, source, count)
-    _compare(found)
-    return found
+    elements = Elements(site, source, count)
+    _compare(elements)
+    return elements
 
 
 def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements:
@@ -214,25 +220,27 @@ def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements
     )
 
 
-def _compare(found: Elements) -> None:
+def _compare(elements: Elements) -> None:
     """Journal what identifies the sequence. A resumed run compares it: its recorded elements are
     those of a sequence that was equal."""
-    site, source = found.site, found.source
+    site, source = elements.site, elements.source
     journal = site.run.journal
     if journal is None:
         return
     digest = None
-    if found.is_quick and not site.run.secrets.active:  # a digest would allow to guess a secret
+    if elements.is_quick and not site.run.secrets.active:  # a digest would allow to guess a secret
         digest = _digest(source_of(source), journal.most)
     name = type(source_of(source)).__name__
-    earlier = journal.compare_sequence(site.key, SequenceRow(name, found.count, digest))
+    # By name, length and digest: the elements themselves are read again, never stored.
+    earlier = journal.compare_sequence(site.key, SequenceRow(name, elements.count, digest))
     if earlier is None:
         return
-    if (name, found.count) == (earlier.name, earlier.length):
+    if (name, elements.count) == (earlier.name, earlier.length):
         message = f"the elements of {sequence_name(source)} have changed since the start of the run"
     else:
         before, now = (
-            f"{one} with {count:,} elements" for one, count in (earlier[:2], (name, found.count))
+            f"{kind} with {length:,} elements"
+            for kind, length in (earlier[:2], (name, elements.count))
         )
         message = f"expected {before}, as at the start of the run, got {now}"
     hint = f"start a new run; {STATE}"
@@ -244,11 +252,12 @@ def _digest(source: Value, most: int) -> str | None:
     data: to read one gigabyte takes a second."""
     if type(source) is range:
         return repr(source)
-    found = digest_value(source, most)
-    if found is not None:
-        return found
+    digest_of_all = digest_value(source, most)
+    if digest_of_all is not None:
+        return digest_of_all
     if not is_array(source) or source.dtype.hasobject or not source.flags.c_contiguous:
         return None
+    # No copy: only of a contiguous array, which was checked above.
     data = source.reshape(-1).view("u1")
     digest = hashlib.sha256(f"{source.dtype!r} {source.shape}".encode())
     for part in range(SAMPLES):
@@ -270,31 +279,39 @@ def _failure(
     if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
         why = type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
         return StepError(Diagnostic(code, f"{what}: {why}", span, hint))
-    found = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
-    found.__cause__ = error
-    return found
+    failed = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
+    failed.__cause__ = error
+    return failed
 
 
-async def _call(site: CallSite[Any], function: Callable[..., Any], given: dict[str, Any]) -> Result:
+async def _call(
+    site: CallSite[Any], function: Callable[..., Any], arguments: dict[str, Any]
+) -> Result:
     """Call code of a sequence, with the rights and the time limit of a tool of the step."""
     host = site.run.host
     place: Place = "kernel" if host.waited else "thread"
+    # `__len__` and `__getitem__` are code of the user, which must not get more than a tool of the
+    # step.
     outer = granted.set(site.scope.grant)
     try:
-        ok, found = await host.call(place, function, given, site.run.budget.limits.step_timeout)
+        ok, result = await host.call(
+            place, function, arguments, site.run.budget.limits.step_timeout
+        )
     finally:
         granted.reset(outer)
-    return found if ok else (False, found)
+    return result if ok else (False, result)
 
 
 def _length(source: Value) -> Result:
     """The length: not of a subclass of int, and not negative."""
     try:
         count = len(source)
+    # `len` cannot return more than `sys.maxsize`; a range can be longer.
     except OverflowError:
         return _long_length(source)
     except Exception as error:
         return False, error
+    # A subclass of int has code of its own.
     return True, int(count)
 
 
@@ -315,12 +332,13 @@ def _read_one(source: Value, number: int) -> Result:
         return False, error
 
 
-def _read_some(source: Value, numbers: range, found: list[Result]) -> Result:
+def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
     """Append the first of the elements to ``found``, and some that follow."""
     until, room = time.monotonic() + READ_SECONDS, READ_AHEAD_BYTES
     for number in numbers:
-        found.append(_read_one(source, number))
-        room -= _size(found[-1][1])
+        # Into the caller's list, so that what was read is there if the call is stopped.
+        results.append(_read_one(source, number))
+        room -= _size(results[-1][1])
         if room < 0 or time.monotonic() > until:
             break
     return True, None

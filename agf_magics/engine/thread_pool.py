@@ -101,12 +101,15 @@ class ThreadPool(Generic[C]):
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         """Make ``calls``, after ``first`` and the calls that wait. ``resumes``: the failures that
         were reported have been handled. Raises RuntimeError if there is no thread."""
+        # Before a thread can take them: it removes what it has made.
         Workers.shared().away.update(calls, first)
+        # A deque: its ends can be used by several threads without a lock.
         self._queue.extendleft(reversed(first))
         self._queue.extend(calls)
         if resumes:
             self._known = self._reported
         self._wake()
+        # Some threads are enough: the calls then wait for them.
         if not self._threads:
             self.take_back()
             raise RuntimeError("can't start new thread")
@@ -115,12 +118,12 @@ class ThreadPool(Generic[C]):
 
     def take_back(self) -> list[C]:
         """Remove and return the calls that have not started."""
-        found = list[C]()
+        waiting = list[C]()
         while self._queue:
             with contextlib.suppress(IndexError):
-                found.append(self._queue.popleft())
-        Workers.shared().away.difference_update(found)
-        return found
+                waiting.append(self._queue.popleft())
+        Workers.shared().away.difference_update(waiting)
+        return waiting
 
     def close(self) -> None:
         """Start no further call. Threads leave when their call has ended."""
@@ -136,6 +139,7 @@ class ThreadPool(Generic[C]):
     def _wake(self, stuck: int = 0) -> None:
         """Let as many threads pull as the waiting calls need. ``stuck``: threads that are in a long
         call."""
+        # Two that wake at the same time would count the same threads and start too many.
         with self._waking:
             waiting, is_slow = len(self._queue), self._mean > SLOW
             awake = len(self._threads) - len(self._parked)
@@ -177,16 +181,20 @@ class ThreadPool(Generic[C]):
         away, queue, busy = Workers.shared().away, self._queue, self._busy
         while (call := self._take(thread)) is not None:
             start = call.began = thread_clock()
+            # For the lookout, which sees a long call by finding it twice.
             busy[thread] = call
             result = call.perform()
             del busy[thread]
             seconds = thread_clock() - start
             self._calls += 1
+            # Not `min`: this runs for each call of the threads.
             sample = self._calls if self._calls < SAMPLE else SAMPLE
             self._mean += ((seconds if seconds < LONGEST else LONGEST) - self._mean) / sample
+            # Before the end is queued: a thread that takes the next call looks at `halted` first.
             if self._stops_at(result):
                 self._stops.append(None)
             self._ended.append((call, result))
+            # As long as calls wait, the loop is left alone: it then serves many ends in one turn.
             if self.halted or not queue:
                 self._tell()
             elif self._mean > SLOW:
@@ -215,6 +223,8 @@ class ThreadPool(Generic[C]):
                 continue
             if self._ended:  # no other call reports them
                 self._tell()
+            # Parked first and looked again after that: a call that is handed over in between finds
+            # this thread.
             self._parked.append(thread)
             if self._closed or self._may_start:  # they came before this thread was parked
                 try:
@@ -242,6 +252,7 @@ class ThreadPool(Generic[C]):
     def _look(self) -> Callable[[], None]:
         rest, before, reported = 0, set[C](), set[C]()
         while not self._closed:
+            # Not a wait for an event: the threads would pay for setting it at each call.
             time.sleep(LOOK)
             now = set(self._busy.values())
             long, before = now & before, now
@@ -264,14 +275,16 @@ class ThreadPool(Generic[C]):
     # --- on the loop ---
 
     def _collect(self) -> None:
+        # First: a call that ends from here on needs another turn.
         self._told = False
-        found = list[C]()
+        ended = list[C]()
         while self._ended:
             call, result = self._ended.popleft()
+            # Counted when the fan-out hears of it: only `hand` after that may resume.
             self._reported += self._stops_at(result)
             call.end(result)
-            found.append(call)
-        self._report(found)
+            ended.append(call)
+        self._report(ended)
 
 
 def _nothing() -> None:

@@ -71,6 +71,7 @@ class _Watched:
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:
         self._runs += 1
+        # The kernel may have replaced it since the last run.
         if not isinstance(sys.stdout, _Copied):
             self._copied = sys.stdout = _Copied(sys.stdout)
         try:
@@ -107,6 +108,8 @@ def end_child(result: tuple[bool, Any]) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()
+    # Not `sys.exit`: it would unwind into the engine of the parent, whose loop and journal this
+    # process has copies of.
     os._exit(code)
 
 
@@ -161,13 +164,15 @@ class StillRunning(asyncio.CancelledError):
         cancelled."""
 
 
-def cross(function: Callable[..., Any], given: Mapping[str, Any]) -> Result:
+def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
     """Call ``function`` on this thread. A process that ``function`` forks ends here; only its
     parent continues."""
     before = Forks.count
     result: Result
     try:
-        result = True, function(**given)
+        # Exceptions are values from here on: a SystemExit of a tool must not end the engine's
+        # thread, and a StopIteration cannot be raised through a coroutine.
+        result = True, function(**arguments)
     except BaseException as error:
         _explain(error)
         result = False, error
@@ -190,6 +195,7 @@ def _raised_by_asyncio(error: BaseException) -> bool:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
+    # By the place and not by the text: the words of asyncio change between versions.
     module = trace.tb_frame.f_globals.get("__name__") if trace is not None else None
     return module in ("asyncio.runners", "asyncio.base_events")
 
@@ -201,6 +207,7 @@ def is_awaitable(value: Any) -> bool:
     ):  # nearly always, and faster than `isawaitable`
         return kind is types.CoroutineType
     try:
+        # It asks the class for `__await__`, which runs code of a metaclass.
         return inspect.isawaitable(value)
     except Exception:  # a class of a user
         return False
@@ -217,9 +224,12 @@ async def awaited(result: Result, grace: float) -> Result:
     if type(coroutine) is not COROUTINE:
         if not ok or not is_awaitable(coroutine):
             return result
+        # A future, or an object with `__await__`: only a coroutine can be sent to.
         coroutine = _waiting_for(coroutine)
     before, ended, waits = Forks.count, None, None
     try:
+        # The first step is made here, without a task: most async tools of a cached or local answer
+        # never wait.
         waits = coroutine.send(None)
     except StopIteration as end:  # it did not wait, and so was not cancelled
         ended = True, end.value
@@ -235,8 +245,11 @@ async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float)
     assert task is not None
     before, forks = task.cancelling(), Forks.count
     try:
+        # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
+        # count that has grown is a cancellation of the step.
         result: Result = True, await _driven(coroutine, waits, task, grace)
     except GeneratorExit as error:
+        # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
         if not _runs(task):  # this coroutine is being closed
             raise
         result = False, error
@@ -264,6 +277,7 @@ def _driven(
         timer = None
         if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
             cut = True
+            # Wakes the task, so that the generator below gets control.
             task.cancel()
 
     try:
@@ -279,6 +293,7 @@ def _driven(
                 if cut:
                     _close(coroutine)
                     raise
+                # One timer for all cancellations: a second one must not begin the grace again.
                 timer = timer or task.get_loop().call_later(grace, look)
                 waits = coroutine.throw(stop)
             except BaseException as error:
@@ -289,6 +304,7 @@ def _driven(
         return end.value
     finally:
         if cut:
+            # Else the step would look cancelled once more than it was.
             task.uncancel()  # that cancellation only woke this task, or came too late
         if timer is not None:
             timer.cancel()

@@ -87,8 +87,8 @@ class _Compiler:
         if not isinstance(schema, Mapping):
             raise _Undecided
         if id(schema) in self.compiled:  # a reference to a schema that contains it
-            known = self.compiled[id(schema)]
-            return lambda value: known[0](value)
+            compiled = self.compiled[id(schema)]
+            return lambda value: compiled[0](value)
         done = self.compiled[id(schema)] = []
         checks = [
             KEYWORDS[word](self, wanted, schema)
@@ -101,7 +101,7 @@ class _Compiler:
     def named(self, schemas: Any) -> dict[str, Check]:
         if not isinstance(schemas, Mapping):
             raise _Undecided
-        return {name: self.check_of(one) for name, one in schemas.items()}
+        return {name: self.check_of(inner) for name, inner in schemas.items()}
 
     def ref(self, wanted: Any, schema: Any) -> Check:
         if (
@@ -111,13 +111,13 @@ class _Compiler:
             or "$id" in schema
         ):
             raise _Undecided
-        found = self.root
+        target = self.root
         for part in wanted.split("/")[1:]:
             key = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, Mapping) or key not in found or "$id" in found:
+            if not isinstance(target, Mapping) or key not in target or "$id" in target:
                 raise _Undecided
-            found = found[key]
-        check = self.check_of(found, schema)
+            target = target[key]
+        check = self.check_of(target, schema)
 
         def counted(value: Value) -> bool:
             budget.get().spend()
@@ -139,18 +139,18 @@ class _Compiler:
         return lambda value: identity(value) in allowed
 
     def properties(self, wanted: Any, schema: Any) -> Check:
-        known = self.named(wanted)
+        checks = self.named(wanted)
         return _of_objects(
-            lambda value: all(check(value[name]) for name, check in known.items() if name in value)
+            lambda value: all(check(value[name]) for name, check in checks.items() if name in value)
         )
 
     def pattern_properties(self, wanted: Any, schema: Any) -> Check:
-        known = [(searcher(pattern), check) for pattern, check in self.named(wanted).items()]
+        checks = [(searcher(pattern), check) for pattern, check in self.named(wanted).items()]
         return _of_objects(
             lambda value: all(
                 check(part)
                 for name, part in value.items()
-                for search, check in known
+                for search, check in checks
                 if search(name)
             )
         )
@@ -170,10 +170,10 @@ class _Compiler:
         return lambda value: type(value) is not list or all(map(check, value[first:]))
 
     def prefix_items(self, wanted: Any, schema: Any) -> Check:
-        checks = [self.check_of(one) for one in _list(wanted)]
+        checks = [self.check_of(inner) for inner in _list(wanted)]
         return lambda value: (
             type(value) is not list
-            or all(check(one) for check, one in zip(checks, value, strict=False))
+            or all(check(inner) for check, inner in zip(checks, value, strict=False))
         )
 
     def pattern(self, wanted: Any, schema: Any) -> Check:
@@ -183,7 +183,7 @@ class _Compiler:
         return lambda value: type(value) is not str or search(value)
 
     def combined(self, wanted: Any, schema: Any, holds: Callable[[Iterable[bool]], bool]) -> Check:
-        checks = [self.check_of(one, schema) for one in _list(wanted)]
+        checks = [self.check_of(inner, schema) for inner in _list(wanted)]
 
         def check(value: Value) -> bool:
             budget.get().spend()
@@ -238,12 +238,12 @@ def _bound(kind: str, holds: Callable[[Any, Any], bool], size: Callable[[Any], A
     return keyword
 
 
-def _at_least(found: Any, wanted: Any) -> bool:
-    return bool(found >= wanted)
+def _at_least(size: Any, wanted: Any) -> bool:
+    return bool(size >= wanted)
 
 
-def _at_most(found: Any, wanted: Any) -> bool:
-    return bool(found <= wanted)
+def _at_most(size: Any, wanted: Any) -> bool:
+    return bool(size <= wanted)
 
 
 def _itself(value: Any) -> Any:
@@ -265,7 +265,7 @@ KEYWORDS: Mapping[str, Callable[[_Compiler, Any, Any], Check]] = {
     "allOf": lambda compiler, wanted, schema: compiler.combined(wanted, schema, all),
     "anyOf": lambda compiler, wanted, schema: compiler.combined(wanted, schema, any),
     "oneOf": lambda compiler, wanted, schema: compiler.combined(
-        wanted, schema, lambda found: sum(found) == 1
+        wanted, schema, lambda results: sum(results) == 1
     ),
     "not": _Compiler.negated,
     "if": _Compiler.conditional,
@@ -279,8 +279,8 @@ KEYWORDS: Mapping[str, Callable[[_Compiler, Any, Any], Check]] = {
     "maxProperties": _bound("object", _at_most),
     "minimum": _bound("number", _at_least, _itself),
     "maximum": _bound("number", _at_most, _itself),
-    "exclusiveMinimum": _bound("number", lambda found, wanted: bool(found > wanted), _itself),
-    "exclusiveMaximum": _bound("number", lambda found, wanted: bool(found < wanted), _itself),
+    "exclusiveMinimum": _bound("number", lambda size, wanted: bool(size > wanted), _itself),
+    "exclusiveMaximum": _bound("number", lambda size, wanted: bool(size < wanted), _itself),
 }
 """The keywords that are applied here."""
 
@@ -311,12 +311,12 @@ def _is_surely_valid(word: str, wanted: Any, depth: int) -> bool:
         return is_surely_a_schema(wanted, depth)
     if word in NAMED_SUBSCHEMAS:
         names = type(wanted) is dict and all(type(name) is str for name in wanted)
-        return names and all(is_surely_a_schema(one, depth) for one in wanted.values())
+        return names and all(is_surely_a_schema(inner, depth) for inner in wanted.values())
     if word in LISTED_SUBSCHEMAS:
         return (
             type(wanted) is list
             and len(wanted) > 0
-            and all(is_surely_a_schema(one, depth) for one in wanted)
+            and all(is_surely_a_schema(inner, depth) for inner in wanted)
         )
     if word == "type":
         return (
@@ -338,6 +338,6 @@ def _is_surely_valid(word: str, wanted: Any, depth: int) -> bool:
 def _are_unique(wanted: Any) -> bool:
     return (
         type(wanted) is list
-        and all(type(one) is str for one in wanted)
+        and all(type(name) is str for name in wanted)
         and len(set(wanted)) == len(wanted)
     )

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.late_imports import installed_only
 from .conforms import JSON_TYPES, conforms, is_surely_a_schema
-from .json_schema_keywords import Budget, TooCostly, budget, unnamed
+from .json_schema_keywords import Allowance, TooCostly, budget, unnamed
 from .patterns import MANY, NAMED, ONE
-from .schemas import shown_value
+from .schemas import pointed, shown_value
 from .values import Value
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ def judge(
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
         # The library's own registry would open a connection for a remote reference (decision A20).
-        made = _validator()(_placed(whole), registry=REGISTRY)
-        return made if root is None else made.evolve(schema=_placed(schema))
+        of_root = _validator()(_placed(whole), registry=REGISTRY)
+        return of_root if root is None else of_root.evolve(schema=_placed(schema))
 
     def found(value: Value) -> list[Violation]:
-        token = budget.set(Budget(value))
+        token = budget.set(Allowance(value))
         try:
             check = fast()
             if check is not None and check(value):
@@ -88,11 +88,11 @@ def judge(
         with installed_only():
             from referencing.exceptions import Unresolvable
 
-        token = budget.set(Budget(value))
+        token = budget.set(Allowance(value))
         try:
             return sorted(
                 map(_violation, validator().iter_errors(value)),
-                key=lambda one: [*map(str, one.path)],
+                key=lambda violation: [*map(str, violation.path)],
             )
         except Unresolvable as error:
             reference = f"#{error.ref}" if error.ref.startswith("/") else error.ref
@@ -164,22 +164,22 @@ def _placed(schema: Any) -> Any:
     """``schema`` with `NEVER` for each schema ``false``, for which the library gives no path."""
     if not isinstance(schema, Mapping):
         return dict(NEVER) if schema is False else schema
-    made = dict(schema)
+    placed = dict(schema)
     for word, inner in schema.items():
         if word in ONE:
             # These keywords give a path for `false` themselves.
-            own = word in (
+            tells_path = word in (
                 "additionalProperties",
                 "items",
                 "unevaluatedItems",
                 "unevaluatedProperties",
             )
-            made[word] = inner if own and inner is False else _placed(inner)
+            placed[word] = inner if tells_path and inner is False else _placed(inner)
         elif word in MANY and isinstance(inner, list):
-            made[word] = list(map(_placed, inner))
+            placed[word] = list(map(_placed, inner))
         elif word in NAMED and isinstance(inner, Mapping):
-            made[word] = {name: _placed(part) for name, part in inner.items()}
-    return made
+            placed[word] = {name: _placed(part) for name, part in inner.items()}
+    return placed
 
 
 EACH = "[]"
@@ -207,32 +207,24 @@ def lacking(
         if name == EACH:
             at = at.get("items")
             continue
-        known = at.get("properties")
-        if not isinstance(known, Mapping) or not known or at.keys() & _SAYS_MORE:
+        properties = at.get("properties")
+        if not isinstance(properties, Mapping) or not properties or at.keys() & _SAYS_MORE:
             return None
-        if name not in known:
-            return index, tuple(known)
-        at = known[name]
+        if name not in properties:
+            return index, tuple(properties)
+        at = properties[name]
     return None
 
 
 def _referred(root: Any, at: Any) -> Any:
     """The target of a reference within the schema, if ``at`` is only a reference."""
+    # A few in a row: two references to each other never end.
     for _ in range(20):
-        where = (
-            at.get("$ref")
-            if isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"}
-            else None
-        )
-        if not isinstance(where, str) or not where.startswith("#/"):
+        is_only = isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"}
+        ref = at.get("$ref") if is_only else None
+        if not isinstance(ref, str) or not ref.startswith("#/"):
             break
-        at = root
-        for part in where[2:].split("/"):
-            at = (
-                at.get(part.replace("~1", "/").replace("~0", "~"))
-                if isinstance(at, Mapping)
-                else None
-            )
+        at = pointed(root, ref)
     return at
 
 
@@ -268,9 +260,11 @@ def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
     >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
     "items[0]: needs at least 1, not the number 0; 'id' is missing"
     """
-    found = [leaf for violation in violations for leaf in leaves(violation)]
+    all_leaves = [leaf for violation in violations for leaf in leaves(violation)]
     lines = list(
-        dict.fromkeys(f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in found)
+        dict.fromkeys(
+            f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in all_leaves
+        )
     )
     return "; ".join(lines[:most]) + (
         f"; and {len(lines) - most} more" if len(lines) > most else ""

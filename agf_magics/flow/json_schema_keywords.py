@@ -38,7 +38,7 @@ class TooCostly(Exception):
     """A schema takes more steps than the size of its value allows."""
 
 
-class Budget:
+class Allowance:
     """How many schemas may still be applied to a value."""
 
     def __init__(self, value: Value) -> None:
@@ -55,7 +55,7 @@ class Budget:
         self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
 
 
-budget: ContextVar[Budget] = ContextVar("budget")
+budget: ContextVar[Allowance] = ContextVar("budget")
 """The budget of the current check."""
 
 
@@ -64,8 +64,8 @@ def _parts(value: Value) -> int:
     for number in count():
         if not waiting:
             return number
-        one = waiting.pop()
-        waiting += one.values() if type(one) is dict else one if type(one) is list else ()
+        part = waiting.pop()
+        waiting += part.values() if type(part) is dict else part if type(part) is list else ()
     raise AssertionError
 
 
@@ -101,8 +101,8 @@ def _pattern_properties(
     if not validator.is_type(value, "object"):
         return
     for pattern, inner in wanted.items():
-        found = searcher(pattern)
-        for key in filter(found, value):
+        search = searcher(pattern)
+        for key in filter(search, value):
             yield from validator.descend(value[key], inner, path=key, schema_path=pattern)
 
 
@@ -130,12 +130,15 @@ def _additional_properties(
             yield from validator.descend(value[key], wanted, path=key)
 
 
-def _unevaluated(kind: str, own: Own) -> Keyword:
+def _unevaluated(kind: str, reached_by: Own) -> Keyword:
     def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
         if not validator.is_type(value, kind):
             return
         reached = _evaluated(
-            validator, value, {k: v for k, v in schema.items() if not k.startswith("unev")}, own
+            validator,
+            value,
+            {k: v for k, v in schema.items() if not k.startswith("unev")},
+            reached_by,
         )
         for key in value if kind == "object" else range(len(value)):
             if key not in reached and not _fits(validator, value[key], wanted):
@@ -149,15 +152,15 @@ def _fits(validator: Any, value: Value, schema: Any) -> bool:
     return next(validator.descend(value, schema), None) is None
 
 
-def _evaluated(validator: Any, value: Any, schema: Any, own: Own) -> set[Any]:
+def _evaluated(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[Any]:
     """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the
     same value."""
     if not isinstance(schema, Mapping):
         return set()
     budget.get().spend()
-    reached: set[Any] = set(own(validator, value, schema))
+    reached: set[Any] = set(reached_by(validator, value, schema))
     for within, inner in _applied(validator, value, schema):
-        reached |= _evaluated(within, value, inner, own)
+        reached |= _evaluated(within, value, inner, reached_by)
     return reached
 
 
@@ -199,7 +202,9 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
     reached = set(range(len(schema.get("prefixItems", ()))))
     if "contains" in schema:
         reached |= {
-            index for index, one in enumerate(value) if _fits(validator, one, schema["contains"])
+            index
+            for index, element in enumerate(value)
+            if _fits(validator, element, schema["contains"])
         }
     return reached
 
@@ -218,7 +223,7 @@ def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str,
     if (
         wanted
         and validator.is_type(value, "array")
-        and len({identity(one) for one in value}) < len(value)
+        and len({identity(element) for element in value}) < len(value)
     ):
         yield _error("has an element twice")
 
@@ -235,7 +240,7 @@ def identity(value: Value) -> object:
     if type(value) is list:
         return ("array", tuple(map(identity, value)))
     if type(value) is dict:
-        return ("object", frozenset((key, identity(one)) for key, one in value.items()))
+        return ("object", frozenset((key, identity(part)) for key, part in value.items()))
     return value if value is None or type(value) is bool else ("opaque", id(value))
 
 

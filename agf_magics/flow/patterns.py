@@ -133,16 +133,16 @@ def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str
     """Every pattern of a JSON Schema with its path, in the order of the schema; no recursion."""
     waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
     while waiting:
-        path, one = waiting.pop()
-        if not isinstance(one, Mapping):
+        path, inner = waiting.pop()
+        if not isinstance(inner, Mapping):
             continue
-        if isinstance(pattern := one.get("pattern"), str):
+        if isinstance(pattern := inner.get("pattern"), str):
             yield (*path, "pattern"), pattern
-        if isinstance(named := one.get("patternProperties"), Mapping):
+        if isinstance(named := inner.get("patternProperties"), Mapping):
             yield from (
                 ((*path, "patternProperties", key), key) for key in named if isinstance(key, str)
             )
-        waiting += reversed([*_below(path, one)])
+        waiting += reversed([*_below(path, inner)])
 
 
 def _below(

@@ -84,7 +84,7 @@ class Progress:
     def losses(self) -> tuple[Diagnostic, ...]:
         """The warnings that are shown also if a user asked for none: all elements of a fan-out
         failed."""
-        return tuple(found for found in self.warnings if found.code == "run.all-dropped")
+        return tuple(warning for warning in self.warnings if warning.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
         if (
@@ -162,13 +162,13 @@ class Progress:
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
         """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
         KeyError for a row that is unknown."""
-        found = [
+        counted = [
             (self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()
         ]
         if self.ended is not None:
             return
         self.changes += 1
-        for row, (starts, ends) in found:
+        for row, (starts, ends) in counted:
             row.started += starts
             row.finished += ends
             row.when = began if row.when is None else min(row.when, began)
@@ -180,11 +180,11 @@ class Progress:
 
     def row(self, at: ev.StepPath) -> Row:
         # One look-up is enough for a plain step and for an element of a single fan-out.
-        found = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
-        if found is None:
+        row = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
+        if row is None:
             key = tuple(bit for bit in at if type(bit) is str)
-            found = self.rows.get(key) or self._unseen[key]
-        return found
+            row = self.rows.get(key) or self._unseen[key]
+        return row
 
     @property
     def seconds(self) -> float | None:
@@ -251,10 +251,12 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             count_use(p, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
-                found = error.diagnostic
-                message = f"a fire-and-forget call failed: {found.message}"
+                diagnostic = error.diagnostic
+                message = f"a fire-and-forget call failed: {diagnostic.message}"
                 p.warnings.append(
-                    Diagnostic("run.fired-failed", message, found.span, found.hint, "warning")
+                    Diagnostic(
+                        "run.fired-failed", message, diagnostic.span, diagnostic.hint, "warning"
+                    )
                 )
         case ev.Warned(_, diagnostic):
             p.warnings.append(diagnostic)
@@ -277,12 +279,12 @@ def count_use(p: Progress, event: ev.TokensUsed) -> None:
 
 
 def _arrive(row: Row, event: ev.ModelText) -> None:
-    known = row.arriving
-    if known is not None and known.at != event.at and not known.ended:
+    arriving = row.arriving
+    if arriving is not None and arriving.at != event.at and not arriving.ended:
         return  # another element of the fan-out is shown
-    if known is None or (known.at, known.attempt) != (event.at, event.attempt):
-        known = row.arriving = Arriving(event.at, event.attempt)
-    known.add(event.part, event.text)
+    if arriving is None or (arriving.at, arriving.attempt) != (event.at, event.attempt):
+        arriving = row.arriving = Arriving(event.at, event.attempt)
+    arriving.add(event.part, event.text)
 
 
 def _end_arriving(row: Row, at: ev.StepPath) -> None:

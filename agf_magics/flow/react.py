@@ -149,9 +149,9 @@ class _State:
 
     def of(self, frame: Frame) -> Conversation:
         """The conversation so far; a new one has the prompt."""
-        found = frame.get(self.key)
-        if isinstance(found, Conversation):
-            return found
+        conversation = frame.get(self.key)
+        if isinstance(conversation, Conversation):
+            return conversation
         system = self.session.system.evaluate(frame) if self.session.system is not None else None
         first = ({"role": "system", "text": system},) if system else ()
         files = self.session.files.evaluate(frame) if self.session.files is not None else None
@@ -184,10 +184,10 @@ class _State:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
         if conversation.fault is None:
             return conversation.answer
-        found = conversation.fault.diagnostic
-        if found.span is not None:
+        diagnostic = conversation.fault.diagnostic
+        if diagnostic.span is not None:
             raise conversation.fault
-        raise StepError(replace(found, span=self.session.model.span))
+        raise StepError(replace(diagnostic, span=self.session.model.span))
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]
@@ -198,10 +198,10 @@ class _State:
         return call["arguments"]
 
     def permit(
-        self, frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]
+        self, frame: Frame, arguments: Mapping[str, Value], shown: Mapping[str, Value]
     ) -> str | None:
         assert self.session.permit is not None
-        return self.session.permit(frame[self.call]["tool"], given, shown)
+        return self.session.permit(frame[self.call]["tool"], arguments, shown)
 
     def closed(self, frame: Frame) -> Frame:
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}

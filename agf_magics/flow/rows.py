@@ -74,14 +74,14 @@ class Usage(NamedTuple):
     def as_json(self) -> dict[str, Value]:
         """The amounts as text, because they are decimal numbers."""
         cost = None if self.cost is None else f"{self.cost:f}"
-        found = {
+        amounts = {
             "requests": self.requests,
             "input": self.input,
             "output": self.output,
             "cost": cost,
         }
         models = {name: used.as_json() for name, used in self.by_model.items()}
-        return {**found, "by_model": models} if models else found
+        return {**amounts, "by_model": models} if models else amounts
 
 
 def cost_of(usage: Mapping[str, Value]) -> Decimal | None:
@@ -368,7 +368,7 @@ def _flows(callee: Any) -> tuple[Any, ...]:
     if isinstance(getattr(callee, "flow", None), Flow):
         return (callee,)
     others = getattr(callee, "callees", None)
-    return tuple(found for other in others.values() for found in _flows(other)) if others else ()
+    return tuple(flow for other in others.values() for flow in _flows(other)) if others else ()
 
 
 MOST_TOOLS = 6

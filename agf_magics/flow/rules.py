@@ -21,13 +21,13 @@ from ..text.source import Span
 from .shapes import Found, SchemaShapes, Shape, descend, list_of
 from .step import Args, Expr, Ref, Step
 from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, every
-from .wiring import Read, StoreKey, Trace, Write, follow
+from .wiring import Accesses, Read, StoreKey, Write, follow
 
 
 class Outcomes:
     """The shapes of one flow."""
 
-    def __init__(self, flow: Flow, trace: Trace) -> None:
+    def __init__(self, flow: Flow, trace: Accesses) -> None:
         self.flow = flow
         self.found: list[Diagnostic] = []
         """Errors of the expressions, found on the way."""
@@ -108,7 +108,7 @@ class Facts(NamedTuple):
     flow: Flow
     steps: tuple[Step, ...]
     """All steps, in the order of the text."""
-    trace: Trace
+    trace: Accesses
     outcomes: Outcomes
 
 
@@ -120,8 +120,8 @@ def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
     rule."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
-    found = [diagnostic for rule in RULES for diagnostic in rule(facts)]
-    return replace(flow, inputs=inputs(facts)), found
+    findings = [diagnostic for rule in RULES for diagnostic in rule(facts)]
+    return replace(flow, inputs=inputs(facts)), findings
 
 
 def inputs(facts: Facts) -> tuple[Ref, ...]:
@@ -131,7 +131,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     In a step that runs for each item of a list also a name after ``and`` is needed: some item will
     read it, and ``on_error: continue`` would drop that item (decision P24).
     """
-    found: dict[StoreKey, Ref] = {}
+    refs: dict[StoreKey, Ref] = {}
     for read in facts.trace.reads:
         if read.unwritten and read.store:
             ref = read.ref
@@ -139,10 +139,10 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
             needs = ref.certain or (counts and not ref.optional)
             # What the last iteration of the same fold wrote is another matter: read-before-written.
             certain = read.sure and needs and not read.writes
-            known = found.get(read.key)
-            if known is None or (certain and not known.certain):
-                found[read.key] = Ref(read.key, ref.span, certain)
-    return tuple(found.values())
+            earlier = refs.get(read.key)
+            if earlier is None or (certain and not earlier.certain):
+                refs[read.key] = Ref(read.key, ref.span, certain)
+    return tuple(refs.values())
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:

@@ -51,7 +51,7 @@ class _Sampling:
                 return schema[word][0]
         if isinstance(schema.get("$ref"), str):
             ref = schema["$ref"]
-            return None if ref in within else self.value(self.resolve(ref), (*within, ref))
+            return None if ref in within else self.value(pointed(self.root, ref), (*within, ref))
         for word in ("anyOf", "oneOf"):
             if schema.get(word):
                 return self.choice(schema[word], within)
@@ -89,12 +89,12 @@ class _Sampling:
     def object(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
         required = schema.get("required", ())
         properties = schema.get("properties", {})
-        made = {
+        values = {
             name: self.value(wanted, within)
             for name, wanted in properties.items()
             if name in required or not self.again(wanted, within)
         }
-        return {**made, **{name: "text" for name in required if name not in properties}}
+        return {**values, **{name: "text" for name in required if name not in properties}}
 
     def array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
         first = [self.value(item, within) for item in schema.get("prefixItems", ())]
@@ -112,19 +112,25 @@ class _Sampling:
     def again(self, schema: Any, within: tuple[str, ...]) -> bool:
         return isinstance(schema, Mapping) and schema.get("$ref") in within
 
-    def resolve(self, ref: str) -> Any:
-        found: Any = self.root
-        for part in ref.removeprefix("#").split("/")[1:]:
-            name = unquote(part).replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
+
+def pointed(root: Any, ref: str) -> Any:
+    """What a reference such as ``#/$defs/a`` names in the schema ``root``; None: nothing.
+
+    >>> pointed({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
+    {'type': 'null'}
+    """
+    at = root
+    for part in ref.removeprefix("#").split("/")[1:]:
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
+        at = at.get(name) if isinstance(at, Mapping) else None
+    return at
 
 
 def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for part in (*schema["allOf"], {key: value for key, value in schema.items() if key != "allOf"}):
-        made.update(part)
-    return made
+        merged.update(part)
+    return merged
 
 
 FORMATS: Mapping[str, str] = {
@@ -354,7 +360,7 @@ def json_schema(
     P7)."""
     defs: dict[str, Any] = {}
     waiting = [schema.name]
-    made = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
+    whole = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
     for name in waiting:  # grows as schemas refer to others
         fields = (
             schema.fields
@@ -365,11 +371,13 @@ def json_schema(
         )
         for ref in references(fields):
             if ref.schema not in defs:
-                known = schemas.get(ref.schema)
+                referred = schemas.get(ref.schema)
                 # No value conforms to an unknown reference.
-                defs[ref.schema] = _object_schema(known.fields, all_required) if known else False
+                defs[ref.schema] = (
+                    _object_schema(referred.fields, all_required) if referred else False
+                )
                 waiting.append(ref.schema)
-    return {**made, "$defs": defs} if defs else made
+    return {**whole, "$defs": defs} if defs else whole
 
 
 def _object_schema(fields: Mapping[str, Field], all_required: bool) -> dict[str, Any]:
@@ -418,15 +426,15 @@ def references(fields: Mapping[str, Field]) -> Iterator[Field]:
 def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema], list[Field]]:
     """The schema of this name with all that it refers to, and the refs that no schema is declared
     for."""
-    found, missing, queue = {name: schemas[name]}, list[Field](), [name]
-    for one in queue:  # grows as schemas refer to others
-        for ref in references(schemas[one].fields):
+    reached, missing, queue = {name: schemas[name]}, list[Field](), [name]
+    for referring in queue:  # grows as schemas refer to others
+        for ref in references(schemas[referring].fields):
             if ref.schema not in schemas:
                 missing.append(ref)
-            elif ref.schema not in found:
-                found[ref.schema] = schemas[ref.schema]
+            elif ref.schema not in reached:
+                reached[ref.schema] = schemas[ref.schema]
                 queue.append(ref.schema)
-    return found, missing
+    return reached, missing
 
 
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:

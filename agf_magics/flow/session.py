@@ -102,7 +102,7 @@ class Session:
     question."""
 
 
-class Failed(str):
+class FailedCall(str):
     """The result of a failed tool call, as the model gets it."""
 
     __slots__ = ()
@@ -145,19 +145,21 @@ class Conversation:
         conversation = replace(
             self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None
         )
-        given = next((call for call in calls if call["tool"] == ""), None)
-        if calls and given is None and last:
+        answer_call = next((call for call in calls if call["tool"] == ""), None)
+        if calls and answer_call is None and last:
             return replace(conversation, fault=StepError(session.over(session.steps)))
-        if calls and given is None:
+        if calls and answer_call is None:
             return replace(conversation, verdict="tools")
         try:
-            if given is not None and "fault" in given:
+            if answer_call is not None and "fault" in answer_call:
                 raise StepError(
-                    Diagnostic("model.arguments", f"the arguments of the answer {given['fault']}")
+                    Diagnostic(
+                        "model.arguments", f"the arguments of the answer {answer_call['fault']}"
+                    )
                 )
             return replace(
                 conversation,
-                answer=session.read(reply["text"] if given is None else reply["answer"]),
+                answer=session.read(reply["text"] if answer_call is None else reply["answer"]),
             )
         except StepError as error:
             again = not last and self.asked < ASKED_AGAIN
@@ -167,7 +169,7 @@ class Conversation:
         """The conversation with the results of the tools."""
         both = zip(self.calls, values, strict=True)
         results = [
-            _result(call, format_for_model(value), isinstance(value, Failed))
+            _result(call, format_for_model(value), isinstance(value, FailedCall))
             for call, value in both
         ]
         return replace(self, messages=(*self.messages, *results))
@@ -187,19 +189,21 @@ class Conversation:
         "success"}``."""
         asked = {
             call["id"]: call
-            for one in self.messages
-            if one["role"] == "model"
-            for call in one["calls"]
+            for message in self.messages
+            if message["role"] == "model"
+            for call in message["calls"]
         }
-        results = [one for one in self.messages if one["role"] == "tool" and one["tool"]]
+        results = [
+            message for message in self.messages if message["role"] == "tool" and message["tool"]
+        ]
         return [
             {
-                "tool": one["tool"],
-                "args": asked[one["id"]]["arguments"] if one["id"] in asked else None,
-                "output": one["text"],
-                "success": not one["failed"],
+                "tool": message["tool"],
+                "args": asked[message["id"]]["arguments"] if message["id"] in asked else None,
+                "output": message["text"],
+                "success": not message["failed"],
             }
-            for one in results
+            for message in results
         ]
 
     @property
@@ -227,28 +231,29 @@ def format_for_model(value: Value) -> str:
     )
 
 
-def format_prompt(given: Value) -> str:
+def format_prompt(input: Value) -> str:
     """An input as a prompt: its only field if that is a text, else as `format_for_model`.
 
     >>> format_prompt({"question": "why?"}), format_prompt({"a": 1})
     ('why?', '{"a":1}')
     """
-    return format_for_model(next(iter(given.values())) if _is_text(given) else given)
+    return format_for_model(next(iter(input.values())) if _is_text(input) else input)
 
 
-def _is_text(given: Value) -> bool:
-    return type(given) is dict and len(given) == 1 and isinstance(next(iter(given.values())), str)
+def _is_text(input: Value) -> bool:
+    return type(input) is dict and len(input) == 1 and isinstance(next(iter(input.values())), str)
 
 
-def observation(error: StepError) -> Failed:
+def observation(error: StepError) -> FailedCall:
     """The result of a failed call for the model: the session continues."""
-    return Failed(f"Error: {reason(error)}")
+    return FailedCall(f"Error: {reason(error)}")
 
 
 def reason(error: StepError) -> str:
     """The messages of an error with their hints, for the model."""
     return "; ".join(
-        f"{one.message} ({one.hint})" if one.hint else one.message for one in error.diagnostics
+        f"{diagnostic.message} ({diagnostic.hint})" if diagnostic.hint else diagnostic.message
+        for diagnostic in error.diagnostics
     )
 
 

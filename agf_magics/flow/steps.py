@@ -338,10 +338,16 @@ def every(step: Step) -> Iterator[Step]:
     """``step`` and all steps under it, in the order of the text."""
     left = [step]
     while left:
-        one = left.pop()
-        yield one
-        if type(one) is not Invoke and type(one) is not Compute:  # they have no children
-            left += reversed(children(one))
+        inner = left.pop()
+        yield inner
+        # Most steps are one of these, and a definition may have 100,000.
+        if type(inner) is not Invoke and type(inner) is not Compute:
+            left += reversed(children(inner))
+
+
+def calls(step: Step) -> Iterator[Invoke]:
+    """The calls in ``step``, in the order of the text."""
+    return (inner for inner in every(step) if isinstance(inner, Invoke))
 
 
 def part(name: str) -> str:

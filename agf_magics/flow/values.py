@@ -255,7 +255,7 @@ def describe_array(value: Any) -> str | None:
     head = f"ndarray · {shape} · {value.dtype}"
     if value.dtype.kind not in "biufcSU":  # objects and records may contain anything
         return head
-    first = ", ".join(str(one) for one in value.flat[:8].tolist())
+    first = ", ".join(str(number) for number in value.flat[:8].tolist())
     return f"{head} · [{first}{', …' if value.size > 8 else ''}]"
 
 
@@ -379,7 +379,7 @@ def is_array(value: Value) -> bool:
 
 
 def _has(kind: type, name: str) -> bool:
-    return any(vars(one).get(name) is not None for one in _mro(kind))
+    return any(vars(base).get(name) is not None for base in _mro(kind))
 
 
 def _mro(kind: type) -> Iterator[type]:

@@ -83,7 +83,7 @@ class Read(NamedTuple):
     """The writes of the innermost place around it, among them the names that it binds."""
 
 
-class Trace(NamedTuple):
+class Accesses(NamedTuple):
     """All reads and writes, in the order of the text."""
 
     reads: list[Read]
@@ -96,9 +96,9 @@ class Trace(NamedTuple):
     """The ids of the steps that run once for each item of a list."""
 
 
-def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
+def wires(flow: Flow, trace: Accesses | None = None) -> tuple[Wire, ...]:
     """The data edges of ``flow``, in the order of the reads."""
-    found: dict[Wire, None] = {}
+    edges: dict[Wire, None] = {}
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in (trace or follow(flow)).reads:
@@ -107,15 +107,15 @@ def wires(flow: Flow, trace: Trace | None = None) -> tuple[Wire, ...]:
         ):  # the nodes of a Walk have no fixed order: `feeds` has their data flow
             continue
         if read.unwritten:
-            found[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
+            edges[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
         for write in read.writes:
-            found[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = (
+            edges[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = (
                 None
             )
     for step in steps:
         if isinstance(step, Dag | Walk):
-            found.update(dict.fromkeys(Wire(*feed) for feed in step.feeds))
-    return tuple(found)
+            edges.update(dict.fromkeys(Wire(*feed) for feed in step.feeds))
+    return tuple(edges)
 
 
 def _name(read: Read, name: str) -> str:
@@ -145,7 +145,7 @@ def own_reads(step: Step) -> tuple[Ref, ...]:
     return ()
 
 
-def follow(flow: Flow) -> Trace:
+def follow(flow: Flow) -> Accesses:
     """Every read and write of ``flow``."""
     walk = _Walk(flow.stores)
     walk.step(flow.body, _View(), True)
@@ -186,7 +186,7 @@ class _View:
 class _Walk:
     def __init__(self, stores: StoreKey) -> None:
         self.stores = stores
-        self.trace = Trace([], [], [], set())
+        self.trace = Accesses([], [], [], set())
         self.repeated = False
 
     def step(self, step: Step, view: _View, sure: bool) -> None:

@@ -18,12 +18,11 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from ..engine.linked import Linked
+from ..engine.linked import Linked, flows_of
 from ..flow.rows import Key, Row
 from ..flow.step import Dag, NamedArgs, Step, Walk
 from ..flow.steps import Each, Flow, Fold, Invoke, Repeat, children, every
 from ..flow.wiring import follow
-from .secret_flow import flows_of
 
 MOST_COMPARED = 2_000
 """Steps of a definition that are compared by their order; in a larger one a step is the one with

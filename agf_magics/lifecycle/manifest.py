@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..engine.limits import Grant, Limits
-from ..engine.linked import Linked, asked_model
+from ..engine.linked import Linked, asked_model, flows_of
 from ..flow.values import Value
 from ..journal.codec import (
     DecodeError,
@@ -34,7 +34,7 @@ from ..journal.codec import (
 from ..languages import LANGUAGES
 from ..text.source import Source
 from .run import Run
-from .secret_flow import flows_of, secret_paths
+from .secret_flow import secret_paths
 from .settings import current
 
 FORMAT = 1
@@ -272,9 +272,9 @@ def _require(what: str, holds: object) -> None:
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
     flow = linked.flow
     calls = {
-        step: [numbers[id(one)] for one in flows_of(callee)]
+        step: [numbers[id(inner)] for inner in flows_of(callee)]
         for step, callee in linked.callees.items()
-        if any(True for _ in flows_of(callee))
+        if flows_of(callee)
     }
     return {
         "name": flow.name,

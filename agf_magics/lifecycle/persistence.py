@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.limits import rights
-from ..engine.linked import Linked
+from ..engine.linked import Linked, reachable_flows
 from ..engine.runner import clock
 from ..flow.events import TokensUsed, Warned
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
@@ -35,7 +35,7 @@ from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from .manifest import write_manifest
 from .run import Run
-from .secret_flow import find_secret_sources, reachable_flows
+from .secret_flow import find_secret_sources
 from .settings import current, user_file
 
 DAY = 86_400.0

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 from ..engine import host, job
 from ..engine import run as engine
 from ..engine.limits import ANYTHING, Budget, Limits
-from ..engine.linked import Linked
+from ..engine.linked import Linked, reachable_flows
 from ..engine.loop import cancel_background_calls, count_background_calls
 from ..engine.runner import clock
 from ..flow.events import Event, RunEnded, StepAbandoned
@@ -40,7 +40,7 @@ from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
 from ..workers.backend import WorkerBackend
-from .secret_flow import bound_secrets, reachable_flows
+from .secret_flow import bound_secrets
 from .settings import current
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence as Several
 from functools import partial
 
 from ..catalog import Tool
-from ..engine.linked import Choice, Linked
+from ..engine.linked import Linked, flows_of, reachable_flows
 from ..flow.step import NamedArgs, Ref
 from ..flow.steps import (
     Branches,
@@ -283,24 +283,3 @@ def _places(ref: Ref, stores: Place, held: Held) -> Iterator[Place]:
 
 def _is_stored(path: Place, stores: Place) -> bool:
     return path[: len(stores)] == stores and len(path) > len(stores) and path[0] != VALUE
-
-
-def reachable_flows(linked: Linked) -> list[Linked]:
-    """``linked`` and all flows that it may run, each once."""
-    found, queue = {id(linked): linked}, [linked]
-    while queue:
-        for callee in queue.pop(0).callees.values():
-            for one in flows_of(callee):
-                if id(one) not in found:
-                    found[id(one)] = one
-                    queue.append(one)
-    return list(found.values())
-
-
-def flows_of(callee: object) -> Iterator[Linked]:
-    """The flows that a call may run."""
-    if isinstance(callee, Linked):
-        yield callee
-    elif isinstance(callee, Choice):
-        for one in callee.callees.values():
-            yield from flows_of(one)

@@ -11,8 +11,9 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
+from agf_magics.engine.linked import reachable_flows
 from agf_magics.journal.secrets import MOST_SECRETS
-from agf_magics.lifecycle.secret_flow import find_secret_sources, reachable_flows
+from agf_magics.lifecycle.secret_flow import find_secret_sources
 from tests.counting import work
 from tests.engine import kept
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agf_magics.flow import json_schema
 from agf_magics.flow.conforms import Check, conforms, is_surely_a_schema
 from agf_magics.flow.json_schema import Violation, judge, schema_violations
-from agf_magics.flow.json_schema_keywords import Budget, TooCostly, budget
+from agf_magics.flow.json_schema_keywords import Allowance, TooCostly, budget
 from agf_magics.languages.policy import SCHEMA
 
 SIMPLE = ("string", "integer", "number", "boolean", "null", "array", "object")
@@ -73,7 +73,7 @@ def by_the_library(rule: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def quick(check: Check, one: Any) -> bool | None:
-    token = budget.set(Budget(one))
+    token = budget.set(Allowance(one))
     try:
         return check(one)
     except (TooCostly, RecursionError):

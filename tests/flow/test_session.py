@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.react import ComputedExpr
-from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, Failed, Session, format_for_model
+from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
 from agf_magics.flow.steps import Name
 from agf_magics.flow.values import Value
 from agf_magics.text.diagnostics import Diagnostic, StepError
@@ -56,7 +56,7 @@ def talked(steps: int, said: list[Value]) -> list[Conversation]:
         found.append(talk)
         if talk.verdict == "answer":
             break
-        talk = talk.observed([Failed("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.rejected()
+        talk = talk.observed([FailedCall("x") for _ in talk.calls]) if talk.verdict == "tools" else talk.rejected()
     return found
 
 

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine import host, runner
+from agf_magics.engine.linked import reachable_flows
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Each, every
-from agf_magics.lifecycle.secret_flow import reachable_flows
 from agf_magics.pictures.counters import on_workers
 from agf_magics.workers import element_chunk, elements, pickles, program, queue
 from agf_magics.workers.backend import ChunkSize, Lost

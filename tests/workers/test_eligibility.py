@@ -15,11 +15,12 @@ from agf_magics.catalog import Tool
 from agf_magics.engine.limits import Meter
 from agf_magics.engine.linked import Linked
 from agf_magics.engine.runner import CallSite, Scope
-from agf_magics.flow.step import Caps
+from agf_magics.flow.step import Caps, Permit, Pick
 from agf_magics.flow.steps import Each, Invoke, Repeat
 from agf_magics.workers import elements
 from agf_magics.workers.program import MANY, pruned, reads_of, reason_of_body, reason_to_stay
 from tests.engine import kept
+from tests.engine.small_flows import Says
 from tests.workers.in_process import InProcess
 
 PLAIN = """
@@ -146,8 +147,8 @@ def test_the_tool_keeps_its_elements(
     ("change", "reason"),
     [
         *(({"kind": kind}, kind) for kind in ("agent", "model", "question", "policy")),
-        ({"permit": lambda *given: None}, "approval"),
-        ({"among": ()}, "pick"),
+        ({"permit": Permit(lambda *given: None)}, "approval"),
+        ({"pick": Pick(Says(lambda frame: "double"))}, "pick"),
         ({"awaited": False}, "not awaited"),
     ],
     ids=["agent", "model", "question", "policy", "approval", "choice by name", "fire and forget"],

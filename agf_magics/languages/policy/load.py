@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...flow.step import Asking, Frame, Name, Step, Taken
-from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, every
+from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, calls
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Node, Scalar, plain
 from ...text.source import Source, Span, Text
@@ -352,12 +352,7 @@ def _policy_steps(policy: Policy) -> tuple[Step, ...]:
 
 def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
     """The fields that are read of each agent's output, by the step that runs the agent."""
-    ids = {
-        inner.name.text: inner.id
-        for step in steps
-        for inner in every(step)
-        if isinstance(inner, Invoke)
-    }
+    ids = {call.name.text: call.id for step in steps for call in calls(step)}
     return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
 
 
