@@ -9,7 +9,7 @@ number and a table has no answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, TypeAlias
@@ -45,6 +45,8 @@ class Allowance:
         self.value, self.left, self.whole = value, MOST_APPLIED, False
         self.depth = 0
         """Schemas that are being applied inside each other."""
+        self.allowed: dict[int, Set[object]] = {}
+        """The values of each list of an ``enum``, by its id: a list of them is checked by one."""
 
     def spend(self) -> None:
         self.left -= 1
@@ -210,7 +212,10 @@ def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) ->
 
 
 def _enum(validator: Any, wanted: list[Any], value: Value, schema: Mapping[str, Any]) -> Errors:
-    if identity(value) not in set(map(identity, wanted)):
+    allowed = budget.get().allowed
+    if id(wanted) not in allowed:
+        allowed[id(wanted)] = frozenset(map(identity, wanted))
+    if identity(value) not in allowed[id(wanted)]:
         yield _error("is not one of the values")
 
 

@@ -79,6 +79,10 @@ def number(text: str) -> int | float | str:
     return text
 
 
+MOST_TAGS = 100
+"""Occurrences of ``%TAG`` in a text."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The largest definition that is read (decision A7)."""
@@ -208,6 +212,11 @@ class _Reading:
                 f"the text has {len(text):,} characters; at most {self.bounds.text:,} are allowed"
             )
             self._refuse("yaml.too-large", message, 0, 0)
+        if text.count("%TAG") > MOST_TAGS:
+            # The C parser compares each with all before it.
+            at = text.index("%TAG")
+            message = f"the text has more than {MOST_TAGS} %TAG directives"
+            self._refuse("yaml.tag", message, at, at + 4, "delete them: the only tag is !expr")
         # Nearly every text is printable except for its line ends, and `isprintable` is ten times
         # faster than a pattern.
         bad = (

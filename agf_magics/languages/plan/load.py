@@ -17,7 +17,14 @@ from typing import Any
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
 from ...flow.steps import Compute, Definition, Flow, Invoke, Sequence
 from ...flow.values import TooDeep, Value, isolate
-from ...text.diagnostics import Diagnostic, Diagnostics, Severity, StepError, suggest
+from ...text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Severity,
+    StepError,
+    suggest,
+)
 from ...text.nodes import Fields, Items, shown
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
@@ -268,7 +275,11 @@ def load(
     document = reader.document(first)
     if problems.error_count > before:
         return Definition(None)
-    return Definition(_flow(source, document, problems, tuple(latent)))
+    try:
+        return Definition(_flow(source, document, problems, tuple(latent)))
+    except DefinitionError as error:  # it has too many dependencies
+        problems.extend(error.diagnostics)
+        return Definition(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

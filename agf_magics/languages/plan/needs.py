@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple
 
 from ...flow.step import Node
 from ...flow.values import Value
-from ...text.diagnostics import StepError
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..documents import MISSING
 from .calls import Call
 from .log import Log
@@ -33,6 +33,11 @@ from .replay import Paths
 
 Verdict = Literal["go", "wait", "never"]
 """Of a reference: its value exists, may still be written, will not be written."""
+
+
+MOST_PAIRS, MOST_PAIRS_PER_TURN = 300_000, 300
+"""Pairs of a turn and one that writes what it reads, of a plan: 500 calls that revise one draft take
+a second."""
 
 
 class Turn(NamedTuple):
@@ -52,6 +57,15 @@ class Dependency(NamedTuple):
     awaited: tuple[int, ...]
     others: tuple[int, ...]
     """The other turns that write what it reads."""
+
+
+def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
+    message = (
+        f"the calls depend on each other in more than {most:,} ways: too many of them read "
+        f"what too many others write"
+    )
+    hint = "give the results places of their own, or make the calls in several plans"
+    return Diagnostic("plan.too-many-dependencies", message, reference.span or turn.call.span, hint)
 
 
 class Dependencies:
@@ -80,9 +94,13 @@ class Dependencies:
         reader, in order."""
         self.pending = [0] * len(turns)
         """How many other turns may affect each turn."""
+        pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
             read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
             self.needs.append({ref: self.need(number, ref) for ref in read})
+            pairs += sum(len(need.awaited + need.others) for need in self.needs[number].values())
+            if pairs > most:
+                raise DefinitionError(_too_many(turn, next(iter(read)), most))
             for slot, awaited, others in self.needs[number].values():
                 self.after[number].update(awaited)
                 for writer in awaited:

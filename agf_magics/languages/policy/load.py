@@ -228,7 +228,7 @@ def vendor(policy: Policy) -> tuple[Step, ...]:
 def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
     """The steps of a list that runs in order, and their aliases."""
     steps: list[Step] = []
-    ran: list[str] = []
+    ran: dict[str, None] = {}
     for index, entry in enumerate(policy.items(key)):
         alias = alias_of(entry)
         call = policy.step(
@@ -236,8 +236,8 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
         )
         if call is not None and alias is not None:
             steps.append(call)
-            ran.append(alias)
-    return tuple(steps), ran
+            ran[alias] = None
+    return tuple(steps), list(ran)
 
 
 def _matches(condition: Condition) -> Computed:

@@ -57,6 +57,16 @@ class Policy:
     """The fields that paths read of each alias's output."""
     refuses: list[Diagnostic] = field(default_factory=list)
     """Requirements of the definition that cannot be met: a run is refused."""
+    aliases: Collection[str] = field(init=False)
+    """The local agents; without an action space those that a step names."""
+    has_unread_step: bool = field(init=False)
+    """Whether the steps declare the agents and one of them names none."""
+
+    def __post_init__(self) -> None:
+        named = [alias_of(entry) for entry in (*self.items("steps"), *self.items("agents"))]
+        own = self.space.agents if self.space.declared else dict.fromkeys(filter(None, named))
+        object.__setattr__(self, "aliases", own)
+        object.__setattr__(self, "has_unread_step", None in named and not self.space.declared)
 
     def items(self, key: str) -> list[Fields]:
         listed = self.config.fields.get(key)
@@ -142,14 +152,10 @@ class Policy:
         self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None
     ) -> None:
         """Check the source of a path (AGF-8, AGF-9) and its fields against the schema (AGF-10)."""
-        problem = source_problem(path, self.aliases(), ran)
-        if (
-            problem is not None
-            and problem.code == "policy.unknown-alias"
-            and self.has_unread_step()
-        ):
+        problem = source_problem(path, self.aliases, ran)
+        if problem is not None and problem.code == "policy.unknown-alias" and self.has_unread_step:
             return  # the step with the misspelt key is reported
-        if problem is not None and path.source in self.aliases():
+        if problem is not None and path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
             problem = replace(problem, hint=hint)
         if problem is None and path.source == PARENT:
@@ -161,23 +167,8 @@ class Policy:
         if problem is not None:
             self.problems.add(problem)
 
-    def aliases(self) -> Collection[str]:
-        """The local agents; without an action space those that a step names."""
-        if self.space.declared:
-            return self.space.agents
-        return [
-            alias
-            for entry in (*self.items("steps"), *self.items("agents"))
-            if (alias := alias_of(entry))
-        ]
-
-    def has_unread_step(self) -> bool:
-        """Whether the steps declare the agents and one of them names none."""
-        steps = (*self.items("steps"), *self.items("agents"))
-        return not self.space.declared and any(alias_of(entry) is None for entry in steps)
-
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
-        found = condition(node, "condition", self.problems, (*self.aliases(), PARENT))
+        found = condition(node, "condition", self.problems, (*self.aliases, PARENT))
         for path in found.paths:
             self.check_source(path, ran)
         return found
