@@ -7,16 +7,16 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=218, decisions=18_199, code=49_911, comments=0)
+MOST = Size(files=219, decisions=18_363, code=50_325, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 
 MOST_FILES = {
-    "a text to a flow": 33,
-    "a run of one call": 37,
-    "the same with the journal": 55,
-    "Run from here": 83,
-    "elements on workers, in the kernel": 60,
+    "a text to a flow": 28,
+    "a run of one call": 35,
+    "the same with the journal": 45,
+    "Run from here": 67,
+    "elements on workers, in the kernel": 46,
 }
 """Files that a reader opens who follows one of the ways; docs/design.md lists them."""
 
