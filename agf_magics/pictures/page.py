@@ -78,7 +78,8 @@ def status(progress: Progress) -> str:
 def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
     """One line: the name, the status, the counts, the id."""
     name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    parts = [name, state_html(status(progress)), *map(html, _counts(progress, now))]
+    state = state_html(status(progress)) + html(_dropped(progress))
+    parts = [name, state, *map(html, _counts(progress, now))]
     parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
     return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
 
@@ -86,7 +87,8 @@ def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
 def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
     """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
     shown = look.state(status(progress))
-    parts = [line(progress.name, 80), f"{shown.mark} {shown.word}", *_counts(progress, now)]
+    state = f"{shown.mark} {shown.word}{_dropped(progress)}"
+    parts = [line(progress.name, 80), state, *_counts(progress, now)]
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
 
 
@@ -337,6 +339,16 @@ def _counts(progress: Progress, now: float) -> list[str]:
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
     return [steps, *took, *others]
+
+
+def _dropped(progress: Progress) -> str:
+    """``, 1 of 4 dropped``: a run that dropped elements is not just ok."""
+    if not progress.failed or progress.status != "ok":
+        return ""
+    tallied = [tally for tally in tallies(progress).values() if tally.failed]
+    total = sum(tally.total for tally in tallied)
+    of_all = f" of {total:,}" if total >= progress.failed else ""  # branches have no tally
+    return f", {progress.failed:,}{of_all} dropped"
 
 
 def _failures_title(progress: Progress) -> str:
