@@ -214,7 +214,7 @@ def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | s
         return isolate(value)
     except TooDeep as error:
         name = callee if isinstance(callee, str) else repr(callee.name)
-        span = step.name.span or step.span
+        span = step.place
         raise StepError(
             Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
         ) from None
@@ -394,7 +394,7 @@ async def _run_fired(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Va
 def stopped(step: Invoke) -> StepError:
     """A fire-and-forget call was cancelled."""
     message = f"{step.name.text or step.word!r} was cancelled before its end"
-    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))
+    return StepError(Diagnostic("run.cancelled", message, step.place))
 
 
 # --- after the call ---

@@ -31,7 +31,7 @@ def failure(
 ) -> StepError:
     """What user code raised, as a failure of the step."""
     step, secrets = site.step, site.run.secrets
-    span = step.name.span or step.span
+    span = step.place
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{what}-failed"
     if isinstance(raised, OutcomeUnknown):
@@ -80,9 +80,7 @@ def failure(
 def unknown_outcome(step: Invoke, message: str) -> ev.Unanswered:
     """A call with an effect was started, and nobody knows whether it ended."""
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return ev.Unanswered(
-        Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint)
-    )
+    return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
 
 
 def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:
@@ -91,7 +89,7 @@ def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -
     if isinstance(error, TooDeep):
         code, why = "step.too-deep", str(error)
     message = f"{what} {callee!r} returned a value that cannot be used: {why}"
-    return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
+    return StepError(Diagnostic(code, message, site.step.place))
 
 
 def with_place(error: StepError, step: Invoke) -> StepError:
@@ -112,7 +110,7 @@ def with_place(error: StepError, step: Invoke) -> StepError:
         Diagnostic(
             diagnostic.code,
             diagnostic.message,
-            span or step.name.span or step.span,
+            span or step.place,
             diagnostic.hint,
         ),
     )
@@ -237,18 +235,14 @@ def _replace_call(
 def _denied(step: Invoke, why: str, question: str) -> StepError:
     message = f"{step.name.text!r} was not called: {why}"
     return StepError(
-        Diagnostic(
-            "step.denied", message, step.name.span or step.span, f"the question was: {question}"
-        )
+        Diagnostic("step.denied", message, step.place, f"the question was: {question}")
     )
 
 
 def _not_usable(step: Invoke, error: StepError) -> StepError:
     diagnostic = error.diagnostic
     message = f"this answer cannot replace the call: {diagnostic.message}"
-    return StepError(
-        Diagnostic("step.instead", message, step.name.span or step.span, diagnostic.hint)
-    )
+    return StepError(Diagnostic("step.instead", message, step.place, diagnostic.hint))
 
 
 async def answer(
@@ -284,7 +278,7 @@ async def answer(
             else None
         )
         message = f"an answer is needed: {question.text}"
-        raise ev.Unanswered(Diagnostic("run.waiting", message, step.name.span or step.span, hint))
+        raise ev.Unanswered(Diagnostic("run.waiting", message, step.place, hint))
     raise failure(site, None, "question", value)
 
 

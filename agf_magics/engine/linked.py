@@ -54,7 +54,7 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
     held, configured = step.asking.config.get("made"), registry.model
     named = held if isinstance(held, Model) else registry.named(step.name.text)
     model = configured if configured is not None and held is None else named
-    span = step.name.span or step.span
+    span = step.place
     if problem := model.problem():
         findings.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
@@ -87,7 +87,7 @@ def session_flow(
     agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]
 ) -> Flow:
     """The flow that answers ``step``; its input is that of an agent function."""
-    span = step.name.span or step.span or around.source.span(0, 0)
+    span = step.place or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
     model = None if asking.wins else agent.model
@@ -168,16 +168,8 @@ def _prompt(frame: Frame) -> Value:
 def _reader(
     agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
-    schema = step.asking.schema or agent.gives
-    judge_answer = judged(schema, agent.name) if wanted is None and schema is not None else None
-    span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
-
-    def conforming(answer: Value) -> Value:
-        return (
-            judge_answer(answer)
-            if judge_answer is not None
-            else check_reply(answer, wanted, schemas)
-        )
+    conforming = reader_of(agent.name, wanted, step.asking.schema or agent.gives, schemas)
+    span = (step.gives.span if step.gives is not None else None) or step.place
 
     def read(answer: Value) -> Value:
         try:
@@ -187,6 +179,19 @@ def _reader(
         raise StepError(Diagnostic(diagnostic.code, diagnostic.message, span, diagnostic.hint))
 
     return read
+
+
+def reader_of(
+    owner: str,
+    named: Schema | None,
+    written: Mapping[str, Any] | None,
+    schemas: Mapping[str, Schema],
+) -> Callable[[Value], Value]:
+    """A function that returns the value of an agent's answer. It raises StepError for one that does
+    not conform to the schema that the step names, else to the one that is written out."""
+    if named is None and written is not None:
+        return judged(written, owner)
+    return lambda answer: check_reply(answer, named, schemas)
 
 
 class _Answer:

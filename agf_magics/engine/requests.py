@@ -180,7 +180,7 @@ def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
         hint = (
             "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
         )
-        span = caps[0].span if caps else site.step.name.span or site.step.span
+        span = caps[0].span if caps else site.step.place
         raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
 
 
