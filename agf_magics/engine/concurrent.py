@@ -12,7 +12,7 @@ element stores into a frame of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from ..catalog import Agent
@@ -23,7 +23,7 @@ from ..flow.values import Value, isolate_parts
 from ..journal.collected import NO_RESULT, Copies
 from ..journal.reading import ReplayLog
 from ..journal.records import CallKey
-from ..text.diagnostics import StepError
+from ..text.diagnostics import Diagnostic, StepError
 from .host import TURN
 from .linked import Linked, schema_of
 from .order import report
@@ -309,11 +309,15 @@ async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> N
 def _numbered(error: StepError, i: int) -> StepError:
     """The error with the number of its element: an error of several elements only has the path of
     the first."""
-    numbered = type(error)(
-        *(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics)
-    )
-    numbered.path, numbered.where, numbered.__cause__ = error.path, error.where, error.__cause__
-    return numbered
+    numbered = (replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics)
+    return _told_as(error, numbered)
+
+
+def _told_as(error: StepError, diagnostics: Iterable[Diagnostic]) -> StepError:
+    """``error`` with other diagnostics, at the same place and with the same cause."""
+    told = type(error)(*diagnostics)
+    told.path, told.where, told.__cause__ = error.path, error.where, error.__cause__
+    return told
 
 
 def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
@@ -323,13 +327,8 @@ def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
         return
     first = failures[min(failures)]
     if len(failures) > 1:
-        cause, first = (
-            first,
-            type(first)(
-                *(diagnostic for i in sorted(failures) for diagnostic in failures[i].diagnostics)
-            ),
-        )
-        first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
+        all_of_them = (d for i in sorted(failures) for d in failures[i].diagnostics)
+        first = _told_as(first, all_of_them)
     first.partial = partial
     raise first
 

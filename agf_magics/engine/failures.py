@@ -16,7 +16,7 @@ from ..flow.step import Frame, Instead
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
 from ..journal.records import value_of
-from ..journal.secrets import HIDDEN, hide
+from ..journal.secrets import HIDDEN, Secrets, hide
 from ..text.diagnostics import Diagnostic, StepError
 from .host import NoUser
 from .runner import CallSite, clock
@@ -51,13 +51,8 @@ def failure(
             )
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
-        if secrets.blind:
-            return StepError(
-                Diagnostic(code, f"{name} failed: {type(raised).__name__}", span, HIDDEN)
-            )
-        return StepError(
-            Diagnostic(code, f"{name} failed: {describe_exception(raised, secrets.text)}", span)
-        )
+        message = f"{name} failed: {describe_masked(raised, secrets)}"
+        return StepError(Diagnostic(code, message, span, HIDDEN if secrets.blind else None))
     # A tool may raise one itself, or a run inside it; a subclass of a user may hold anything.
     if isinstance(raised, StepError) and all(
         isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])
@@ -110,7 +105,7 @@ def with_place(error: StepError, step: Invoke) -> StepError:
         Diagnostic(
             diagnostic.code,
             diagnostic.message,
-            span or step.place,
+            span or step.name.span or step.span,
             diagnostic.hint,
         ),
     )
@@ -144,6 +139,11 @@ def describe_exception(
             f"{'; '.join(describe_exception(inner, mask, most // 2) for inner in _leaves(error))}"
         )
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def describe_masked(error: BaseException, secrets: Secrets) -> str:
+    """An exception that has a secret in a line; only its class where no text can be shown."""
+    return type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException], most: int = 3) -> list[BaseException]:

@@ -314,7 +314,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
         placed = with_place(error, step)
-        # It may be the same error, whose cause is that of user code.
+        # it may be the same error, whose cause is that of user code
         raise placed from placed.__cause__
     value = await call(site, agent, "agent", passed, grant)
     try:

@@ -62,25 +62,24 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
         findings.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
+    names = {name.text: registered_name(step, name, registry).text for name in step.tools}
+    callees = {alias: shelved(name, registry) for alias, name in names.items()}
     # Unknown tools are reported at the step that calls them.
-    names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
+    return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
+
+
+def shelved(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
+    """What a model calls by a registered name: a tool, else an agent, else a flow."""
     shelves = (registry.tools, registry.agents, registry.flows)
-    callees = (
-        (name, next((shelf[text] for shelf in shelves if text in shelf), None))
-        for name, text in names
-    )
-    return ModelBinding(model, {name: callee for name, callee in callees if callee is not None})
+    return next((shelf[name] for shelf in shelves if name in shelf), None)
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    # An alias that is itself registered means that: a definition must not hide a registered tool.
-    is_registered = (
-        name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
-    )
-    return (
-        name if is_registered else Name(step.lookup.registered.get(name.text, name.text), name.span)
-    )
+    # An alias that is registered means that: a definition must not hide what is registered.
+    if shelved(name.text, registry) is not None:
+        return name
+    return Name(step.lookup.registered.get(name.text, name.text), name.span)
 
 
 def session_flow(
@@ -372,13 +371,15 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     ]
 
 
+def accepts_of(callee: object) -> Any:
+    """The JSON Schema of a callee's input; None: it has none, or there is no callee."""
+    return getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
+
+
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """The JSON Schema of the callee's input, for arguments that need it."""
     if not step.exchange.wants:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
-        callee = linked.callees.get(step.id)
-        linked.accepted[step.id] = getattr(
-            callee.flow if isinstance(callee, Linked) else callee, "accepts", None
-        )
+        linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))
     return linked.accepted[step.id]
