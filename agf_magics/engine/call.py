@@ -43,7 +43,7 @@ from .failures import (
     with_place,
 )
 from .limits import LAUNCHES, Grant, granted
-from .linked import Linked
+from .linked import Linked, accepts_of
 from .loop import start_background
 from .pool import has_effect, where
 from .runner import CallSite, ShapeResult, clock, open_prints, separate_prints
@@ -93,14 +93,12 @@ def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
 
 
 def _wanted(taken: Taken, linked: Linked) -> Value:
-    reader = linked.callees.get(taken.into[0]) if taken.into else None
-    accepts: Any = (
-        reader.flow.accepts if isinstance(reader, Linked) else getattr(reader, "accepts", None)
-    )
-    field = accepts.get("properties", {}).get(taken.into[1]) if accepts and taken.into else None
-    return (
-        sample({**field, "$defs": accepts.get("$defs", {})}) if isinstance(field, dict) else "text"
-    )
+    reader, name = taken.into if taken.into is not None else ("", "")
+    accepts = accepts_of(linked.callees.get(reader)) or {}
+    field = accepts.get("properties", {}).get(name)
+    if not isinstance(field, dict):
+        return "text"
+    return sample({**field, "$defs": accepts.get("$defs", {})})
 
 
 class UserCallable(Protocol):
@@ -214,7 +212,7 @@ def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | s
         return isolate(value)
     except TooDeep as error:
         name = callee if isinstance(callee, str) else repr(callee.name)
-        span = step.name.span or step.span
+        span = step.place
         raise StepError(
             Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
         ) from None
@@ -294,35 +292,31 @@ async def _begin_effect(
 
     Raises Unanswered if there is no user, or if the answer is no.
     """
-    if journal.is_unknown(started.key):
-        text = (
-            f"{started.name!r} was called with {started.given or '{}'} and its outcome is "
-            f"unknown. Call it again?"
-        )
-        question = ev.Question(
-            text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
-        )
-        # Neither yes nor no is asked again; after that the call stays unknown and is not made.
-        for _ in range(ATTEMPTS):
-            ok, answer = await ask_person(site, question)
-            if ok and isinstance(answer, dict) and list(answer) == [RESULT]:
-                return (answer[RESULT],)
-            if ok and answer is True:
-                break
-            if not ok or answer is False:
-                raise _unknown(site.step, started)
-        else:
-            raise _unknown(site.step, started)
-    await journal.start_effect(started)
-    return None
-
-
-def _unknown(step: Invoke, started: StartedCall) -> ev.Unanswered:
+    if not journal.is_unknown(started.key):
+        await journal.start_effect(started)
+        return None
+    text = (
+        f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. "
+        f"Call it again?"
+    )
+    question = ev.Question(
+        text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
+    )
+    # Neither yes nor no is asked again; after that the call stays unknown and is not made.
+    for _ in range(ATTEMPTS):
+        ok, answer = await ask_person(site, question)
+        if not ok or answer is False:
+            break
+        if answer is True:
+            await journal.start_effect(started)
+            return None
+        if isinstance(answer, dict) and list(answer) == [RESULT]:
+            return (answer[RESULT],)
     message = (
         f"the outcome of {started.name!r} is unknown: an earlier session started the call "
         f"and recorded no end"
     )
-    return unknown_outcome(step, message)
+    raise unknown_outcome(site.step, message)
 
 
 # --- the call ---
@@ -394,7 +388,7 @@ async def _run_fired(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Va
 def stopped(step: Invoke) -> StepError:
     """A fire-and-forget call was cancelled."""
     message = f"{step.name.text or step.word!r} was cancelled before its end"
-    return StepError(Diagnostic("run.cancelled", message, step.name.span or step.span))
+    return StepError(Diagnostic("run.cancelled", message, step.place))
 
 
 # --- after the call ---

@@ -25,7 +25,7 @@ from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import Flow, Invoke, calls
 from ..text.diagnostics import Diagnostic, Diagnostics, suggest
-from .linked import BoundPolicy, Linked, every_callee
+from .linked import BoundPolicy, Linked, accepts_of, every_callee
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -67,10 +67,9 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
             )
             fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
             yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
-        takes = getattr(getattr(callee, "flow", callee), "accepts", None)
-        if (
-            takes is None or takes.get("additionalProperties", False) is not False
-        ):  # {} also means: anything
+        takes = accepts_of(callee)
+        # An `additionalProperties` of {} also means: anything.
+        if takes is None or takes.get("additionalProperties", False) is not False:
             continue
         if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
             continue
@@ -234,27 +233,13 @@ def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[
         return
     declared, name = flow.schemas, step.gives.text
     if name in declared:
-        for ref in _missing_refs(declared[name], declared):
+        _, missing = resolve(name, declared)
+        for ref in sorted({field.schema for field in missing}):
             message = f"{name!r} refers to schema {ref!r}, which this definition does not declare"
             yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, declared))
     elif not any(d.code == "flow.unknown-schema" and d.span == step.gives.span for d in findings):
         message = f"this definition does not declare the schema {name!r}"
         yield Diagnostic("gate.schema", message, step.gives.span, _declare(name, declared))
-
-
-def _missing_refs(schema: Schema, declared: Mapping[str, Schema]) -> list[str]:
-    """The schemas that ``schema`` needs and ``own`` lacks."""
-    missing = set[str]()
-    seen, queue = {schema.name}, [*schema.fields.values()]
-    while queue:
-        field = queue.pop()
-        queue += [*field.fields.values(), *([field.of] if field.of is not None else [])]
-        if field.kind == "ref" and field.schema not in declared:
-            missing.add(field.schema)
-        elif field.kind == "ref" and field.schema not in seen:
-            seen.add(field.schema)
-            queue += declared[field.schema].fields.values()
-    return sorted(missing)
 
 
 def _declare(name: str, declared: Mapping[str, Schema]) -> str:

@@ -170,13 +170,7 @@ async def each(site: CallSite[Each]) -> Value:
     )
     # Before the elements are read: a fan-out that may not begin runs no code of theirs.
     run.budget.deepen(inside.depth, step.span)
-    items = await read_elements(site)
-    if step.most is not None and len(items) > step.most:
-        if step.cut is not None:
-            report(run, step.cut(len(items) - step.most))
-        items = first_of(items, step.most)
-    if step.ahead:
-        await _build_ahead(site, items)
+    items = await _elements_of(site)
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     # All or nothing: half of the agents' answers would be paid for and thrown away.
     run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
@@ -219,18 +213,26 @@ async def each(site: CallSite[Each]) -> Value:
     if type(items) is Elements:
         await items.check_length()
     if step.on_error == "finish":
-        numbered = (
-            {i: _numbered(error, i) for i, error in failures.items()}
-            if len(failures) > 1
-            else failures
-        )
-        _fail(numbered, {i: value for i, value in enumerate(values) if value is not DROPPED})
+        partial = {i: value for i, value in enumerate(values) if value is not DROPPED}
+        _fail(failures, partial, are_elements=True)
     # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
     # same time.
     value, _ = await _collect(
         site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
     )
     return value
+
+
+async def _elements_of(site: CallSite[Each]) -> list[Value] | Elements:
+    """The elements that are used, after the arguments of all were built where the step says so."""
+    step, items = site.step, await read_elements(site)
+    if step.most is not None and len(items) > step.most:
+        if step.cut is not None:
+            report(site.run, step.cut(len(items) - step.most))
+        items = first_of(items, step.most)
+    if step.ahead:
+        await _build_ahead(site, items)
+    return items
 
 
 async def branches(site: CallSite[Branches]) -> Value:
@@ -266,9 +268,8 @@ async def branches(site: CallSite[Branches]) -> Value:
         plan = Plan(len(steps), len(steps), done, failed)
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
-        _fail(
-            failures, {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}
-        )
+        partial = {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}
+        _fail(failures, partial, are_elements=False)
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
 
@@ -306,30 +307,22 @@ async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> N
             raise
 
 
-def _numbered(error: StepError, i: int) -> StepError:
-    """The error with the number of its element: an error of several elements only has the path of
-    the first."""
-    numbered = type(error)(
-        *(replace(d, message=f"element {i}: {d.message}") for d in error.diagnostics)
-    )
-    numbered.path, numbered.where, numbered.__cause__ = error.path, error.where, error.__cause__
-    return numbered
-
-
-def _fail(failures: Mapping[int, StepError], partial: Value) -> None:
+def _fail(failures: Mapping[int, StepError], partial: Value, are_elements: bool) -> None:
     """Raise the failures of a fan-out that ran to its end as one error, which has the results as
     ``partial``."""
     if not failures:
         return
     first = failures[min(failures)]
     if len(failures) > 1:
-        cause, first = (
-            first,
-            type(first)(
-                *(diagnostic for i in sorted(failures) for diagnostic in failures[i].diagnostics)
-            ),
-        )
-        first.path, first.where, first.__cause__ = cause.path, cause.where, cause.__cause__
+        diagnostics = [(i, d) for i in sorted(failures) for d in failures[i].diagnostics]
+        # An error of several elements has the path of the first, so each tells its number.
+        if are_elements:
+            diagnostics = [
+                (i, replace(d, message=f"element {i}: {d.message}")) for i, d in diagnostics
+            ]
+        whole = type(first)(*(d for _, d in diagnostics))
+        whole.path, whole.where, whole.__cause__ = first.path, first.where, first.__cause__
+        first = whole
     first.partial = partial
     raise first
 

@@ -16,7 +16,7 @@ from ..flow.step import Frame, HintedArgs, Instead
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
 from ..journal.records import value_of
-from ..journal.secrets import HIDDEN, hide
+from ..journal.secrets import HIDDEN, Secrets, hide
 from ..text.diagnostics import Diagnostic, StepError
 from .host import NoUser
 from .runner import CallSite, clock
@@ -31,7 +31,7 @@ def failure(
 ) -> StepError:
     """What user code raised, as a failure of the step."""
     step, secrets = site.step, site.run.secrets
-    span = step.name.span or step.span
+    span = step.place
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{what}-failed"
     if isinstance(raised, OutcomeUnknown):
@@ -51,13 +51,8 @@ def failure(
             )
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
-        if secrets.blind:
-            return StepError(
-                Diagnostic(code, f"{name} failed: {type(raised).__name__}", span, HIDDEN)
-            )
-        return StepError(
-            Diagnostic(code, f"{name} failed: {describe_exception(raised, secrets.text)}", span)
-        )
+        message = f"{name} failed: {describe_masked(raised, secrets)}"
+        return StepError(Diagnostic(code, message, span, HIDDEN if secrets.blind else None))
     # A tool may raise one itself, or a run inside it; a subclass of a user may hold anything.
     if isinstance(raised, StepError) and all(
         isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])
@@ -80,9 +75,7 @@ def failure(
 def unknown_outcome(step: Invoke, message: str) -> ev.Unanswered:
     """A call with an effect was started, and nobody knows whether it ended."""
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return ev.Unanswered(
-        Diagnostic("step.unknown-outcome", message, step.name.span or step.span, hint)
-    )
+    return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
 
 
 def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:
@@ -91,7 +84,7 @@ def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -
     if isinstance(error, TooDeep):
         code, why = "step.too-deep", str(error)
     message = f"{what} {callee!r} returned a value that cannot be used: {why}"
-    return StepError(Diagnostic(code, message, site.step.name.span or site.step.span))
+    return StepError(Diagnostic(code, message, site.step.place))
 
 
 def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> StepError:
@@ -144,6 +137,11 @@ def describe_exception(
             f"{'; '.join(describe_exception(inner, mask, most // 2) for inner in _leaves(error))}"
         )
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def describe_masked(error: BaseException, secrets: Secrets) -> str:
+    """An exception that has a secret in a line; only its class where no text can be shown."""
+    return type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException], most: int = 3) -> list[BaseException]:
@@ -235,18 +233,14 @@ def _replace_call(
 def _denied(step: Invoke, why: str, question: str) -> StepError:
     message = f"{step.name.text!r} was not called: {why}"
     return StepError(
-        Diagnostic(
-            "step.denied", message, step.name.span or step.span, f"the question was: {question}"
-        )
+        Diagnostic("step.denied", message, step.place, f"the question was: {question}")
     )
 
 
 def _not_usable(step: Invoke, error: StepError) -> StepError:
     diagnostic = error.diagnostic
     message = f"this answer cannot replace the call: {diagnostic.message}"
-    return StepError(
-        Diagnostic("step.instead", message, step.name.span or step.span, diagnostic.hint)
-    )
+    return StepError(Diagnostic("step.instead", message, step.place, diagnostic.hint))
 
 
 async def answer(
@@ -282,7 +276,7 @@ async def answer(
             else None
         )
         message = f"an answer is needed: {question.text}"
-        raise ev.Unanswered(Diagnostic("run.waiting", message, step.name.span or step.span, hint))
+        raise ev.Unanswered(Diagnostic("run.waiting", message, step.place, hint))
     raise failure(site, None, "question", value)
 
 

@@ -249,8 +249,6 @@ class Host:
                 # Not `wait_for`, which cancels the future: the call goes on until it is stopped
                 # below, and then reports its end there.
                 await asyncio.wait((call.ended,), timeout=timeout)
-            if call.interrupted:
-                await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         except asyncio.CancelledError:
             cancelled = True
         # Outside of `except`: stopping the call awaits, and its error has no cause.
@@ -259,7 +257,7 @@ class Host:
         if call.result is None:
             assert timeout is not None
             return await self.end_late_call(call, timeout)
-        return await self._result_of(call.result, timeout, deadline)
+        return await self.finish_call(call, timeout, deadline)
 
     async def _on_worker(self, call: Call, terms: Terms) -> Result:
         assert self.queue is not None, "only a run with workers has this place"
@@ -298,12 +296,9 @@ class Host:
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
-        return await self._result_of(call.result, timeout, deadline)
-
-    async def _result_of(self, result: Result, timeout: float | None, deadline: float) -> Result:
         if timeout is not None:
-            return await self._awaited_in_time(result, timeout, deadline)
-        return await awaited(result, self.grace)
+            return await self._awaited_in_time(call.result, timeout, deadline)
+        return await awaited(call.result, self.grace)
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "thread":

@@ -191,9 +191,8 @@ class OnSigint:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         stack = waiters.stack
-        if (
-            not stack or os.getpid() != self._pid
-        ):  # a tool has restored this handler later; or a fork
+        # A tool has put this handler back after the run, or has forked this process.
+        if not stack or os.getpid() != self._pid:
             if callable(self.before):
                 self.before(number, frame)
             return
@@ -253,9 +252,8 @@ def _get_out(frame: FrameType) -> None:
     def trace(inner: FrameType, event: str, arg: Any) -> Any:
         if event == "line":
             raise KeyboardInterrupt
-        return (
-            None if event == "call" else trace
-        )  # functions that are called from now on run untraced
+        # Functions that are called from now on run untraced: they may clean up.
+        return None if event == "call" else trace
 
     def again(inner: FrameType, event: str, arg: Any) -> None:
         sys.settrace(trace)  # a trace function that raises is removed, and there are outer frames

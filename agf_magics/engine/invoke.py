@@ -15,13 +15,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from ..catalog import Agent, Tool, Transform, check_reply
+from ..catalog import Agent, Tool, Transform
 from ..catalog.notebook_files import MAX_FILES, MAX_TOTAL, Attachment, read_attachment, refused
 from ..flow import events as ev
 from ..flow.events import Question
 from ..flow.schemas import json_schema
 from ..flow.step import FlowInput, FlowResult, Name
-from ..flow.steps import Flow, Invoke, Repeat
+from ..flow.steps import Flow, Invoke, Repeat, stores_in
 from ..flow.values import Value, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
@@ -36,8 +36,8 @@ from .linked import (
     Linked,
     ModelBinding,
     Person,
-    judged,
     named_tools,
+    reader_of,
     schema_of,
 )
 from .loop import start_background, within
@@ -94,9 +94,7 @@ def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
     show, frame = site.step.exchange.while_waiting, site.run.watched.get(inner.before)
     if show is None or not frame:
         return
-    flow = inner.linked.flow
-    stores = flow.kept(frame) if flow.kept is not None else flow.end(frame).stores
-    site.run.reach(site.scope, show(site.frame, stores))
+    site.run.reach(site.scope, show(site.frame, stores_in(inner.linked.flow, frame)))
 
 
 def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
@@ -123,7 +121,7 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
 
     def late() -> StepError:
         message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
-        span = step.name.span or step.span
+        span = step.place
         return StepError(Diagnostic("step.timeout", message, span, "the step sets this timeout"))
 
     return await within(step.timeout, within_caps(flow, work), late)
@@ -289,15 +287,11 @@ def of_one(transform: Transform) -> Transform:
 
 async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     run, step, linked = site.run, site.step, site.scope.linked
-    if step.asking.spawns:
-        run.budget.spawn(step.span)
-    for meter in site.scope.meters:
-        meter.open(site.scope.calls + 1)
+    _open_agent(site)
     built = step.args.build(site.frame, schema_of(step, linked))
     arguments = built
-    # Only the input may be shared with a frame: the other arguments are texts that `Args.build` has
-    # just made.
-    if "input" in built:  # everything else is text
+    # Only the input may be shared with a frame: all others are texts that `build` has just made.
+    if "input" in built:
         arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
     if run.dry:
         return dry.result(step, agent, linked)
@@ -306,7 +300,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
-    conforming = None if wanted is None or schema is not None else judged(wanted, agent.name)
+    conforming = reader_of(agent.name, schema, step.asking.schema, linked.schemas)
     grant = site.scope.grant.narrow(
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
@@ -324,19 +318,22 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         raise placed from placed.__cause__
     value = await call(site, agent, "agent", passed, grant)
     try:
-        value = (
-            conforming(value)
-            if conforming is not None
-            else check_reply(value, schema, linked.schemas)
-        )
+        value = conforming(value)
     except StepError as error:
         placed = with_place(error, step)
         raise placed from placed.__cause__
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
-    return (
-        ShapeResult(value, built.get("input")) if step.exchange.keeps else value
-    )  # user code may have changed its copy
+    # What was built, because user code may have changed its copy.
+    return ShapeResult(value, built.get("input")) if step.exchange.keeps else value
+
+
+def _open_agent(site: CallSite[Invoke]) -> None:
+    """Count an agent that is a function, as a session of the run and as an open call."""
+    if site.step.asking.spawns:
+        site.run.budget.spawn(site.step.span)
+    for meter in site.scope.meters:
+        meter.open(site.scope.calls + 1)
 
 
 def tools_for(
@@ -394,10 +391,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
             )
             hint = "the steps of a builder can call anything: @policy(…, builder=True)"
             raise StepError(Diagnostic("step.policy-agent", message, step.name.span, hint))
-        for meter in scope.meters:
-            meter.open(scope.calls + 1)
-        if step.asking.spawns:
-            site.run.budget.spawn(step.span)
+        _open_agent(site)
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
         tools = None
         if "tools" in callee.takes.parameters:

@@ -354,25 +354,7 @@ class _Linker:
                 )
         name = step.name.text
         if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
-            registered = name in self.registry.agents or name in self.registry.flows
-            # The registered one wins, so that a notebook can replace what a file defines; never
-            # silently.
-            if registered and step.lookup.file is not None:
-                message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
-                self.findings.warn("flow.registered-instead", message, step.lookup.file.span)
-            if name in self.registry.agents:
-                return self.answers(step, self.registry.agents[name], around)
-            if name in self.registry.flows:
-                if step.asking.wins or step.asking.attach:
-                    self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
-                return self.called(step, around)
-            if step.lookup.file is not None:
-                return self.flow_in_file(step, around)
-            hint = suggest(name, self.registry.agents, "registered agents")
-            self.findings.error(
-                "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
-            )
-            return None
+            return self.named_agent(step, around)
         default = self.registry.default_agent
         if default is None or (
             (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
@@ -390,6 +372,29 @@ class _Linker:
             )
             return None
         return self.answers(step, default, around)
+
+    def named_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        """Who answers for the identity of the step: an agent, a flow, or what its file defines."""
+        name = step.name.text
+        registered = name in self.registry.agents or name in self.registry.flows
+        # The registered one wins, so that a notebook can replace what a file defines; never
+        # silently.
+        if registered and step.lookup.file is not None:
+            message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
+            self.findings.warn("flow.registered-instead", message, step.lookup.file.span)
+        if name in self.registry.agents:
+            return self.answers(step, self.registry.agents[name], around)
+        if name in self.registry.flows:
+            if step.asking.wins or step.asking.attach:
+                self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
+            return self.called(step, around)
+        if step.lookup.file is not None:
+            return self.flow_in_file(step, around)
+        hint = suggest(name, self.registry.agents, "registered agents")
+        self.findings.error(
+            "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
+        )
+        return None
 
     def no_model(self, step: Invoke, what: str) -> None:
         message = f"{what} and has no model"

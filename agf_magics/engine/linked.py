@@ -54,7 +54,7 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
     held, configured = step.asking.config.get("made"), registry.model
     named = held if isinstance(held, Model) else registry.named(step.name.text)
     model = configured if configured is not None and held is None else named
-    span = step.name.span or step.span
+    span = step.place
     if problem := model.problem():
         findings.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
@@ -62,32 +62,31 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
         findings.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
+    names = {name.text: registered_name(step, name, registry).text for name in step.tools}
+    callees = {alias: shelved(name, registry) for alias, name in names.items()}
     # Unknown tools are reported at the step that calls them.
-    names = ((name.text, registered_name(step, name, registry).text) for name in step.tools)
+    return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
+
+
+def shelved(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
+    """What a model calls by a registered name: a tool, else an agent, else a flow."""
     shelves = (registry.tools, registry.agents, registry.flows)
-    callees = (
-        (name, next((shelf[text] for shelf in shelves if text in shelf), None))
-        for name, text in names
-    )
-    return ModelBinding(model, {name: callee for name, callee in callees if callee is not None})
+    return next((shelf[name] for shelf in shelves if name in shelf), None)
 
 
 def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
     """The registered name of an alias (decision B5)."""
-    # An alias that is itself registered means that: a definition must not hide a registered tool.
-    is_registered = (
-        name.text in registry.tools or name.text in registry.flows or name.text in registry.agents
-    )
-    return (
-        name if is_registered else Name(step.lookup.registered.get(name.text, name.text), name.span)
-    )
+    # An alias that is registered means that: a definition must not hide what is registered.
+    if shelved(name.text, registry) is not None:
+        return name
+    return Name(step.lookup.registered.get(name.text, name.text), name.span)
 
 
 def session_flow(
     agent: ModelAgent, step: Invoke, around: Flow, schemas: Mapping[str, Schema]
 ) -> Flow:
     """The flow that answers ``step``; its input is that of an agent function."""
-    span = step.name.span or step.span or around.source.span(0, 0)
+    span = step.place or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
     model = None if asking.wins else agent.model
@@ -168,16 +167,8 @@ def _prompt(frame: Frame) -> Value:
 def _reader(
     agent: ModelAgent, step: Invoke, wanted: Schema | None, schemas: Mapping[str, Schema]
 ) -> Callable[[Value], Value]:
-    schema = step.asking.schema or agent.gives
-    judge_answer = judged(schema, agent.name) if wanted is None and schema is not None else None
-    span = (step.gives.span if step.gives is not None else None) or step.name.span or step.span
-
-    def conforming(answer: Value) -> Value:
-        return (
-            judge_answer(answer)
-            if judge_answer is not None
-            else check_reply(answer, wanted, schemas)
-        )
+    conforming = reader_of(agent.name, wanted, step.asking.schema or agent.gives, schemas)
+    span = (step.gives.span if step.gives is not None else None) or step.place
 
     def read(answer: Value) -> Value:
         try:
@@ -187,6 +178,19 @@ def _reader(
         raise StepError(Diagnostic(diagnostic.code, diagnostic.message, span, diagnostic.hint))
 
     return read
+
+
+def reader_of(
+    owner: str,
+    named: Schema | None,
+    written: Mapping[str, Any] | None,
+    schemas: Mapping[str, Schema],
+) -> Callable[[Value], Value]:
+    """A function that returns the value of an agent's answer. It raises StepError for one that does
+    not conform to the schema that the step names, else to the one that is written out."""
+    if named is None and written is not None:
+        return judged(written, owner)
+    return lambda answer: check_reply(answer, named, schemas)
 
 
 class _Answer:
@@ -367,13 +371,15 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     ]
 
 
+def accepts_of(callee: object) -> Any:
+    """The JSON Schema of a callee's input; None: it has none, or there is no callee."""
+    return getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
+
+
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """The JSON Schema of the callee's input, for arguments that need it."""
     if not step.exchange.wants:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
-        callee = linked.callees.get(step.id)
-        linked.accepted[step.id] = getattr(
-            callee.flow if isinstance(callee, Linked) else callee, "accepts", None
-        )
+        linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))
     return linked.accepted[step.id]

@@ -121,9 +121,8 @@ class _Run:
         steps = {inner.id: inner for inner in site.step.steps}
         self.steps = [steps[node.step] for node in self.nodes]
         self.inside = self.instanced = site.scope._replace(concurrent=True)
-        if any(
-            node.instance is not None for node in self.nodes
-        ):  # instances are a fan-out (decision A15)
+        # Instances are a fan-out (decision A15).
+        if any(node.instance is not None for node in self.nodes):
             self.instanced = self.inside._replace(depth=site.scope.depth + 1)
             self.runner.budget.deepen(self.instanced.depth, site.step.span)
         self.waiting = set(range(len(self.nodes)))
@@ -145,9 +144,8 @@ class _Run:
                 self.add_worker(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
-        if (
-            failure is not None
-        ):  # outside of `except`: IPython prints a traceback for an error whose context is a group
+        # Outside of `except`: IPython prints a traceback for an error whose context is a group.
+        if failure is not None:
             raise failure
         for number in sorted(self.waiting):
             self.skip(number, Skip("its inputs never became available"))

@@ -50,9 +50,8 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         files=run.models.files,
     )
     loop = asyncio.get_running_loop()
-    if not binding.model.ready(
-        loop
-    ):  # the import of the library takes seconds, which would block the loop
+    # On a thread: the import of the library takes seconds, which would block the loop.
+    if not binding.model.ready(loop):
         ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
@@ -180,7 +179,7 @@ def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
         hint = (
             "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
         )
-        span = caps[0].span if caps else site.step.name.span or site.step.span
+        span = caps[0].span if caps else site.step.place
         raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
 
 

@@ -20,7 +20,7 @@ from ..catalog.models import Model
 from ..flow import events as ev
 from ..flow.progress import Progress
 from ..flow.step import Dag, FlowInput, FlowResult, Step, Walk
-from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat, Sequence
+from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat, Sequence, stores_in
 from ..flow.values import Value, source_of
 from ..journal.call_rows import StartedCall
 from ..journal.reading import ReplayLog
@@ -171,8 +171,7 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
     """The results of a run that did not complete."""
     if runner.reached is None:
         return {}
-    kept = linked.flow.kept
-    return kept(runner.reached) if kept is not None else linked.flow.end(runner.reached).stores
+    return stores_in(linked.flow, runner.reached)
 
 
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:

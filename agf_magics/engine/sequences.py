@@ -37,7 +37,7 @@ from ..flow.values import (
 from ..journal.codec import weigh
 from ..journal.records import SequenceRow
 from ..text.diagnostics import Diagnostic, StepError
-from .failures import describe_exception
+from .failures import describe_exception, describe_masked
 from .host import Place
 from .limits import granted
 from .runner import CallSite, clock
@@ -156,10 +156,8 @@ class Elements:
         _, error = await _call(self.site, _read_some, arguments)
         if not results:
             results.append((False, error))
-        # A copy: the call may have been left running, and goes on appending.
-        self.ahead = dict(
-            enumerate(results.copy(), number)
-        )  # of a call that was left running: those that were read
+        # A copy: a call that was left running goes on appending.
+        self.ahead = dict(enumerate(results.copy(), number))
 
     def _unread(self, number: int, error: BaseException) -> StepError:
         what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
@@ -277,8 +275,8 @@ def _failure(
         )
         return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
     if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
-        why = type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
-        return StepError(Diagnostic(code, f"{what}: {why}", span, hint))
+        message = f"{what}: {describe_masked(error, secrets)}"
+        return StepError(Diagnostic(code, message, span, hint))
     failed = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
     failed.__cause__ = error
     return failed

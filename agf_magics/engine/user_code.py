@@ -202,9 +202,8 @@ def _raised_by_asyncio(error: BaseException) -> bool:
 
 def is_awaitable(value: Any) -> bool:
     kind = type(value)
-    if (
-        kind in PLAIN_TYPES or kind is types.CoroutineType
-    ):  # nearly always, and faster than `isawaitable`
+    # Nearly always, and faster than `isawaitable`.
+    if kind in PLAIN_TYPES or kind is types.CoroutineType:
         return kind is types.CoroutineType
     try:
         # It asks the class for `__await__`, which runs code of a metaclass.

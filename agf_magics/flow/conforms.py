@@ -62,11 +62,12 @@ def conforms(schema: Any, root: Any) -> Check | None:
         check = compiler.check_of(schema)
         compiler.applied.prepare()
         return check
+    # ValueError: a pattern that RE2 refuses, or a circle.
     except (
         _Undecided,
         ValueError,
         RecursionError,
-    ):  # ValueError: a pattern that RE2 refuses, or a circle
+    ):
         return None
 
 

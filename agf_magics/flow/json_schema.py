@@ -75,6 +75,7 @@ def judge(
     def found(value: Value) -> list[Violation]:
         token = budget.set(Allowance(value))
         try:
+            # Most values conform, and the library takes a second to import.
             check = fast()
             if check is not None and check(value):
                 return []
@@ -129,6 +130,7 @@ def _validator() -> Any:
 
     from .json_schema_keywords import keywords
 
+    # Ours, so that both checks agree about what JSON is: an opaque value has no type.
     types = TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
     return extend(
         Draft202012Validator,
@@ -164,6 +166,7 @@ def _placed(schema: Any) -> Any:
     """``schema`` with `NEVER` for each schema ``false``, for which the library gives no path."""
     if not isinstance(schema, Mapping):
         return dict(NEVER) if schema is False else schema
+    # A copy: the schema belongs to a tool or a document.
     placed = dict(schema)
     for word, inner in schema.items():
         if word in ONE:

@@ -54,6 +54,7 @@ class Allowance:
             return
         if self.whole:
             raise TooCostly("its alternatives and references apply too many schemas to one value")
+        # The size is computed only for a value that needs it: nearly none does.
         self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
 
 
@@ -75,6 +76,7 @@ def _counted(keyword: Keyword) -> Keyword:
     def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
         spent = budget.get()
         spent.spend()
+        # Before Python's own limit: see `DEEPEST_APPLIED`.
         if spent.depth == DEEPEST_APPLIED:
             raise RecursionError
         spent.depth += 1
@@ -179,6 +181,7 @@ def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[
         yield from (
             (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
         )
+    # `if` evaluates too, but only where it holds.
     if "if" in schema:
         holds = _fits(validator, value, schema["if"])
         yield from (

@@ -63,6 +63,7 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         ) from None
     except re2.error as error:
         raise _refused(pattern, error) from None
+    # Encoded here: RE2 refuses a text with half of a surrogate pair.
     return lambda text: compiled.search(_encoded(text)) is not None
 
 
@@ -142,6 +143,7 @@ def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str
             yield from (
                 ((*path, "patternProperties", key), key) for key in named if isinstance(key, str)
             )
+        # A stack and not a recursion: a hostile schema nests deeper than Python.
         waiting += reversed([*_below(path, inner)])
 
 

@@ -87,9 +87,8 @@ class Progress:
         return tuple(warning for warning in self.warnings if warning.code == "run.all-dropped")
 
     def apply(self, event: ev.Event) -> None:
-        if (
-            self.ended is not None and type(event) not in AFTER_END
-        ):  # a loop that was abandoned may continue later
+        # A loop that was abandoned may continue later.
+        if self.ended is not None and type(event) not in AFTER_END:
             return
         if type(event) is ev.StepStarted:
             self.start(*event)
@@ -109,6 +108,7 @@ class Progress:
         if self.ended is not None:
             return None
         self.changes += 1
+        # One look-up for nearly every step: an event costs as much as a trivial step.
         row = row or self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
         row.started += 1
         if row.when is None:
@@ -154,14 +154,14 @@ class Progress:
         row.earlier += count
         row.finished += count
         row.ended = when
+        # Elements only: a row of many has no value.
         if row.when is None:
             row.when = when
-        if not row.many:
-            row.value = values[-1]
 
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
         """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
         KeyError for a row that is unknown."""
+        # All rows first: a report of a worker counts as a whole, or its KeyError changes nothing.
         counted = [
             (self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()
         ]
@@ -225,6 +225,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row.dropped += 1
             _excuse(p, row)
             p.failures.total += 1
+            # The first ones: they are the likely cause of the others.
             if len(p.failures) < FAILURES_KEPT:
                 p.failures.append(Failure(at, error, element))
         case ev.FanOutStarted(at, _, width):
@@ -272,6 +273,7 @@ def count_use(p: Progress, event: ev.TokensUsed) -> None:
     key = tuple(bit for bit in event.at if isinstance(bit, str))
     used = one_reply(event.input, event.output, event.model, event.cost)
     p.usage = p.usage.plus(used)
+    # Also for the calls around it, so that a row of an agent has what its session has used.
     for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
         row.usage = (row.usage or Usage()).plus(used)
         if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
@@ -294,20 +296,19 @@ def _end_arriving(row: Row, at: ev.StepPath) -> None:
 
 def _end(p: Progress, event: ev.RunEnded) -> None:
     p.ended, p.status, p.error, p.stores = event
+    # A question of a run that was cut off has no end of its own.
     p.asked.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         p.row(event.error.path).fatal = True
-    if (
-        event.status == "ok"
-    ):  # the failures did not end the run, for example because a plan has an alternative
+    # The failures did not end the run, for example because a plan has an alternative.
+    if event.status == "ok":
         for row in p.rows.values():
             if row.failed and row.state == "failed":
                 row.rescues = True
             elif row.cancelled:  # a step around it failed and was rescued
                 row.excused = True
-            elif (
-                not row.started and row.again and row.state == "pending"
-            ):  # no edge led to this node
+            # No edge led to this node.
+            elif not row.started and row.again and row.state == "pending":
                 row.skipped += 1
 
 
@@ -318,6 +319,8 @@ def _blame(p: Progress, row: Row) -> None:
 
 def _excuse(p: Progress, body: Row) -> None:
     """Failures and cancellations in an element that is dropped or retried did not fail the run."""
+    # Only those that were blamed: a fan-out that drops 100,000 elements does not search its rows
+    # each time.
     for row in p._blamed & _within(p, body):
         row.excused = True
         p._blamed.discard(row)

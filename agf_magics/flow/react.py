@@ -114,6 +114,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         ),
         lookup=Lookup(registered=_registered(session)),
         args=_Built(state.arguments),
+        # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
         permit=None if session.permit is None else Permit(state.permit),
     )
@@ -127,6 +128,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         body=call,
         gather=lambda ran: list(ran.values),
         limit=AT_ONCE,
+        # Decision A15: the calls of one reply are no fan-out of the author.
         scope=False,
     )
 
@@ -204,6 +206,7 @@ class _State:
         return self.session.permit(frame[self.call]["tool"], arguments, shown)
 
     def closed(self, frame: Frame) -> Frame:
+        # A frame lives as long as the run, and the messages of a session are large.
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
 
 

@@ -230,9 +230,8 @@ class Row:
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
-        if (
-            self.around is not None and self.around.placed
-        ):  # workers have not yet reported any of its elements
+        # Workers have not yet reported any of its elements.
+        if self.around is not None and self.around.placed:
             return "running"
         return "skipped" if self.skipped else "pending"
 
@@ -277,9 +276,8 @@ class Tree:
         around: Row | None,
     ) -> None:
         shown = outermost(flow)
-        is_whole = (
-            shown is not flow.body.steps
-        )  # a plan or a graph: only its own events need the row of the whole
+        # A plan or a graph: only its own events need the row of the whole.
+        is_whole = shown is not flow.body.steps
         if is_whole:
             (whole,) = flow.body.steps
             self.unseen[(*before, whole.id)] = Row((*before, whole.id), depth, whole, many)

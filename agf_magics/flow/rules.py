@@ -225,6 +225,7 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
     """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no
     step can read it."""
     read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
+    # A loaded flow has at least one step: the readers refuse an empty list.
     final = facts.flow.body.steps[-1].id
     latest = {write.key: write for write in facts.trace.writes}
     for write in facts.trace.writes:
@@ -326,6 +327,7 @@ def _misspelt(name: str, written: list[str]) -> str | None:
 
     Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
     """
+    # A text of ten thousand names would compare each with all others.
     if not spend_comparisons(len(written)):
         return None
     alike = [

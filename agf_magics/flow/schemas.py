@@ -51,6 +51,7 @@ class _Sampling:
                 return schema[word][0]
         if isinstance(schema.get("$ref"), str):
             ref = schema["$ref"]
+            # A recursive schema has a value that ends here.
             return None if ref in within else self.value(pointed(self.root, ref), (*within, ref))
         for word in ("anyOf", "oneOf"):
             if schema.get(word):
@@ -300,6 +301,7 @@ def _check(
 
 
 def _check_number(wanted: Field, value: Value, path: str) -> Violations:
+    # Infinity and NaN are no JSON numbers: their difference with themselves is NaN.
     if type(value) is not int and (type(value) is not float or value - value != 0):
         yield _mismatch(path, "a number", value)
     elif wanted.minimum is not None and value < wanted.minimum:
@@ -314,6 +316,7 @@ def _check_number(wanted: Field, value: Value, path: str) -> Violations:
 
 def same(value: Value, choice: Value) -> bool:
     """JSON's equality: 1 is 1.0, true is not 1."""
+    # For Python `True == 1`.
     if isinstance(value, bool) or isinstance(choice, bool):
         return value is choice
     return type(value) in (str, int, float, type(None)) and bool(value == choice)
@@ -358,25 +361,18 @@ def json_schema(
 ) -> dict[str, Any]:
     """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
     P7)."""
+    named = {**schemas, schema.name: schema}
     defs: dict[str, Any] = {}
-    waiting = [schema.name]
+    waiting = [schema]
+    for referring in waiting:  # grows as schemas refer to others
+        for ref in references(referring.fields):
+            if ref.schema in defs:
+                continue
+            referred = named.get(ref.schema)
+            # No value conforms to an unknown reference.
+            defs[ref.schema] = _object_schema(referred.fields, all_required) if referred else False
+            waiting += [referred] if referred else []
     whole = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
-    for name in waiting:  # grows as schemas refer to others
-        fields = (
-            schema.fields
-            if name == schema.name
-            else schemas[name].fields
-            if name in schemas
-            else {}
-        )
-        for ref in references(fields):
-            if ref.schema not in defs:
-                referred = schemas.get(ref.schema)
-                # No value conforms to an unknown reference.
-                defs[ref.schema] = (
-                    _object_schema(referred.fields, all_required) if referred else False
-                )
-                waiting.append(ref.schema)
     return {**whole, "$defs": defs} if defs else whole
 
 
@@ -416,6 +412,7 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
     """All refs in ``fields``, also nested ones, in the order of the text."""
     for wanted in fields.values():
+        # A loop, since lists of lists may nest as deep as a text allows.
         while wanted.of is not None:
             wanted = wanted.of
         if wanted.kind == "ref":
@@ -445,6 +442,7 @@ def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
         way: dict[str, Iterator[Field]] = {}  # the names from `first`, each with its remaining refs
         if first not in done:
             way[first] = references(schemas[first].fields)
+        # No recursion: a chain of ten thousand schemas is legal.
         while way:
             name, refs = next(reversed(way.items()))
             ref = next(refs, None)

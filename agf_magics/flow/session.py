@@ -137,6 +137,7 @@ class Conversation:
             "role": "model",
             **{name: reply[name] for name in ("text", "calls", "kept") if name in reply},
         }
+        # The last request allows no tool, so a reply that calls one all the same has no answer.
         last, messages, calls = (
             self.steps + 1 >= session.steps,
             (*self.messages, message),
@@ -162,6 +163,8 @@ class Conversation:
                 answer=session.read(reply["text"] if answer_call is None else reply["answer"]),
             )
         except StepError as error:
+            # Without a limit a small model and a strict schema would ask each other until the money
+            # is gone.
             again = not last and self.asked < ASKED_AGAIN
             return replace(conversation, verdict="again" if again else "answer", fault=error)
 

@@ -90,6 +90,11 @@ class Invoke(Step):
     asking: Asking = Asking()
     """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
 
+    @property
+    def place(self) -> Span | None:
+        """The place of the name, else of the word: for errors about the call."""
+        return self.name.span or self.span
+
 
 @data
 class Compute(Step):
@@ -295,6 +300,11 @@ class Flow:
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
     """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
     one."""
+
+
+def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
+    """The stores in a frame of ``flow``, which may not have reached its end."""
+    return flow.kept(frame) if flow.kept is not None else flow.end(frame).stores
 
 
 class Definition(NamedTuple):

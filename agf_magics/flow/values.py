@@ -120,6 +120,7 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
         if left[0] < 0 or not room:
             raise _too_deep(room)
         if isinstance(value, dict):
+            # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value
             return {
@@ -133,9 +134,11 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
             if names is not None and isinstance(value, tuple)
             else parts
         )
+    # The exact type: a subclass has methods of its own, which expressions would call.
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
+        # A bool is an int for Python and not for JSON.
         return value if kind is bool else int(value)
     if isinstance(value, float):
         return float(value)
@@ -193,6 +196,7 @@ def equal(a: Value, b: Value) -> bool:
         return True
     kind, other = type(a), type(b)
     if kind in ATOMS and other in ATOMS:
+        # Atoms only: the `==` of a user may run any code, or return an array.
         return bool(a == b)
     if kind is list and other is list:
         return len(a) == len(b) and all(map(equal, a, b))
@@ -266,6 +270,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     model = getattr(sys.modules.get("pydantic"), "BaseModel", None)
     if model is not None and model in kind.__mro__:
         names = [name for name, field in kind.model_fields.items() if field.repr]
+        # Past the properties of the class, which may run any code.
         held = object.__getattribute__(value, "__dict__")
         return {name: held[name] for name in names if name in held}
     if dataclasses.is_dataclass(kind):
@@ -379,6 +384,8 @@ def is_array(value: Value) -> bool:
 
 
 def _has(kind: type, name: str) -> bool:
+    # Without `getattr`, which would run the `__getattr__` of a metaclass; None means that the class has
+    # taken the method away.
     return any(vars(base).get(name) is not None for base in _mro(kind))
 
 

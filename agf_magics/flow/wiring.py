@@ -102,9 +102,8 @@ def wires(flow: Flow, trace: Accesses | None = None) -> tuple[Wire, ...]:
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in (trace or follow(flow)).reads:
-        if (
-            read.step.id in fed
-        ):  # the nodes of a Walk have no fixed order: `feeds` has their data flow
+        # The nodes of a Walk have no fixed order: `feeds` has their data flow.
+        if read.step.id in fed:
             continue
         if read.unwritten:
             edges[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
@@ -213,6 +212,7 @@ class _Walk:
                 self.step(step.body, view, sure)
                 self.read(step, own_reads(step), view, sure)
             case Walk():
+                # Each alone: which nodes ran before is known only while the graph runs.
                 for node in step.nodes.values():
                     self.step(node, _View(view), False)
                 self.read(step, own_reads(step), view, False)
@@ -282,6 +282,7 @@ class _Walk:
             key = path[: depth + 1] if path[:depth] == stores else path[:1]
             writes = view.under(key) if key == stores else view.at(key)
             if len(path) > len(key):
+                # Of branches that write one value, only the one whose field is read.
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)

@@ -320,7 +320,7 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
     for number, text in enumerate(texts):
         flow = flows[number]
         for step in every(flow.body) if flow is not None else ():
-            span = step.name.span or step.span if isinstance(step, Invoke) else None
+            span = step.place if isinstance(step, Invoke) else None
             for called in text.calls.get(step.id, ()) if span is not None else ():
                 if (session := texts[called].session) is not None and span is not None:
                     flows[called] = recorded_session(*session, texts[called].language, span)

@@ -330,7 +330,7 @@ def _pack(program: ElementProgram, numbers: list[int], answer: Answer, most: int
 def body_name(body: Step) -> tuple[str, Span | None]:
     """The name of the body of a fan-out in messages, and its place."""
     if isinstance(body, Invoke):
-        return body.name.text, body.name.span or body.span
+        return body.name.text, body.place
     return body.label or body.word, body.span
 
 
