@@ -69,12 +69,13 @@ def journal_error_of(path: Path, error: Exception) -> JournalError:
 
 
 def _code(name: str) -> str:
+    if (
+        name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR_SHORT_READ"))
+        or name == "SQLITE_ERROR"  # a table or column is missing
+    ):
+        return "journal.damaged"
     if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
         return "journal.full"
-    if (
-        name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR"
-    ):  # a table or column is missing
-        return "journal.damaged"
     return "journal.unwritable"
 
 
@@ -85,6 +86,7 @@ CURES = {
     "journal.foreign": "move the file away, or set another path: %config AgfMagics.journal",
     "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next "
     "to it",
+    "journal.cut": "restart the kernel: until then no run is journaled",
     "journal.damaged": "move the file away: the next run creates a new one",
     "journal.newer": "update agf-magics, or move the file away",
     "journal.older": "move the file away, or read it with that version: the next run creates a "

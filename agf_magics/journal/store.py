@@ -246,11 +246,12 @@ class Store:
 
     @property
     def is_there(self) -> bool:
-        """Whether the file at its path is still the one that was opened."""
+        """Whether the file at its path is still the one that was opened, also if it was cut: it
+        cannot be opened again before this process ends."""
         try:
             self.writer.check_place()
-        except JournalError:
-            return False
+        except JournalError as error:
+            return error.code == "journal.cut"
         return True
 
     @property

@@ -185,8 +185,8 @@ class Writer:
         self._thread.join(10)
 
     def check_place(self) -> None:
-        """Raise JournalError if the file was removed or replaced: rows would go into a file without
-        a name, and SQLite would apply this file's log to the other one."""
+        """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
+        into a file without a name, and SQLite would apply this file's log to the other one."""
         try:
             found = os.lstat(self._name)
         except OSError:
@@ -203,6 +203,12 @@ class Writer:
                         os.replace(place, f"{place}-of-replaced-{known[1]}")
             message = f"{self._path} was replaced by another file while this process had it open"
             raise JournalError("journal.replaced", message)
+        if not found.st_size or any(
+            known is not None and identity(place) != known
+            for place, known in self._log_files.items()
+        ):  # a new connection would apply the index of the lost log to an empty one
+            message = f"a part of {self._path} was removed while this process had it open"
+            raise JournalError("journal.cut", message)
 
     # --- on a loop ---
 
@@ -267,6 +273,7 @@ class Writer:
             self._commit()
             self._closed = True  # from now on, who adds a row also refuses it
             self._connection.close()
+            self._log_files = {}  # SQLite removes them with the last connection
             self._refuse()
 
     def _refuse(self) -> None:

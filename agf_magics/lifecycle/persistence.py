@@ -344,7 +344,7 @@ def _used(usage: Usage) -> tuple[int | None, str | None]:
 
 
 def _open_store(run: Run) -> Store | None:
-    """The journal of this process; if it cannot be opened, the first run has a warning."""
+    """The journal of this process; if it cannot be opened, the run has a warning."""
     path = journal_file()
     if path is None:
         return None
@@ -359,15 +359,10 @@ def _open_store(run: Run) -> Store | None:
                 days, size = settings.journal_days, settings.journal_size
                 store.in_background(lambda: forget_old(store, days, size, automatic=True))
     except JournalError as error:
-        if (str(path), error.code) not in _reported:
-            _reported.add((str(path), error.code))
-            run.progress.apply(Warned(clock(), not_journaled(error)))
+        run.progress.apply(Warned(clock(), not_journaled(error)))
         return None
     return store
 
 
 _pruned: set[Path] = set()
 """Journals whose old runs were deleted: once in a process."""
-
-_reported: set[tuple[str, str]] = set()
-"""Journal errors that a run already had as a warning."""

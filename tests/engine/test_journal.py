@@ -409,8 +409,9 @@ def test_the_folder_is_this_users_alone_and_in_no_repository(tmp_path: Path, mon
 def test_a_run_goes_on_where_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a file where a folder should be")
     with kept.journal_in(tmp_path / "a"):
-        run = agf.run("main", registry=registry_of(lambda: 1))
-    assert (run.output, codes(run)) == ("seen", ["journal.unwritable"])
+        for _ in range(2):
+            run = agf.run("main", registry=registry_of(lambda: 1))
+            assert (run.output, codes(run)) == ("seen", ["journal.unwritable"])
 
 
 FULL = """
@@ -465,6 +466,35 @@ def test_a_file_that_is_removed_meanwhile_is_told_and_the_next_run_is_kept(tmp_p
         assert (lost.output, [found.code for found in lost.warnings]) == ("clean", ["journal.unwritable"])
         again = agf.run("main", registry=registry)
         assert (again.warnings, len(agf.runs(again.run_id).calls)) == ((), 2)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda path: Path(f"{path}-wal").unlink(),
+        lambda path: Path(f"{path}-shm").unlink(),
+        lambda path: os.truncate(path, 0),
+    ],
+    ids=["its log", "the index of its log", "all that is in it"],
+)
+def test_a_file_that_loses_a_part_is_told_by_every_run_until_the_process_ends(
+    cut: Callable[[Path], object], tmp_path: Path
+) -> None:
+    registry = registry_of(lambda: 1)
+    with kept.journal_in(tmp_path) as path:
+        agf.run("main", registry=registry)
+        kept.flush(path)
+        cut(path)
+        for _ in range(2):
+            run = agf.run("main", registry=registry)
+            assert (run.output, codes(run)) == ("seen", ["journal.cut"])
+            assert run.warnings[0].hint == "restart the kernel: until then no run is journaled"
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.runs()
+        assert caught.value.code == "journal.cut"
+    with kept.journal_in(tmp_path / "elsewhere"):
+        assert agf.run("main", registry=registry).warnings == ()
 
 
 def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
