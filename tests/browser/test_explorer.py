@@ -96,6 +96,11 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     panel.locator("text=the service is down").first.wait_for()  # the step that failed is selected, its error first
     assert panel.locator("h4").first.inner_text().lower() == "error"
     both_themes(page, f"failed-{app}", 2)
+    # No number is cut, at the width of a notebook with the sidebar open.
+    numbers = explorer.locator(".row .counted.numbers")
+    assert numbers.count() >= 2
+    cut = "nodes => nodes.filter(node => node.scrollWidth > node.clientWidth).map(node => node.textContent)"
+    assert numbers.evaluate_all(cut) == []
 
     panel = page.open_step(2, "for_each")
     panel.locator("text=1–12 of 12").wait_for()

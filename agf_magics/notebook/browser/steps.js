@@ -60,6 +60,11 @@ class StepList {
     // What arrives is more interesting than the counters, until the step ends.
     const shown = (row[END] === null && row[TAIL]) || row[COUNTED] || row[TAIL] || "";
     setText(node.counted, shown, [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"));
+    // Numbers are never cut: the name is. Below those of a fan-out, a line shows its shares.
+    node.counted.classList.toggle("numbers", Boolean(shown) && shown === row[COUNTED]);
+    const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
+    node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
+      `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
     setText(node.took, row[START] == null ? "" : duration(end - row[START]));
     if (this.isTimeline && row[START] != null) {
       const left = row[START] / all * 100, width = (end - row[START]) / all * 100;
