@@ -195,7 +195,7 @@ class Parts(ABC):
         if step.on_error == "continue":
             element = preview(run.secrets.shown(self._element(i)))
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
-            self._mark("dropped", i, tries)
+            self._mark("dropped", i, tries, error)
             self.dropped += 1
 
     def _element(self, i: int) -> Value:
@@ -204,9 +204,9 @@ class Parts(ABC):
             return None
         return self.items.shown(i) if isinstance(self.items, Elements) else self.items[i]
 
-    def _mark(self, what: str, i: int, tries: str) -> None:
+    def _mark(self, what: str, i: int, tries: str, error: StepError | None = None) -> None:
         if self.site.run.journal is not None:
-            self.site.run.journal.mark(what, CallKey(self.at(i), tries))
+            self.site.run.journal.mark(what, CallKey(self.at(i), tries), error)
 
     def warn_if_all_dropped(self, count: int) -> None:
         """Warn that nothing of ``count`` parts is left; once for a step, which may be inside

@@ -256,7 +256,7 @@ class OfflineJournal(Journal):
     ) -> None:
         """Nothing is written."""
 
-    def mark(self, what: str, key: CallKey) -> None:
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Nothing is written."""
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:

@@ -17,8 +17,8 @@ from .values import Value
 
 __all__ = ["Arriving", "Failure", "Failures", "Key", "Progress", "Row", "Usage"]
 
-FAILURES_KEPT = 50
-"""Failed elements that are listed; the others are counted."""
+FAILURES_KEPT = 100_000
+"""Failed elements that are listed, so that memory has a bound; the others are counted."""
 
 EDGES_KEPT = 1_000
 
@@ -40,7 +40,8 @@ class Failures(list[Failure]):
         self.total = 0
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} of {self.total:,} failures: {super().__repr__()}>"
+        more = f" and {len(self) - 3:,} more, by a loop over them" if len(self) > 3 else ""
+        return f"<{len(self):,} of {self.total:,} failures: {self[:3]!r}{more}>"
 
 
 class Progress:

@@ -298,7 +298,13 @@ class CallRows:
         )
         return ADD, (*row, row_crc(row))
 
-    def mark(self, what: str, key: CallKey, sequence: SequenceRow | None = None) -> Insert:
+    def mark(
+        self,
+        what: str,
+        key: CallKey,
+        sequence: SequenceRow | None = None,
+        error: BaseException | None = None,
+    ) -> Insert:
         name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
         row = (
             self._next_line(),
@@ -311,7 +317,8 @@ class CallRows:
             0,
             *[None] * 2,
             shown,
-            *[None] * 3,
+            error_json(error, self.secret) if error is not None else None,
+            *[None] * 2,
         )
         return ADD, (*row, row_crc(row))
 

@@ -95,7 +95,7 @@ class CollectingJournal(Journal):
                 self._arguments.pop(key, None)
         return StartedCall(key, step.kind, "", time.time(), text, whole)
 
-    def mark(self, what: str, key: CallKey) -> None:
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         self.found.append((what, self._place(key.at), key.tries))
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:

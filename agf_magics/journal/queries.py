@@ -335,8 +335,9 @@ def _deleted(store: Store, num: int, end: int) -> int:
         if len(lines) < SLICE:
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
         else:
-            # If this process dies now, nobody may resume what is left: it would call again.
-            connection.execute("UPDATE runs SET work='' WHERE num=?", (num,))
+            # If this process dies now, nobody may resume what is left, which would call again: the
+            # run counts as damaged, and can be deleted again.
+            connection.execute("UPDATE runs SET work='', head_crc=-1 WHERE num=?", (num,))
         connection.execute("COMMIT")
     return len(lines)
 

@@ -246,7 +246,8 @@ class _Reader:
             raise ValueError
         if not (type(sign) in RAW_OR_NONE and type(digest) in RAW_OR_NONE and whole in (0, 1)):
             raise ValueError
-        if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
+        # A failed call has an error, a dropped element too; nothing else has.
+        if type(value) not in FORMS[form] or (what in ("failed", "dropped")) != (error is not None):
             raise ValueError
         if tries:
             check_tries(tries)

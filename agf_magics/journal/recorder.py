@@ -252,11 +252,11 @@ class Journal:
         """Write that a call with an effect is about to be made; done when it is durable."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
 
-    def mark(self, what: str, key: CallKey) -> None:
-        """Write that something happened, without waiting."""
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Write that something happened, and for which ``error``, without waiting."""
         known = self.earlier is not None and (what, key) in self.earlier.marks
         if self.is_open and not known:
-            self.store.writer.later(*self.rows.mark(what, key), self._break)
+            self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote

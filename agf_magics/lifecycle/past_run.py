@@ -333,11 +333,17 @@ def _readable(found: Iterable[T]) -> Iterator[T]:
 
 
 def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    """The journaled calls as rows of a table. A resumed run continues to count the attempts of a
-    call."""
+    """The journaled calls as rows of a table, and the elements that were dropped for another reason
+    than a failed call: a result that does not conform to its schema, an expression. A resumed run
+    continues to count the attempts of a call."""
     attempts: Counter[StepPath] = Counter()
+    failed = set[StepPath]()
     for record in records:
-        if record.kind:
+        if record.what == "failed":
+            failed.update(record.at[:end] for end in range(1, len(record.at) + 1))
+        if record.what == "dropped" and record.at not in failed:
+            yield _call_row(record, 1)
+        elif record.kind:
             attempts[record.at] += 1
             yield _call_row(record, attempts[record.at])
 

@@ -215,13 +215,11 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
 
 def drop_elements(progress: Progress, records: list[Record]) -> None:
     """Add the dropped elements, with their errors."""
-    dropped = [record.at for record in records if record.what == "dropped"]
+    dropped = [record for record in records if record.what == "dropped"]
     progress.failures.total = len(dropped)
-    failed = [record for record in records if record.error is not None]
-    for at in dropped[:FAILURES_KEPT]:
-        why = next((one.error for one in failed if is_within(one.at, at)), None)
-        unknown = StepError(Diagnostic("step.tool-failed", "it failed"))
-        progress.failures.append(Failure(at, error_from(why, ()) if why is not None else unknown))
+    for record in dropped[:FAILURES_KEPT]:
+        assert record.error is not None, "the reader refuses other rows"
+        progress.failures.append(Failure(record.at, error_from(record.error, ())))
 
 
 def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:

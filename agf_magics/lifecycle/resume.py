@@ -26,7 +26,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
-from ..journal.queries import RunHead, RunRow, claim, leave
+from ..journal.queries import RunHead, RunRow, claim, leave, list_runs
 from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
 from ..journal.store import Store
@@ -131,9 +131,10 @@ def resume_run(
     finally:
         granted.reset(grant)
     if not claimed:
-        raise refused(
-            "journal.running", f"run {head.run_id!r} was resumed in another kernel just now"
-        )
+        if all(other.run_id != head.run_id for other in list_runs(made.journal.store)):
+            raise refused("journal.unknown-run", f"run {head.run_id!r} was deleted just now", None)
+        message = f"run {head.run_id!r} was resumed in another kernel just now"
+        raise refused("journal.running", message)
     return made
 
 

@@ -71,7 +71,10 @@ def _outcome(frame: bytes) -> bytes:
     try:
         return pickle.dumps(outcome, 5)
     except BaseException as error:
-        return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
+        try:
+            return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
+        except BaseException:  # a tool has emptied sys.modules, or set pickle.dumps
+            os._exit(1)
 
 
 def _fitness(modules: Modules) -> bytes:

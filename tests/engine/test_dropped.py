@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.progress import FAILURES_KEPT
+from agf_magics.flow.events import ElementDropped
+from agf_magics.flow.progress import FAILURES_KEPT, Progress
 from agf_magics.pictures.run_page import run_text
 from tests.engine import kept
 
@@ -56,10 +57,48 @@ def test_a_secret_element_is_masked() -> None:
 
 
 def test_failures_are_complete_or_state_their_total() -> None:
-    run = ran(EACH, range(2, 2 + 2 * 3 * FAILURES_KEPT, 2))
+    run = ran(EACH, range(2, 602, 2))
     failures = run.progress.failures
-    assert (len(failures), failures.total, run.progress.failed) == (FAILURES_KEPT, 3 * FAILURES_KEPT, 3 * FAILURES_KEPT)
-    assert repr(failures).startswith(f"<{FAILURES_KEPT} of {3 * FAILURES_KEPT} failures: [Failure(")
+    assert (len(failures), failures.total, run.progress.failed) == (300, 300, 300)
+    assert repr(failures).startswith("<300 of 300 failures: [Failure(")
+    assert repr(failures).endswith(" and 297 more, by a loop over them>")
+    progress = Progress(run.flow)
+    error = failures[0].error
+    for number in range(FAILURES_KEPT + 1):
+        progress.apply(ElementDropped(("steps[0].do", number), 0.0, error, None))
+    assert (len(progress.failures), progress.failures.total) == (FAILURES_KEPT, FAILURES_KEPT + 1)
+
+
+def test_the_journal_has_the_reason_of_each_dropped_element(tmp_path: Path) -> None:
+    text = """schema: Row
+fields: {n: {type: number, required: true}}
+---
+pipeline: p
+steps:
+- for_each:
+    over: ctx.xs
+    on_error: continue
+    do: {tool: {name: row, args: {x: !expr item}, schema: Row}}
+    collect: {transform: {value: pipe}}
+"""
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def row(x: int) -> Any:
+        if x == 1:
+            raise ValueError("no row 1")
+        return {"n": "two" if x == 2 else x}
+
+    with kept.journal_in(tmp_path):
+        run = agf.run(text, {"xs": [0, 1, 2, 3]}, registry=registry)
+        past = agf.runs(run.run_id)
+        codes = [failure.error.code for failure in run.progress.failures]
+        assert sorted(codes) == ["step.schema", "step.tool-failed"]
+        assert {failure.at for failure in past.progress.failures} == {failure.at for failure in run.progress.failures}
+        assert sorted(failure.error.code for failure in past.progress.failures) == sorted(codes)
+        failed = {call["step"]: call["error"] for call in past.calls if call["status"] in ("failed", "dropped")}
+        assert failed.keys() == {"steps[0].do#1", "steps[0].do#2"}
+        assert "n: needs a number" in failed["steps[0].do#2"]
 
 
 @pytest.mark.parametrize(

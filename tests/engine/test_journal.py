@@ -32,8 +32,8 @@ from agf_magics.flow.values import Value
 from agf_magics.journal import queries
 from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, json_text, pickled, to_show, weigh
 from agf_magics.journal.records import row_crc
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle import settings
+from agf_magics.journal.store import ROOM, Store
+from agf_magics.lifecycle import past_runs, settings
 from agf_magics.lifecycle.persistence import NEWEST_KEPT, forget_old
 from agf_magics.pictures.run_page import past_html, past_text
 from tests.engine import kept
@@ -757,3 +757,24 @@ def test_the_checksum_of_a_row_is_the_same_in_every_python() -> None:
 
 
 CRC = 2736826006
+
+
+def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="same", registry=registry)
+    text = (
+        "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: abort, "
+        "do: {tool: {name: same, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}"
+    )
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)
+        kept.flush(path)
+        store = Store.at(path)
+        (head,) = queries.list_runs(store)
+        assert queries.claim(store, head)
+        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # and then it died
+        assert [one.status for one in queries.list_runs(store)] == ["damaged"]
+        with pytest.raises(agf.DefinitionError):
+            agf.resume(run.run_id, registry=registry)
+        assert past_runs.delete([run.run_id]) == [run.run_id]
+        assert list(agf.runs()) == []
