@@ -99,12 +99,17 @@ class RunRow(NamedTuple):
     tree: str | None
 
 
-def list_runs(store: Store) -> list[RunHead]:
-    """All runs, the last one first, also damaged ones. Raises JournalError."""
+def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
+    """All runs, the last one first, also damaged ones. Raises JournalError.
+
+    ``name``: only the last ``most`` runs of that flow."""
     store.flush()
+    # Of a long journal, only the rows that are wanted are read whole and checked.
+    wanted = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
+    sql, values = (wanted, (name, most)) if name is not None else ("", ())
     with store.reading() as connection:
         rows = connection.execute(
-            f"SELECT {LISTED} FROM runs ORDER BY started DESC, num"
+            f"SELECT {LISTED} FROM runs {sql} ORDER BY started DESC, num", values
         ).fetchall()
     lives: dict[str, bool] = {}
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]

@@ -82,7 +82,7 @@ def find_resumable(store: Store, run: str | None) -> RunRow:
     that can be resumed; None: the last one of this notebook. Raises DefinitionError,
     JournalError."""
     others, errors = list[RunHead](), list[JournalError]()
-    heads = [head for head in list_runs(store) if run is None or head.name == run]
+    heads = list_runs(store, run) if run is None or isinstance(run, str) else []
     if run is not None and len(heads) < 2:
         return find_run(store, run)
     for head in heads:
@@ -196,10 +196,10 @@ def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResu
 def latest_runs(store: Store, run: Run) -> list[RunHead]:
     """The last runs of this name, the newest first. Raises DefinitionError if no run has the
     name."""
-    heads = (
-        head for head in list_runs(store) if head.name == run.name and head.status != "damaged"
-    )
-    found = [head for head in heads if head.run_id != run.run_id][:MAX_RUNS]
+    heads = list_runs(store, run.name, MAX_RUNS + 1)  # this run may be one of them
+    found = [head for head in heads if head.run_id != run.run_id and head.status != "damaged"][
+        :MAX_RUNS
+    ]
     if not found:
         message = f"the journal has no earlier run of {run.name!r}"
         raise refused("journal.unknown-run", message, "run it once without --reuse")
