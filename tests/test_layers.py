@@ -27,6 +27,7 @@ MAY = {
     "workers": ("text", "flow", "catalog", "journal", "engine", "lifecycle.settings"),
     "lifecycle": (*("text", "flow", "languages", "catalog", "journal", "engine", "pictures", "workers"),),
     "planning": ("languages.plan", "lifecycle"),
+    "settings": ("lifecycle",),
     **dict.fromkeys(("notebook", "__init__", "__main__"), ("",)),  # everything
 }
 """What each room may import. The rooms are in reading order: a room imports only rooms above it."""
