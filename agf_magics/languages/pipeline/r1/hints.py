@@ -110,7 +110,9 @@ def unknown_function(name: str) -> tuple[str, str]:
     base, dot, method = (part.strip() for part in name.rpartition("."))
     known = f"functions are {', '.join(COMBINATORS)}"
     if dot:
-        return f"values have no methods: there is no {name!r}", method_hint(base, method) or known
+        return f"values have no methods: there is no {name!r}", method_hint(
+            base, method
+        ) or f"{_TOOL}; {known}"
     message = f"there is no function {name!r}"
     if name in FUNCTIONS:
         return message, FUNCTIONS[name]
