@@ -24,7 +24,7 @@ from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import Flow, Invoke, every
-from ..text.diagnostics import Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import Diagnostic, Diagnostics, misspelled_names, suggest
 from .linked import Built, Linked, every_callee
 
 
@@ -133,8 +133,14 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
                 f"replace the secret"
             )
             findings.warn("flow.literal-secret", message, given[name], hint)
+    meant = misspelled_names(given.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():
-        if name not in given and parameter.default is parameter.empty and name not in step.offers:
+        if (
+            name not in given
+            and name not in meant
+            and parameter.default is parameter.empty
+            and name not in step.offers
+        ):
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
             findings.error("flow.missing-argument", message, step.name.span, hint)
