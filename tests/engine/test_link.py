@@ -49,7 +49,7 @@ def test_the_names_of_arguments_are_checked_before_the_run() -> None:
     assert findings(text, registry) == [("warning", "flow.unknown-argument", "nmae")]
     with pytest.raises(agf.DefinitionError) as caught:
         agf.run("p", registry=registry)
-    hint = caught.value.diagnostics[1].hint
+    hint = caught.value.diagnostic.hint
     assert hint is not None
     assert hint.startswith("did you mean name? it takes name (text)")
 
