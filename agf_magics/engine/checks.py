@@ -24,7 +24,7 @@ from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import Flow, Invoke, calls
-from ..text.diagnostics import Diagnostic, Diagnostics, suggest
+from ..text.diagnostics import Diagnostic, Diagnostics, misspelled_names, suggest
 from .linked import BoundPolicy, Linked, accepts_of, every_callee
 
 
@@ -132,9 +132,11 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
                 f"replace the secret"
             )
             findings.warn("flow.literal-secret", message, spans[name], hint)
+    meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():
         if (
             name not in spans
+            and name not in meant
             and parameter.default is parameter.empty
             and name not in step.exchange.offers
         ):

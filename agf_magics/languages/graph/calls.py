@@ -178,6 +178,15 @@ class WithState:
             return state
         return {**given, **{name: value for name, value in variables.items() if name not in takes}}
 
+    def hint_for(self, name: str, frame: Frame) -> str | None:
+        """The hint for a parameter that got the whole state."""
+        keys = ", ".join(key for key in frame["state"] if key[:1] != "_")
+        if name in frame["state"] or self.values:
+            return None
+        return (
+            f'it got the whole state: write variables: {{{name}: "{{state.KEY}}"}}; keys are {keys}'
+        )
+
     def reads(self) -> tuple[Ref, ...]:
         requires = tuple(state_ref((name.text,), name.span) for name in self.requires)
         return requires + (reads_of(self.values) or (Ref(ROOT, certain=False),))

@@ -200,7 +200,7 @@ class Gather:
         first = next(iter(ran.failures.values()), None)
         if first is not None:
             message += f"; the first failure: {first.diagnostic.message}"
-        hint = (
+        hint = (first.diagnostic.hint if first is not None else None) or (
             "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for "
             "a count"
         )

@@ -110,7 +110,9 @@ def unknown_function(name: str) -> tuple[str, str]:
     base, dot, method = (part.strip() for part in name.rpartition("."))
     known = f"functions are {', '.join(COMBINATORS)}"
     if dot:
-        return f"values have no methods: there is no {name!r}", method_hint(base, method) or known
+        return f"values have no methods: there is no {name!r}", method_hint(
+            base, method
+        ) or f"{_TOOL}; {known}"
     message = f"there is no function {name!r}"
     if name in FUNCTIONS:
         return message, FUNCTIONS[name]
@@ -213,7 +215,13 @@ def _unexpected(
     if text == "[" and before not in FORMS:
         return "r1.index", *_index(before, tokens[index + 1][1] if index + 2 < len(tokens) else "")
     if text == "[":
-        return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}"
+        store = (
+            f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
+        )
+        return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}; {store}"
+    if text == "->" and (items := _items_before(tokens, index, source)):
+        hint = f"write: [{items}], {before} -> expression"
+        return "r1.unclosed", "the list before this lambda is never closed", hint
     if text == "->":
         form = (
             "fields are read with a dot: ctx.name" if before == "ctx" else f"write: {FORMS['map']}"
@@ -288,6 +296,13 @@ def _brackets_around(tokens: Sequence[Token], index: int, end: int) -> tuple[int
         if depth < 0:
             return start, at
     return start, end
+
+
+def _items_before(tokens: Sequence[Token], index: int, source: str) -> str | None:
+    """Of ``map([1, 2, x -> x)`` the items of the list that is still open at the arrow."""
+    start, _ = _brackets_around(tokens, index, len(source))
+    items, comma, _ = source[start : tokens[index][2]].rpartition(",")
+    return items if comma and source[start - 1 : start] == "[" else None
 
 
 def _index(base: str, key: str) -> tuple[str, str]:
