@@ -87,6 +87,7 @@ CURES = {
     "journal.replaced": "the next run uses the new file; the rows of this run stay in a file next "
     "to it",
     "journal.cut": "restart the kernel: until then no run is journaled",
+    "journal.gone": "run it again: this run cannot be listed, resumed or reused",
     "journal.damaged": "move the file away: the next run creates a new one",
     "journal.newer": "update agf-magics, or move the file away",
     "journal.older": "move the file away, or read it with that version: the next run creates a "

@@ -338,6 +338,7 @@ class Journal:
     def _not_ended(self, error: JournalError) -> None:
         self._break(error)
         self.store.unended[self.num] = self._lost
+        self.warn_broken()
 
     def _break(self, error: JournalError) -> None:
         self.broken = self.broken or error

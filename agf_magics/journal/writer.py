@@ -352,7 +352,11 @@ class Writer:
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):
-                connection.executemany(statement, [row for one in writes for row in one.rows])
+                rows = [row for one in writes for row in one.rows]
+                changed = connection.executemany(statement, rows).rowcount
+                if changed < len(rows):  # the row of a run that ends is this process's own
+                    message = f"{self._path}: the run was deleted or taken over while it ran"
+                    raise JournalError("journal.gone", message)
             connection.execute("COMMIT")
         except (
             Exception

@@ -16,8 +16,8 @@ from ..engine.host import Asker
 from ..engine.interrupts import held_interrupts
 from ..engine.limits import Limits, rights
 from ..engine.runner import clock
-from ..flow.events import BackgroundCallEnded, Event, TokensUsed, Warned
-from ..flow.progress import Progress
+from ..flow.events import Event, Warned
+from ..flow.progress import AFTER_END, Progress
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
@@ -44,9 +44,6 @@ from .settings import current
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
-
-AFTER_END = (BackgroundCallEnded, TokensUsed)
-"""Events of fire-and-forget calls, which may follow RunEnded."""
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.events import Warned
 from agf_magics.flow.values import Value
 from agf_magics.journal import queries
 from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, json_text, pickled, to_show, weigh
@@ -495,6 +496,24 @@ def test_a_file_that_loses_a_part_is_told_by_every_run_until_the_process_ends(
         assert caught.value.code == "journal.cut"
     with kept.journal_in(tmp_path / "elsewhere"):
         assert agf.run("main", registry=registry).warnings == ()
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM runs", "UPDATE runs SET owner='1-0123456789ab'"], ids=["deleted", "taken over"]
+)
+def test_a_run_that_is_deleted_or_taken_over_while_it_runs_says_so(change: str, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+
+        def meddle() -> int:
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute(change)
+            return 1
+
+        events: list[Any] = []
+        run = agf.run("main", registry=registry_of(meddle), on_event=events.append)
+        kept.flush(path)
+        assert (run.output, codes(run)) == ("seen", ["journal.gone"])
+        assert [event.diagnostic.code for event in events if isinstance(event, Warned)] == ["journal.gone"]
 
 
 def test_a_damaged_file_is_told_and_never_believed(tmp_path: Path) -> None:
