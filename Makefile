@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras clean
+.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,8 +35,11 @@ lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab notebooks/quickstart.ipynb $(ARGS)
 
 # One process for each core, at most four; each process gets whole files. WORKERS=0: one process.
-test: $(VENV)/.has-test  ## the test suite, without the browser
+test: $(VENV)/.has-test  ## the test suite, without the browser and the slow tests
 	@$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
+
+slow: $(VENV)/.has-test  ## the tests that take seconds each: killed clusters, interrupts at each point
+	@$(PY) -m pytest -m slow -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
 
 laws: $(VENV)/.has-test  ## the property tests with new random examples for MINUTES (10), in rounds
 	@$(PY) -m tests.laws $(MINUTES) $(ARGS)

@@ -67,6 +67,7 @@ print([(one.name, one.status) for one in agf.runs()])
 WAYS = {"exits": 3, "exits with a text": 1, "raises": 1, "returns": 0, "runs": 42}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["plain", "at_once", "waits", "elsewhere"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_forked_child_ends_with_its_tool_and_the_run_goes_on(tool: str, way: str, tmp_path: Path) -> None:

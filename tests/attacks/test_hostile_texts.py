@@ -86,6 +86,7 @@ def cost(parse: Callable[[str], object], text: str) -> int:
     return instructions(act, "agf_magics")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PARSERS)
 def test_twice_the_text_costs_at_most_twice_as_much(name: str) -> None:
     parse, slow = PARSERS[name], []

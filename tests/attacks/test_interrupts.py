@@ -107,6 +107,7 @@ print(sorted(seen), number > 200)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 2, 3])
 def test_a_run_is_never_left_to_itself_wherever_an_interrupt_comes(first: int, tmp_path: Path) -> None:
     assert printed(SWEEP + FRESH, tmp_path, "run", str(first), "3") == ["['KeyboardInterrupt', 'cancelled', 'ok'] True"]
@@ -152,6 +153,7 @@ print(sorted(seen), number > 200)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 4])
 def test_a_resumed_run_can_be_resumed_again_wherever_an_interrupt_comes(
     first: int, tmp_path: Path, thorough: bool

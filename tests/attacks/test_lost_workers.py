@@ -83,6 +83,7 @@ def memory_error() -> None:
 WAYS = pytest.mark.parametrize("where", ["worker", None], ids=["calls", "elements"])
 
 
+@pytest.mark.slow
 @WAYS
 def test_a_death_is_noticed_although_a_process_that_the_tool_forked_lives(where: Any, processes: Processes) -> None:
     run = run_fan(dies_beside_its_fork, list(range(8)), processes, "continue", where=where)

@@ -30,6 +30,7 @@ def rendered(template: str) -> agf.Run:
     return agf.run(agf.load(graph(template), "graph", registry=registry), {"s": {}}, registry=registry, raises=False)
 
 
+@pytest.mark.slow
 def test_a_template_that_holds_the_interpreter_ends_with_a_code() -> None:
     run = rendered(SHARED + "{{ s[a] }}")
     assert (run.status, run.error and run.error.code) == ("error", "graph.template-limit")

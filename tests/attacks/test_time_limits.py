@@ -163,6 +163,7 @@ def test_a_run_ends_in_time_whatever_its_tool_does(name: str, way: str) -> None:
     assert ended([name], way) == ["error limit.timeout True"]
 
 
+@pytest.mark.slow
 @given(names=st.lists(st.sampled_from(ENDLESS), min_size=2, max_size=4), way=st.sampled_from(["run", "start"]))
 @settings(max_examples=6)
 def test_a_run_ends_in_time_whatever_its_tools_do_side_by_side(names: list[str], way: str) -> None:

@@ -175,6 +175,7 @@ class Session:
             return [json.loads(at)[-1] for (at,) in connection.execute(sql, (num, num + ROOM))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 @pytest.mark.parametrize("part", [0.0, 0.5, 1.0])
 def test_a_run_that_is_killed_while_it_copies_is_resumed_with_what_it_had(part: float, tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ def test_the_pool_gets_only_elements_without_a_record(
     assert width[3] == 500
 
 
+@pytest.mark.slow
 def test_a_long_replay_lets_the_loop_run_and_can_be_cancelled(tmp_path: Path) -> None:
     current.settings = Settings(journal=str(tmp_path / "runs.sqlite"))
     world = World(tmp_path)

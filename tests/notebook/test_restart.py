@@ -36,6 +36,7 @@ def own(tmp_path: Path) -> Iterator[Kernel]:
     yield from kernel_in(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("tool", "sign"), [("doze", "dozing"), ("sleep", "asleep")])
 def test_a_restart_in_the_middle_of_a_run_leaves_it_interrupted(own: Kernel, tool: str, sign: str) -> None:
     own.begin(LONG.replace("WAITS", tool)).until("stream", sign)

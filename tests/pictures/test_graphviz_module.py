@@ -54,6 +54,7 @@ def test_the_code_is_compiled_once_and_stored_for_this_user_alone(tmp_path: Path
     assert [one.name for one in stored(tmp_path).parent.iterdir()] == [stored(tmp_path).name], "no temporary file"
 
 
+@pytest.mark.slow
 def test_code_that_was_changed_or_is_not_signed_by_this_user_is_never_loaded(tmp_path: Path) -> None:
     assert layout(tmp_path) == "True compiled"
     whole = stored(tmp_path).read_bytes()
@@ -79,6 +80,7 @@ def test_a_picture_needs_neither_a_key_nor_a_folder(tmp_path: Path) -> None:
     assert layout(tmp_path) == "True compiled"
 
 
+@pytest.mark.slow
 @posix
 def test_what_is_not_a_file_of_ours_is_replaced_or_left_alone(tmp_path: Path) -> None:
     assert layout(tmp_path) == "True compiled"

@@ -299,6 +299,7 @@ def test_no_text_makes_reading_raise_or_lose_a_place(pieces: list[str]) -> None:
             assert written_for(letter, scalar.locate(i, i + 1).text)
 
 
+@pytest.mark.slow
 def test_the_parser_in_python_gives_the_same() -> None:
     if not C_PARSER:
         pytest.skip("the C parser is missing here: the other tests have shown it")

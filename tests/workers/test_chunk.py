@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import pytest
 
 from agf_magics.workers import chunk
 from agf_magics.workers.sending import Apart, Program, applied, applied_apart
@@ -144,6 +145,7 @@ sys.__stdout__.buffer.write(pickle.dumps([len(held.functions), len(held.weights)
 """
 
 
+@pytest.mark.slow
 def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
     def reads(table: bytes) -> Any:
         return lambda x: len(table)

@@ -99,6 +99,7 @@ def test_prints_of_a_chunk_arrive_with_it(client: Any, capsys: pytest.CaptureFix
     assert sorted(shown.err.split("\n")) == ["", "problem 1", "problem 2"]
 
 
+@pytest.mark.slow
 def test_prints_of_a_long_call_arrive_while_it_runs(
     client: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None
     assert log.read_text().split().count("2") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("holds_lock", [False, True])
 def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kernel(
     holds_lock: bool, tmp_path: Path
@@ -213,6 +215,7 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     assert run_fan(lambda x: x, [5], "dask:1").output == [5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
 def test_the_live_row_says_that_workers_start_until_they_are_there(where: Any, tmp_path: Path) -> None:
     def work(x: int, go: str) -> int:
@@ -255,6 +258,7 @@ def test_a_large_function_is_sent_once_to_the_cluster(client: Any) -> None:
     assert run_fan(work, list(range(200)), client).output == list(range(200))
 
 
+@pytest.mark.slow
 def test_no_result_is_lost_with_the_workers_that_had_a_large_function(client: Any, tmp_path: Path) -> None:
     table, folder = os.urandom(1_500_000), str(tmp_path)
 
@@ -273,6 +277,7 @@ def test_no_result_is_lost_with_the_workers_that_had_a_large_function(client: An
     assert len(os.listdir(folder)) == 5
 
 
+@pytest.mark.slow
 def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
     def reads(table: bytes) -> Callable[[int], int]:
         return lambda x: table[x]
@@ -314,6 +319,7 @@ def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tm
     assert all(found == ("_pickle", ["bytes"]) for found in specs)
 
 
+@pytest.mark.slow
 def test_resources_place_calls_and_bound_the_lanes(tmp_path: Path) -> None:
     spec = {"cls": distributed.Nanny, "options": {"nthreads": 1, "resources": {"gpu": 1}}}
     plain = {"cls": distributed.Nanny, "options": {"nthreads": 1}}
@@ -359,6 +365,7 @@ def test_the_lanes_follow_the_cluster_and_a_run_waits_for_the_first_worker(tmp_p
         assert backend.lanes == sum(own.nthreads().values()) > 0
 
 
+@pytest.mark.slow
 def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -399,6 +406,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [None, "worker"], ids=["elements", "calls"])
 def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -> None:
     """Whatever ``on_error`` says: nothing is dropped because nobody was there to do it."""
@@ -432,6 +440,7 @@ def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -
         assert run_fan(lambda x: x, [1, 2], own).output == [1, 2], "the next run finds new workers"
 
 
+@pytest.mark.slow
 def test_our_cluster_starts_again_if_a_worker_dies_while_it_starts(tmp_path: Path) -> None:
     dies = tmp_path / "dies_once.py"
     dies.write_text(
@@ -447,6 +456,7 @@ def test_our_cluster_starts_again_if_a_worker_dies_while_it_starts(tmp_path: Pat
     assert (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_our_cluster_opens_another_worker_for_one_that_died_while_it_started(tmp_path: Path) -> None:
     """A nanny whose worker did not start stays with its cluster, which opens no other one."""
 
@@ -474,6 +484,7 @@ def test_our_cluster_opens_another_worker_for_one_that_died_while_it_started(tmp
     assert (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_our_cluster_replaces_a_worker_that_dask_has_given_up(tmp_path: Path) -> None:
     def work(x: int) -> int:
         import os
@@ -493,6 +504,7 @@ def test_our_cluster_replaces_a_worker_that_dask_has_given_up(tmp_path: Path) ->
             backend.close()
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_ends_fails_the_calls(tmp_path: Path) -> None:
     def work(x: int) -> int:
         import pathlib
@@ -522,6 +534,7 @@ def start_program(name: str, *options: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_fails_the_calls_that_have_no_result(tmp_path: Path) -> None:
     def work(x: int) -> int:
         import pathlib
@@ -563,6 +576,7 @@ def is_open(port: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "setsid"), reason="needs sessions")
 def test_an_interrupt_of_the_kernel_reaches_no_worker_of_its_own_cluster() -> None:
     def group(x: int) -> int:
@@ -597,6 +611,7 @@ def test_the_dashboard_has_the_address_that_the_person_configured(client: Any, t
     assert ("/proxy/" in bundle["text/plain"]) == ("/proxy/" in bundle["text/html"]) == shown
 
 
+@pytest.mark.slow
 def test_an_address_without_a_scheduler_is_refused_in_time() -> None:
     import socket
 
@@ -638,6 +653,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
@@ -661,6 +677,7 @@ def test_no_process_survives_a_killed_kernel_and_its_run_is_resumed(tmp_path: Pa
     assert calls.read_text().count("\n") - before < 1000 - 50
 
 
+@pytest.mark.slow
 def test_no_process_survives_close() -> None:
     pids = set(run_fan(lambda x: os.getpid(), list(range(50)), "dask:2").output)
     assert os.getpid() not in pids

@@ -101,6 +101,7 @@ def grow(x: int) -> int:
     return x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["calls", "whole elements", "effect"])
 def test_a_worker_that_its_nanny_restarts_is_named_with_its_memory(way: str, client: Any) -> None:
     options: dict[str, Any] = {"calls": {"where": "worker"}, "whole elements": {}, "effect": {"reuse": False}}[way]

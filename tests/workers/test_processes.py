@@ -139,6 +139,7 @@ def test_no_process_outlives_a_kernel_that_is_killed(work: str, tmp_path: Path) 
         assert file.read() == "", "the worker has ended"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["idle", "close"])
 def test_a_process_ends_after_a_time_without_work_and_when_it_is_closed(end: str, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
@@ -218,6 +219,7 @@ def test_a_function_over_a_large_table_travels_once(processes: Processes) -> Non
     assert run_fan(pick, list(range(50)), processes).output == list(table[:50])
 
 
+@pytest.mark.slow
 def test_files_of_large_functions_are_removed_when_runs_no_longer_use_them(processes: Processes) -> None:
     def reads(table: bytes) -> Any:
         return lambda x: table[x]
@@ -296,6 +298,7 @@ def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Pr
     assert re.search(r"took longer than 0\.3 s \(left running: slow on process \d+ on \S+\)", message), message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_effect", [False, True], ids=["elements", "calls"])
 def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_starts(
     has_effect: bool, tmp_path: Path

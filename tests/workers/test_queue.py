@@ -250,6 +250,7 @@ def test_a_result_that_the_kernel_cannot_read_fails_alone() -> None:
     assert failure.error.diagnostic.code == "step.unsent-result"  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.law
 @settings(max_examples=15, deadline=None)
 @given(

@@ -58,6 +58,7 @@ class InOtherPython(Executor):
         return ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
 def test_a_worker_with_another_python_refuses_what_it_cannot_read(where: Any, other: tuple[str, str]) -> None:
     python, version = other
