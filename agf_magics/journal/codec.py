@@ -50,6 +50,13 @@ def _encoder() -> Callable[[Any], str]:
 
 encode = _encoder()
 
+
+def part_digest(before: bytes, text: str) -> bytes:
+    """The name of a part, a text that is stored once, after the part ``before`` (empty: the first);
+    so the last digest names a whole sequence of texts."""
+    return hashlib.sha256(before + text.encode()).digest()
+
+
 LONG = 5_000
 """Characters of a text from which on it is worth a look whether JSON escapes any."""
 

@@ -104,9 +104,10 @@ def not_journaled(error: JournalError) -> Diagnostic:
 
 R = TypeVar("R")
 
-FORMAT = 4
+FORMAT = 5
 """Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
-record includes the types of its cells; a run has its cost."""
+record includes the types of its cells; a run has its cost. 5: the messages of a context are
+parts; an index finds the last runs of a name."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
@@ -130,12 +131,16 @@ CREATE TABLE runs (
     form TEXT, output BLOB,
     shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL,
     state_crc INTEGER NOT NULL,
-    work_crc INTEGER NOT NULL, end_crc INTEGER NOT NULL);
+    work_crc INTEGER NOT NULL, end_crc INTEGER NOT NULL, part BLOB);
+CREATE INDEX runs_by_name ON runs (name, started);
 CREATE TABLE records (
     line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
     kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT,
     whole INTEGER NOT NULL,
     form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
+CREATE TABLE parts (
+    digest BLOB PRIMARY KEY, before BLOB NOT NULL, text TEXT NOT NULL, used REAL NOT NULL
+) WITHOUT ROWID;
 """
 
 OLD_TABLES = (b"CREATE TABLE runs (", b"CREATE TABLE records (")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..flow.rows import PRICE
-from .codec import encode
+from .codec import encode, part_digest
 from .file import JournalError, checksum, create_reserve
 from .reading import (
     JsonOutcome,
@@ -32,6 +33,9 @@ SLICE = 500
 
 PAGES = 1024
 """Pages that are released in one commit, if the disk has room for its log."""
+
+UNUSED = 60.0
+"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
 
 ENDED = ("ok", "error", "cancelled")
 
@@ -97,6 +101,8 @@ class RunRow(NamedTuple):
     error: str | None
     sign: bytes | None
     tree: str | None
+    parts: tuple[str, ...] = ()
+    """The texts that its manifest names, as `keep_parts` got them; none if one is missing."""
 
 
 def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
@@ -127,11 +133,12 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
     store.flush()
     with store.reading() as connection:
         row = connection.execute(
-            f"SELECT {LISTED}, work, work_sign, {END} FROM runs WHERE run=?", (run_id,)
+            f"SELECT {LISTED}, work, work_sign, {END}, part FROM runs WHERE run=?", (run_id,)
         ).fetchone()
+        parts = _parts(connection, row[-1]) if row is not None else ()
     if row is None:
         return None
-    one, (work, signature, _, *end) = _listed(row[:16]), row[16:]
+    one, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
     if one is None:
         raise JournalError(
             "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
@@ -148,7 +155,59 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         raise JournalError(
             "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
         )
-    return RunRow(_as_it_is(one, store, {}), work, signature, *end)
+    return RunRow(_as_it_is(one, store, {}), work, signature, *end)._replace(parts=parts)
+
+
+def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
+    """The texts up to the part ``last``. A digest that is right cannot lead back to itself."""
+    texts: list[str] = []
+    while last:
+        sql = "SELECT before, text FROM parts WHERE digest=?"
+        before, text = connection.execute(sql, (last,)).fetchone() or (b"", None)
+        if not (isinstance(before, bytes) and isinstance(text, str)):
+            return ()
+        if part_digest(before, text) != last:
+            return ()
+        texts.append(text)
+        last = before
+    return tuple(reversed(texts))
+
+
+def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
+    """Store each text that is not there yet; returns the digest that names all of them. Raises
+    JournalError.
+
+    The messages of a context only grow, and each run names all that it began with: stored with
+    every run, they would take the square of their number.
+    """
+    now, last = time.time(), b""
+    rows = []
+    for text in texts:
+        before, last = last, part_digest(last, text)
+        rows.append((last, before, text, now))
+    with store.writing() as connection:
+        there = "SELECT 1 FROM parts WHERE digest=?"
+        while rows and connection.execute(there, rows[-1][:1]).fetchone() is None:
+            connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", rows.pop())
+        connection.execute("UPDATE parts SET used=? WHERE digest=?", (now, last))
+        connection.execute("COMMIT")
+    return last
+
+
+def _forget_parts(store: Store) -> None:
+    """Delete the parts that no run names, and no run that is about to be written. Raises
+    JournalError."""
+    since = time.time() - UNUSED
+    with store.writing() as connection:
+        connection.execute("PRAGMA secure_delete=FAST")
+        connection.execute(
+            """DELETE FROM parts WHERE used<? AND digest NOT IN (WITH RECURSIVE named(digest) AS (
+            SELECT part FROM runs WHERE part IS NOT NULL
+            UNION SELECT digest FROM parts WHERE used>=?
+            UNION SELECT before FROM parts JOIN named USING(digest)) SELECT digest FROM named)""",
+            (since, since),
+        )
+        connection.execute("COMMIT")
 
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
@@ -221,7 +280,7 @@ def _is_raw(value: object) -> bool:
 
 def records(store: Store, num: int) -> Iterator[Record]:
     """The records of a run, in order. Raises JournalError."""
-    with _reading(store) as connection, closing(connection.cursor()) as cursor:
+    with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM)
         )
@@ -230,39 +289,41 @@ def records(store: Store, num: int) -> Iterator[Record]:
 
 def outcomes(store: Store, num: int) -> Iterator[Record | JsonOutcome]:
     """The same for a run that is resumed: see `read_outcomes`. Raises JournalError."""
-    with _reading(store) as connection, closing(rows_between(connection, num, num + ROOM)) as rows:
+    with (
+        reading_texts(store) as connection,
+        closing(rows_between(connection, num, num + ROOM)) as rows,
+    ):
         yield from read_outcomes(rows)
 
 
-def results(store: Store, num: int) -> Iterator[Record | JsonResult]:
-    """The same for a run that reuses results: see `read_results`. Raises JournalError."""
-    with _reading(store) as connection, closing(rows_between(connection, num, num + ROOM)) as rows:
+def results(connection: sqlite3.Connection, num: int) -> Iterator[Record | JsonResult]:
+    """The same for a run that reuses results: see `read_results`."""
+    with closing(rows_between(connection, num, num + ROOM)) as rows:
         yield from read_results(rows)
 
 
 def missing_results(
-    store: Store, num: int, known: Callable[[bytes], int]
+    connection: sqlite3.Connection, num: int, known: Callable[[bytes], int]
 ) -> Iterator[Record | JsonResult]:
-    """`results`, but of each digest only those after the first ``known(digest)``. Raises
-    JournalError.
+    """`results`, but of each digest only those after the first ``known(digest)``.
 
     The others are not read: a run is often repeated with all results of the run before."""
-    with _reading(store) as connection:
-        numbers, lines = Counter[bytes](), list[int]()
-        sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
-        for line, digest in connection.execute(sql, (num, num + ROOM)):
-            numbers[digest] += 1
-            if numbers[digest] > known(digest):
-                lines.append(line)
-        for start in range(0, len(lines), SLICE):
-            some = lines[start : start + SLICE]
-            these = ",".join("?" * len(some))
-            sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
-            yield from read_results(connection.execute(sql, some))
+    numbers, lines = Counter[bytes](), list[int]()
+    sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
+    for line, digest in connection.execute(sql, (num, num + ROOM)):
+        numbers[digest] += 1
+        if numbers[digest] > known(digest):
+            lines.append(line)
+    for start in range(0, len(lines), SLICE):
+        some = lines[start : start + SLICE]
+        these = ",".join("?" * len(some))
+        sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
+        yield from read_results(connection.execute(sql, some))
 
 
 @contextmanager
-def _reading(store: Store) -> Iterator[sqlite3.Connection]:
+def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
+    """A connection for records, after all that was written before. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
         connection.text_factory = (
@@ -323,6 +384,7 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
         deleted += 1
+    store.with_room(partial(_forget_parts, store))
     return deleted
 
 

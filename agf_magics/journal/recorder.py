@@ -31,8 +31,8 @@ from .secrets import Received, Secrets
 from .store import ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
-    work_sign, head_crc,
-state_crc, work_crc, end_crc) VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?)"""
+    work_sign, head_crc, state_crc, work_crc, end_crc, part)
+VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
 FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, cost=?, lost=?,
 state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
@@ -63,6 +63,8 @@ class Journal:
         self.most = most
         """Bytes of one value, at most."""
         self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored)
+        self.part: bytes | None = None
+        """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier
@@ -95,7 +97,9 @@ class Journal:
         head = checksum(num, self.run_id, name, language, started, work_crc)
         state = checksum(num, own, 0, "running", None, None, None, 0, end)
         what = (num, self.run_id, name, language, started, own, work, signature)
-        await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
+        await self.durable(
+            self._write(START, (*what, head, state, work_crc, end, self.part)), lost=0
+        )
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None

@@ -22,9 +22,10 @@ from ..journal.queries import (
     missing_results,
     outcomes,
     read_run,
+    reading_texts,
     results,
 )
-from ..journal.reading import JsonOutcome, JsonResult
+from ..journal.reading import JsonOutcome
 from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
@@ -105,7 +106,7 @@ def find_resumable(store: Store, run: str | None) -> RunRow:
 
 def _notebook(found: RunRow) -> str:
     try:
-        return read_manifest(found.work, found.listed.run_id).notebook
+        return read_manifest(found).notebook
     except DecodeError:  # `resume` reports it
         return this_notebook()
 
@@ -183,14 +184,15 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         if run.journal is not None:
             source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
-            for head in found:
-                reuse.add(head.run_id, _missing(store, head.num, reuse))
+            with reading_texts(store) as connection:
+                for head in found:
+                    missing = (
+                        results(connection, head.num)
+                        if reuse.is_empty
+                        else missing_results(connection, head.num, reuse.count)
+                    )
+                    reuse.add(head.run_id, missing)
             run.journal.reuse = reuse
-
-
-def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResult]:
-    """The results of a run that ``reuse`` does not have of newer ones."""
-    return results(store, num) if reuse.is_empty else missing_results(store, num, reuse.count)
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:

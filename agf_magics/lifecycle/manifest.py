@@ -12,7 +12,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
-from functools import cache
+from functools import cache, reduce
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,9 +28,11 @@ from ..journal.codec import (
     encode,
     encode_value,
     is_signed,
+    part_digest,
     sign,
     user_key,
 )
+from ..journal.queries import RunRow, keep_parts
 from ..languages import LANGUAGES
 from ..text.source import Source
 from .run import Run
@@ -74,7 +76,7 @@ class Manifest(NamedTuple):
     """Why the input is not complete; empty if it is."""
     secret: tuple[str, ...]
     """Input fields that are not journaled because a tool takes them as secret."""
-    context: Value
+    context: list[Any]
     """The messages of the named context before the run."""
     context_name: str
     """Empty: the run has no context."""
@@ -97,7 +99,7 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
             name for name, value in run.input.items() if name in names or holds(value, near=False)
         )
         public = {name: value for name, value in run.input.items() if name not in secret}
-    context_name, log = _context(run)
+    context_name, context = _context(run)
     manifest = {
         "format": FORMAT,
         "version": _version(),
@@ -109,7 +111,7 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
         "functions": _functions(run, flows),
         "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
-        "context": _packed(log, run.run_id, "context"),
+        "context": context,
         "context_name": context_name,
         "limits": asdict(run.limits),
         "identity": grant.identity,
@@ -118,27 +120,31 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
     return encode(manifest)
 
 
-def _context(run: Run) -> tuple[str, Value]:
-    """The name and the messages of a run's named context, without secrets."""
+def _context(run: Run) -> tuple[str, str]:
+    """The name of a run's named context, and the digest that names its messages, without secrets,
+    in the journal. Raises JournalError."""
     context, extension = run.context, run.flow.extension
-    if context is None:
-        return "", None
+    if context is None or run.journal is None:
+        return "", ""
     log = context.log or ()
     if context.log is not None and extension is not None:
         paths = secret_paths(run._linked)
         if paths or run.secrets.active:
             log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
-    return context.name, list(log)
+    texts = [encode(_packed(message, "", "message")) for message in log]
+    run.journal.part = keep_parts(run.journal.store, texts)
+    return context.name, run.journal.part.hex()
 
 
-def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest:
+def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
     """``trust``: None unpickles nothing (for display), False only values that the user has signed,
     True everything.
 
     Raises DecodeError.
     """
+    run_id = row.listed.run_id
     try:
-        found = json.loads(text)
+        found = json.loads(row.work)
         if found["format"] != FORMAT:
             raise DecodeError(f"it was written by version {found['version']} of agf-magics")
         _check(found)
@@ -163,16 +169,18 @@ def read_manifest(text: str, run_id: str, trust: bool | None = None) -> Manifest
             for one in found["flows"]
         )
         input, why = _unpacked(found["input"], run_id, "input", trust)
-        context, lost = _unpacked(found["context"], run_id, "context", trust)
+        if reduce(part_digest, row.parts, b"").hex() != found["context"]:
+            raise DecodeError("the messages of its context are not in the journal")
+        messages = [_unpacked(json.loads(part), "", "message", trust) for part in row.parts]
         known = {field.name for field in fields(Limits)}
         tools = found["tools"]
         return Manifest(
             flows=flows,
             schemas=tuple((language, source(of)) for language, of in found["schemas"]),
             input=input,
-            unkept=why or lost,
+            unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
             secret=tuple(found["secret"]),
-            context=context,
+            context=[message for message, _ in messages],
             context_name=found["context_name"],
             limits=Limits(
                 **{name: most for name, most in found["limits"].items() if name in known}
@@ -211,14 +219,12 @@ def _check(found: dict[str, Any]) -> None:
     _require(
         "schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas)
     )
-    for what in ("input", "context"):
-        parts = found[what]
-        _require(
-            what,
-            "json" in parts
-            or ("shown" in parts and isinstance(parts.get("why", parts.get("sign")), str)),
-        )
-    _require("context", isinstance(found["context"].get("json"), list | None))
+    packed = found["input"]
+    _require(
+        "input",
+        "json" in packed
+        or ("shown" in packed and isinstance(packed.get("why", packed.get("sign")), str)),
+    )
     functions = found.get("functions", {})
     _require("functions", all(_are_texts(list(parts.values())) for parts in functions.values()))
     _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))

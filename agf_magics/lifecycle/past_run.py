@@ -98,7 +98,7 @@ class PastRun:
         """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is
         damaged."""
         try:
-            return read_manifest(self._row.work, self.run_id)
+            return read_manifest(self._row)
         except DecodeError as error:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 

@@ -314,7 +314,11 @@ def start_journal(run: Run) -> None:
     run.journal = Journal(
         store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value
     )
-    run.work = write_manifest(run, watch(run), mine.grant, this_notebook())
+    try:
+        run.work = write_manifest(run, watch(run), mine.grant, this_notebook())
+    except JournalError as error:
+        run.journal = None
+        run.progress.apply(Warned(clock(), not_journaled(error)))
 
 
 def watch(run: Run) -> list[Linked]:

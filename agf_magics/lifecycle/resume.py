@@ -215,7 +215,7 @@ def _manifest(found: RunRow, trust: bool) -> Manifest:
     run_id = found.listed.run_id
     if not trust and not is_signed(user_key(), found.work_sign, run_id, "work", found.work):
         raise SignatureError("its definitions are not signed with your key")
-    return read_manifest(found.work, run_id, trust)
+    return read_manifest(found, trust)
 
 
 def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
@@ -224,10 +224,9 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
     with as_definition_errors():
         found = find_run(store, run_id)
     try:
-        context = _manifest(found, trust=False).context
+        return _manifest(found, trust=False).context
     except DecodeError as error:
         raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}") from None
-    return context if isinstance(context, list) else ()
 
 
 def _given(order: Manifest, input: Value, run_id: str) -> Value:

@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.queries import forget, list_runs, missing_results, records
+from agf_magics.journal.queries import forget, list_runs, missing_results, reading_texts, records
 from agf_magics.journal.reuse import Reuse
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle.define import register
@@ -310,8 +310,9 @@ def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[
     read = partial(unpickled, trust=False)
     every = Reuse("all", [(one, list(records(store, nums[one]))) for one in reversed(ids)], read)
     some = Reuse("missing", (), read)
-    for one in reversed(ids):
-        some.add(one, missing_results(store, nums[one], some.count))
+    with reading_texts(store) as connection:
+        for one in reversed(ids):
+            some.add(one, missing_results(connection, nums[one], some.count))
     digests = {record.digest for one in ids for record in records(store, nums[one]) if record.what == "finished"}
     assert digests
     for digest in digests:
