@@ -193,7 +193,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
     _release_context(run)
     match outcome:
         case (done,):
-            run.output = done.ended.output
+            run._output = done.ended.output
             run.calls, run.sessions = done.calls, done.sessions
         case asyncio.CancelledError() as stop:
             run._end_early("cancelled", getattr(stop, "left_running", "left running"))

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import re
 import secrets
+import warnings
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
 from decimal import Decimal
@@ -194,7 +195,8 @@ class Named(dict[str, V]):
     if not TYPE_CHECKING:  # it would allow every name
 
         def __getattr__(self, name: str) -> NoReturn:
-            hint = f"write [{name!r}]" if name in self else suggest(name, self, "the names")
+            near = f"write [{name!r}]" if name in self else suggest(name, self, "the names")
+            hint = near or "there are no names yet"
             raise AttributeError(f"values are read by name, as [{name!r}]: {hint}")
 
 
@@ -233,7 +235,7 @@ class Run:
         self.limits = limits
         self.dry = dry
         self.progress = Progress(linked.flow, linked.callees)
-        self.output: Value = None
+        self._output: Value = None
         self.error: StepError | None = None
         self.calls = 0
         """The number of tool calls; for a dry run, the least number that a real run makes."""
@@ -296,6 +298,15 @@ class Run:
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
         return Named(self.progress.stores)
+
+    @property
+    def output(self) -> Value:
+        """The output; None for a run that failed. A run that has not ended has none yet, and
+        reading it warns."""
+        if not self.done:
+            message = f"the run {self.run_id} has not ended and has no output yet: .wait() waits"
+            warnings.warn(message, stacklevel=2)
+        return self._output
 
     @property
     def usage(self) -> Usage:

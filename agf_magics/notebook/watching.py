@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import re
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -39,7 +40,7 @@ from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
-from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal, wrapped
+from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal, suggest, wrapped
 from ..workers.outcomes import RemoteTraceback, with_source
 from . import output
 from .config import BadSetting
@@ -142,6 +143,26 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
         setattr(kind, HOOK, hook)
         undo.callback(delattr, kind, HOOK)
 
+    def wrong_call(_: Any, kind: Any, error: Any, tb: TracebackType, tb_offset: Any = None) -> None:
+        frames = tb if is_full() else _without_ours(tb)
+        shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
+
+    # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
+    # who has set a handler of their own keeps it.
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
+        undo.callback(shell.set_custom_exc, (), None)
+
+    def unknown_magic(result: Any) -> None:
+        if found := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
+            sign, kind = found[1], "line" if found[1] == "%" else "cell"
+            names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
+            if near := suggest(sign + found[2], names):
+                print(near, file=sys.stderr)  # where IPython prints the error
+
+    shell.events.register("post_run_cell", unknown_magic)
+    undo.callback(shell.events.unregister, "post_run_cell", unknown_magic)
+
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
     """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
@@ -238,6 +259,25 @@ def _told(finding: Diagnostic) -> str:
         return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
     where = f" (line {finding.span.place[0]})" if finding.span else ""
     return wrapped(f"note: {line(finding.message, 300)}{where}")
+
+
+_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")
+"""IPython's own message; it knows of no near names."""
+
+
+def _without_ours(tb: TracebackType) -> TracebackType | None:
+    """The traceback up to the call of the function that refused it, if a function of ours did."""
+    frames = []
+    at: TracebackType | None = tb
+    while at is not None:
+        frames.append(at)
+        at = at.tb_next
+    while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith(OURS):
+        frames.pop()
+    shown = None
+    for frame in reversed(frames):
+        shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
 
 
 def _theirs(tb: TracebackType | None) -> TracebackType | None:

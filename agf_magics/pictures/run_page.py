@@ -149,6 +149,8 @@ def how_to_continue(run: object) -> str:
 
 
 def _has_output(run: RunLike) -> bool:
+    if run.progress.ended is None:
+        return False
     return run.status == "ok" or run.output is not None
 
 

@@ -401,3 +401,74 @@ def test_a_warning_is_shown_once(shell: Shell) -> None:
 def printed(shown: Any) -> str:
     pages = [shown.value._repr_mimebundle_()] if isinstance(shown.value, Run) else []
     return shown.out + "".join(page.get("text/plain", "") for page in (*shown.outputs, *pages))
+
+
+WRONG_CALLS = {
+    "agf_magics.run('longest', {'a': 1}, inputs={})": "TypeError: run() has no parameter 'inputs': did you mean input?",
+    "agf_magics.run([1])": "TypeError: a definition must be text or the Path of a file, not a list",
+    "@tool\ndef bad(x, *args): return x": "ValueError: tool 'bad' cannot have *args",
+    "last.outputs": "AttributeError: a run has no 'outputs': did you mean output?",
+    "last.stores.x": "AttributeError: values are read by name, as ['x']: there are no names yet",
+    "last.steps['steps[9]']": "KeyError: \"there is no 'steps[9]' here: did you mean steps[0]?",
+}
+
+
+@pytest.mark.parametrize("cell", WRONG_CALLS)
+def test_a_wrong_call_shows_the_call_and_nothing_of_ours(cell: str, ready: Shell) -> None:
+    ready.good("import agf_magics\nlast = agf_magics.run('{pipeline: one, steps: [{transform: {value: \"1\"}}]}')")
+    shown = ready.run(cell)
+    assert WRONG_CALLS[cell] in shown.out
+    assert cell.split("\n")[0] in shown.out
+    assert "/agf_magics/" not in shown.out
+
+
+def test_an_error_of_other_code_has_all_its_frames(ready: Shell) -> None:
+    shown = ready.run("import json\njson.loads('{')")
+    assert "decoder.py" in shown.out
+
+
+def test_the_handler_of_a_person_stays(ready: Shell) -> None:
+    ready.good("%unload_ext agf_magics")
+    seen: list[type] = []
+    ready.ip.set_custom_exc((ValueError,), lambda shell, kind, error, tb, tb_offset=None: seen.append(kind))
+    try:
+        ready.good("%load_ext agf_magics")
+        ready.run("int('x')")
+        assert seen == [ValueError]
+    finally:
+        ready.ip.set_custom_exc((), None)
+
+
+def test_without_the_extension_ipython_shows_errors_as_before(ready: Shell) -> None:
+    ready.good("import agf_magics\n%unload_ext agf_magics")
+    try:
+        assert not ready.ip.custom_exceptions
+        assert "/agf_magics/" in ready.run("agf_magics.run([1])").out
+    finally:
+        ready.good("%load_ext agf_magics")
+
+
+@pytest.mark.parametrize(
+    ("cell", "hint"),
+    [
+        ("%run_pipline longest", "did you mean %run_pipeline?"),
+        ("%%pipelin\npipeline: a", "did you mean %%pipeline?"),
+        ("%nosuchthing", None),
+    ],
+)
+def test_a_misspelt_magic_is_told_the_nearest_one(cell: str, hint: str | None, ready: Shell) -> None:
+    shown = ready.run(cell)
+    assert "not found" in shown.err
+    assert ("did you mean" in shown.err) is (hint is not None)
+    assert hint is None or shown.err.rstrip().endswith(hint)
+
+
+def test_the_output_of_a_run_that_goes_on_is_told_to_come(ready: Shell) -> None:
+    ready.good(
+        "import agf_magics, threading\nopened = threading.Event()\n"
+        "@tool\ndef waits() -> int:\n    opened.wait(20)\n    return 1\n"
+        "h = agf_magics.start('{pipeline: w, steps: [{tool: {name: waits}}]}')"
+    )
+    with pytest.warns(UserWarning, match="has not ended and has no output yet"):
+        assert ready.good("early = h.output").ok
+    ready.good("opened.set()\nassert h.wait().output == 1")

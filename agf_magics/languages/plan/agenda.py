@@ -286,11 +286,12 @@ class PlanScheduler:
         if not writers:
             message = f"unresolved reference: no message and no call writes {text}"
             near = suggest_field(missing[0], log, self.turns[number].instance) if missing else None
-            hint = (
-                near
-                or f"let an earlier call write it, give it in {sign}input or state:, or add a "
-                f"default: {text} || 10"
-            )
+            asked = missing[0] if missing and missing[0].kind == "input" else None
+            give = f"give it in {sign}input or state:"
+            if asked is not None and asked.path:
+                give = f"give it: --set {asked.path[0]}=…"
+            elsewhere = "" if asked is not None else "let an earlier call write it, "
+            hint = near or f"{elsewhere}{give}, or add a default: {text} || 10"
             return TurnOutcome(
                 "blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint)
             )
