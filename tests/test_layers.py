@@ -7,6 +7,7 @@ imported where it is used.
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,8 +55,8 @@ WHERE = {
     "wasmtime": ("pictures.layout",),
     "pandas": ("lifecycle.run",),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook",), "anywidget": ("notebook",), "comm": ("notebook",),
-    "traitlets": ("notebook",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook.model",), "anywidget": ("notebook.model",),
+    "comm": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 ONLY_WHERE_USED = {
     "jsonschema",
@@ -218,3 +219,13 @@ def test_the_package_makes_no_code() -> None:
         if (names := list(dynamic(ast.parse(path.read_text("utf-8")))))
     }
     assert found == {}
+
+
+def test_the_widgets_are_imported_with_the_first_explorer() -> None:
+    code = (
+        "import sys\nfrom IPython.core.interactiveshell import InteractiveShell as Shell\n"
+        "Shell.instance().run_line_magic('load_ext', 'agf_magics')\n"
+        "print(sorted({'ipywidgets', 'anywidget', 'jinja2', 'pydantic', 'yaml'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -40,7 +40,7 @@ from .explorer_requests import describe_difference, later_script
 from .given import count, near_file, write_file
 from .notebook import Notebook
 from .options import ParsedLine, Token, line_error
-from .output import Bundle, Model, in_frames, show
+from .output import Bundle, in_frames, show
 from .view import framed, is_watched
 
 MOST_ROWS = 60
@@ -186,6 +186,8 @@ class ContextSlider:
     def __init__(self, name: str, log: Log) -> None:
         self._name, self._log = name, log
         self.mark = f"agf-{secrets.token_hex(8)}"
+        from .model import Model  # here: the widgets take half of the time of %load_ext
+
         self.model = Model.of(self)
 
     def start(self) -> Json:

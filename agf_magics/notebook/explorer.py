@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from IPython import get_ipython
 
@@ -41,7 +41,10 @@ from ..pictures.values import value_text
 from .config import has_notices
 from .explorer_calls import AnyRun, Refused, reply_to
 from .explorer_requests import REQUESTS, answer_request
-from .output import Bundle, Model, PendingQuestion
+from .output import Bundle, PendingQuestion
+
+if TYPE_CHECKING:
+    from .model import Model
 
 ARGUMENTS = "arguments"
 """The name of the variable, unless a person gives another one."""
@@ -185,6 +188,8 @@ class Channel:
         self._context = contextvars.copy_context()
         self.mark = f"agf-{secrets.token_hex(8)}"
         """The class of the element over which the page draws."""
+        from .model import Model  # here: the widgets take half of the time of %load_ext
+
         self.model = Model.of(self)
 
     def start(self) -> dict[str, Any]:

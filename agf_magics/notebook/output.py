@@ -14,34 +14,18 @@ page. For a background run no cell waits for input: its explorer has a field for
 and the document only the question and its answer as text.
 
 The registered flows, tools and agents as one page.
-
-What the kernel and the page share about explorers: one widget model for all explorers of a
-kernel.
-
-A model costs the kernel a millisecond and two messages, so runs are entries of one model, and a new
-explorer is one message. Where the front end shows each output in a frame of its own, each explorer
-has its own model. The page gets the script with the model.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextvars
-import gzip
-import hashlib
-import json
 import os
-import re
 import threading
 from collections.abc import Callable
-from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from functools import lru_cache
+from typing import Any, ClassVar
 
-import anywidget
-import ipywidgets  # type: ignore[import-untyped]
-import traitlets
 from IPython.display import DisplayHandle, display
 
 from ..catalog import Agent, ModelAgent, Registry
@@ -85,16 +69,6 @@ def _has_subshells(kernel: Any) -> bool:
 
 def show(bundle: Bundle) -> None:
     display(bundle, raw=True)  # type: ignore[no-untyped-call]
-
-
-def receive_while_busy(widget: Any) -> None:
-    """Let the kernel receive the events of ``widget`` while a cell waits, if the kernel has
-    subshells.
-
-    ipykernel 7.4 sends them to the shell that opened the widget, which may be the one that waits.
-    """
-    if hasattr(widget.comm, "_reply_subshell_for"):
-        widget.comm._reply_subshell_for = lambda data, default: default
 
 
 class OutputSlot:
@@ -302,148 +276,3 @@ def _takes(agent: Agent | ModelAgent) -> str:
             f"prompt, for {agent.model.name if agent.model is not None else 'the configured model'}"
         )
     return ", ".join(agent.takes.parameters)
-
-
-FOLDER = Path(__file__).parent / "browser"
-SCRIPTS = (
-    "elements",
-    "state",
-    "values",
-    "picture",
-    "steps",
-    "panel",
-    "notices",
-    "extras",
-    "explorer",
-    "context",
-    "mount",
-)
-"""The parts of the script, in the order in which they need each other."""
-
-
-@cache
-def script() -> str:
-    """The module of the page: its parts one after the other, without comments and indents, and the
-    style as a text."""
-    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
-    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
-
-
-@cache
-def loader() -> str:
-    """The module of the model: it unpacks the script, which a page loads once."""
-    name = f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
-    named = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
-    packed = base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
-    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
-    return text.replace("$NAME", name).replace("$PACKED", packed)
-
-
-def _shortened(text: str) -> str:
-    """``text`` without comments, indents and blank lines; no text of ours goes over several
-    lines."""
-    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
-    return "\n".join(line for line in lines if line)
-
-
-_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
-
-
-class Explored(Protocol):
-    """The kernel's end of one explorer."""
-
-    mark: str
-    """The class of the element over which the page draws."""
-
-    def start(self) -> dict[str, Any]:
-        """Everything that a page needs to show it."""
-        ...
-
-    def receive(self, message: dict[str, Any]) -> None:
-        """Answer a request of the page."""
-        ...
-
-
-class Model(anywidget.AnyWidget):
-    """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
-    ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
-
-    _shared: ClassVar[Model | None] = None
-    """The one to which explorers are added."""
-    _lock = threading.Lock()
-    runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
-    _esm = traitlets.Unicode().tag(sync=True)
-    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
-
-    def __init__(self, first: Explored) -> None:
-        self._explored = {first.mark: first}
-        self._gone: list[str] = []
-        """Marks of closed explorers that the page still has."""
-        super().__init__(_esm=loader(), layout=ipywidgets.Layout())
-        self.on_msg(self._receive)
-        receive_while_busy(self)
-        self.comm.on_close(self._forget)
-
-    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
-        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the
-        class has them."""
-        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
-            super().add_traits(**missing)
-
-    @classmethod
-    def of(cls, explored: Explored) -> Model:
-        """The model that has ``explored`` from now on."""
-        with cls._lock:
-            shared = cls._shared
-            if shared is None or shared.comm is None or in_frames():
-                cls._shared = shared = cls(explored)
-                return shared
-            shared._explored[explored.mark] = explored
-            shared.send(
-                {"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()}
-            )
-            return shared
-
-    def leave(self, explored: Explored, tell: bool = True) -> None:
-        """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
-        with self._lock:
-            self._explored.pop(explored.mark, None)
-            self._gone.append(explored.mark)
-            if not self._explored:
-                self._forget()
-                self.close()
-            elif tell:
-                self.send({"type": "gone", "gone": self._told()})
-
-    def starts(self) -> dict[str, Any]:
-        """What a page needs to show each explorer."""
-        return {mark: explored.start() for mark, explored in list(self._explored.items())}
-
-    def _told(self) -> list[str]:
-        told, self._gone = self._gone, []
-        return told
-
-    def _forget(self, _: Any = None) -> None:
-        """Explorers are no longer added to this one: it is closed here or by the front end."""
-        if Model._shared is self:
-            Model._shared = None
-
-    def _receive(self, _: Any, message: Any, __: Any) -> None:
-        if not isinstance(message, dict):
-            return
-        if message.get("do") == "runs":
-            self.send({"type": "runs", "runs": self.starts()})
-        elif (explored := self._explored.get(str(message.get("mark")))) is not None:
-            explored.receive(message)
-        else:
-            why = "this explorer is closed: show the run again with %runs"
-            self.send(
-                {
-                    "type": "reply",
-                    "mark": message.get("mark"),
-                    "id": message.get("id"),
-                    "ok": False,
-                    "why": why,
-                }
-            )

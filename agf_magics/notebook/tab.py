@@ -25,7 +25,6 @@ from IPython.core.completer import CompletionContext, SimpleMatcherResult, conte
 
 from ..catalog import Registry
 from ..languages import LANGUAGES, Language
-from ..languages.plan.header import load_header
 from ..lifecycle.define import find_problems
 from ..lifecycle.settings import current
 from ..pictures.plain import line, plain
@@ -234,6 +233,8 @@ def _findings(
     magic: str, parsed: ParsedLine, source: Source, registry: Registry
 ) -> list[Diagnostic]:
     if "--planner" in parsed:
+        from ..languages.plan.header import load_header
+
         found = Diagnostics()
         load_header(source, found, current.settings.bounds)
         return list(found)

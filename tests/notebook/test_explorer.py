@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.notebook.output import script
+from agf_magics.notebook.model import script
 from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
