@@ -333,8 +333,13 @@ class Channel:
         return None
 
     def follow(self, start: Callable[[], Run]) -> None:
-        """Start a run in the background and show it here."""
+        """Start a run in the background and show it here. A name of the person's for the run that
+        was shown is now one for the new run."""
         run = self._context.copy().run(start)
+        names = getattr(get_ipython(), "user_ns", {})
+        for name in [name for name, value in list(names.items()) if value is self.run]:
+            if not name.startswith("_"):
+                names[name] = run
         with self._lock:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._sent += 1

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import default
-from ..flow.events import format_path
 from ..flow.rows import Row
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..lifecycle.moments import Moments, find_moments
@@ -32,7 +31,7 @@ from ..pictures.boxes import Frame
 from ..pictures.counters import spent, tallies, times, words
 from ..pictures.difference import MISSING, shorten_pair
 from ..pictures.dot import ROOM, arrange
-from ..pictures.page import status
+from ..pictures.page import failure_groups, status
 from ..pictures.plain import duration, format_exception, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
 from ..pictures.scene import scene
@@ -182,6 +181,10 @@ MOST_PRINTED = 20_000
 MOST_LINES = 60
 """Lines of a definition."""
 MOST_FINDINGS = 20
+MOST_GROUPED = 10_000
+"""Failures that are grouped by their message."""
+MOST_PLACES = 50
+"""Places of one message that the page gets."""
 """Warnings, and dropped elements, of a run."""
 
 
@@ -237,17 +240,15 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "id": line(run.run_id, 90),
         "status": status(progress),
         "note": plain(run.note, 500),
+        "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
         "how": "" if run.how_to_continue in run.note else how_to_continue(run),
         "warnings": [
             plain(run.secrets.text(str(one)), MOST_ERROR)
             for one in list(run.warnings)[:MOST_FINDINGS]
         ],
         "dropped": [
-            [
-                line(format_path(one.at), 100),
-                line(run.secrets.text(format_exception(one.error)), 200),
-            ]
-            for one in progress.failures[:MOST_FINDINGS]
+            [line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES]]
+            for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
         "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
     }

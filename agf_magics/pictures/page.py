@@ -9,14 +9,14 @@ has the color of the page.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
 from itertools import groupby
 from json import dumps
 from typing import NamedTuple
 
 from ..flow.events import format_path
-from ..flow.progress import Progress, Row, Usage
+from ..flow.progress import Failure, Progress, Row, Usage
 from . import counters as look
 from .counters import folds_html, on_workers, spent, tails, tallies, times, words
 from .plain import (
@@ -37,6 +37,8 @@ from .plain import (
 from .values import WRAP, bounded
 
 MOST_FAILURES = 8
+MOST_GROUPED = 500
+"""Failures that are grouped by their message, if they are more than `MOST_FAILURES`."""
 MOST_ROWS = 500
 """Rows of a tree of which each may have its own line."""
 MOST_LOUD = 50
@@ -151,10 +153,8 @@ def failures_html(progress: Progress) -> str:
     them and others succeeded."""
     if not progress.failed:
         return ""
-    items = "".join(
-        f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in _failures(progress)
-    )
-    more = progress.failed - min(len(progress.failures), MOST_FAILURES)
+    failures, more = _failures(progress)
+    items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in failures)
     items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
     none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
     opened = " open" if progress.status != "ok" or none_left else ""
@@ -165,8 +165,8 @@ def failures_html(progress: Progress) -> str:
 def failures_text(progress: Progress) -> list[str]:
     if not progress.failed:
         return []
-    more = progress.failed - min(len(progress.failures), MOST_FAILURES)
-    lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in _failures(progress))]
+    failures, more = _failures(progress)
+    lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in failures)]
     return [*lines, *([f"  … and {more:,} more"] if more else [])]
 
 
@@ -194,6 +194,13 @@ def counts(progress: Progress) -> list[str]:
     top = [row for row in list(progress.rows.values()) if row.depth == 0]
     done = sum(row.state in ("ok", "skipped") for row in top)
     return [f"{done:,} of {counted(len(top), 'step')}", *tokens(progress)]
+
+
+def count_elements(progress: Progress) -> list[str]:
+    """How many elements of the outermost fan-outs are done, if there is one."""
+    fans = [tally for key, tally in tallies(progress).items() if progress.rows[key].depth == 0]
+    ended, total = sum(tally.ok for tally in fans), sum(tally.total for tally in fans)
+    return [f"{ended:,} of {counted(total, 'element')}"] if total else []
 
 
 def state_html(status: str) -> str:
@@ -355,7 +362,32 @@ def _failures_title(progress: Progress) -> str:
     return f"✗ {counted(progress.failed, 'element')} failed and dropped"
 
 
-def _failures(progress: Progress) -> Iterator[tuple[str, str]]:
-    for at, error, element in progress.failures[:MOST_FAILURES]:
-        value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
-        yield line(format_path(at), 100) + value, line(format_exception(error), 200)
+def _failures(progress: Progress) -> tuple[list[tuple[str, str]], int]:
+    """Few failures with their places, many by their messages; and how many are not shown."""
+    if len(progress.failures) > MOST_FAILURES:
+        groups = failure_groups(progress, MOST_GROUPED)[:MOST_FAILURES]
+        shown = [(f"{len(at):,} × {why}", ", ".join(at[:3])) for why, at in groups]
+        return shown, progress.failed - sum(len(at) for _, at in groups)
+    return list(map(_failure, progress.failures)), progress.failed - len(progress.failures)
+
+
+def _failure(failure: Failure) -> tuple[str, str]:
+    at, error, element = failure
+    value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
+    return line(format_path(at), 100) + value, line(format_exception(error), 200)
+
+
+def failure_groups(progress: Progress, most: int) -> list[tuple[str, list[str]]]:
+    """The messages of the first ``most`` failures with the places of each, the most frequent first.
+    Messages that differ only in their numbers are one."""
+    groups: dict[str, tuple[set[str], list[str]]] = {}
+    for at, error, _ in progress.failures[:most]:
+        why = line(format_exception(error), 200)
+        messages, places = groups.setdefault(_NUMBER.sub("…", why), (set(), []))
+        messages.add(why)
+        places.append(line(format_path(at), 100))
+    found = [(one.pop() if len(one) == 1 else same, at) for same, (one, at) in groups.items()]
+    return sorted(found, key=lambda group: -len(group[1]))
+
+
+_NUMBER = re.compile(r"\d++")

@@ -23,7 +23,7 @@ from .counters import (
     times,
     words,
 )
-from .page import counts, status
+from .page import count_elements, counts, status
 from .plain import line
 
 STATE_NAMES = tuple(look.STATES)
@@ -103,11 +103,12 @@ class Updates:
         self._head = self._state(True)
         begun = progress.when if progress.when is not None else now
         ended = progress.ended
+        steps, *others = counts(progress)
         return {
             "now": round((ended if ended is not None else now) - begun, 3),
             "live": ended is None,
             "status": status(progress),
-            "counts": counts(progress),
+            "counts": [steps, *count_elements(progress), *others],
             "dropped": progress.failed,
             "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
             "rows": rows,

@@ -44,6 +44,9 @@ class Explorer {
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
+    // The panel is as high as what is beside it, and may always be as high as a short list.
+    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${Math.max(TALLEST, this.isNarrow ? 0 : entry.contentRect.height)}px`; });
+    this.beside.observe(this.main);
     state.views.add(this);
     this.reset();
     this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
@@ -52,6 +55,7 @@ class Explorer {
   close() {
     clearInterval(this.clock);
     this.sized.disconnect();
+    this.beside.disconnect();
     this.state.views.delete(this);
   }
 
@@ -174,7 +178,8 @@ class Explorer {
       this.main.replaceChildren(this.picture.node);
     } else {
       this.shown = new StepList(this, tab === "timeline");
-      this.main.replaceChildren(this.shown.node, this.shown.lanes);
+      const { search, axis, node, lanes } = this.shown;
+      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, lanes);
     }
     this.draw();
     this.shown.reveal(this.chosen);

@@ -1,7 +1,7 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes
-const CALL_COLUMNS = ["", "path", "took", "output or error", "input"];
+const CALL_COLUMNS = ["element", "", "took", "output or error", "input"];
 
 class Panel {
   constructor(view) {
@@ -50,11 +50,12 @@ class Panel {
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (run.note) children.push(hint(run.note));
     if (run.error) part("Error", errorElement(run.error));
+    if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.output) part("Output", valueElement(run.output));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
-    if (run.dropped.length) part("Failed and dropped", table(["path", "error"], run.dropped.map(cells => ({ cells }))));
+    if (run.dropped.length) part("Failed and dropped", ...run.dropped.map(failureElement));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
     if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
     this.node.replaceChildren(...children);
@@ -103,6 +104,12 @@ class Panel {
     const rows = step.attempts.map(call => ({ bad: call.failed, cells: [call.failed ? "✗ failed" : "✓ ok", String(call.attempt), call.took, call.output] }));
     return table(["", "attempt", "took", "output or error"], rows);
   }
+}
+
+// Failures with one message: how many, and where.
+function failureElement([why, count, places]) {
+  const more = count > places.length ? ` … and ${number(count - places.length)} more` : "";
+  return details(element("span", { class: "bad" }, `${number(count)} × ${why}`), [element("code", {}, places.join(", ") + more)], false);
 }
 
 // The path of a call in the step that is shown.
@@ -169,10 +176,13 @@ class CallPages {
   }
 
   showCalls(page) {
+    // What all paths begin with is not repeated: the number of the element comes first.
+    const paths = page.rows.map(call => pathIn(call.at, this.step)), first = paths[0]?.split("#")[0] ?? "";
+    const begin = paths.every(path => path.startsWith(`${first}#`)) ? first.length : 0;
     const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
-    const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
-      call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what,
-      pathIn(call.at, this.step) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""), call.took, call.output, call.input] }));
+    const rows = page.rows.map((call, k) => ({ number: call.number, bad: call.failed, cells: [
+      paths[k].slice(begin) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
+      call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     this.node.replaceChildren(

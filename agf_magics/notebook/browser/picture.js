@@ -6,6 +6,7 @@ const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from"]);
 const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
+const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.65; // the scale below which words cannot be read
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
@@ -35,6 +36,10 @@ class PictureView {
       this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.()), this.up));
     this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
     this.up.hidden = true;
+    this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1 });
+    this.map.addEventListener("pointerdown", event => this.jump(event));
+    this.node.append(this.map);
+    this.isMoved = false; // a person moved the view: it no longer follows the run
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
@@ -98,7 +103,7 @@ class PictureView {
     if (!group || !ring || i == null) return;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
     const bar = color => svgElement("rect", { x: x + 10, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 10, right: x + width - 6, room: width - 20, done: bar("#27894f"), lost: bar("#d64545") };
+    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
@@ -165,6 +170,7 @@ class PictureView {
   }
 
   draw() {
+    this.following();
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
@@ -205,6 +211,48 @@ class PictureView {
   show(box) {
     this.box = box;
     this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));
+    this.drawMap();
+  }
+
+  // An overview where less than half of the picture is in sight.
+  drawMap() {
+    const [x, y, width, height] = this.whole, [seenX, seenY, seenWidth, seenHeight] = this.box;
+    const overlap = (low, size, from, seen) => Math.max(0, Math.min(low + size, from + seen) - Math.max(low, from)) / size;
+    const isHidden = overlap(x, width, seenX, seenWidth) * overlap(y, height, seenY, seenHeight) >= 0.5;
+    this.map.toggleAttribute("hidden", isHidden);
+    if (isHidden) return;
+    const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
+    for (const [name, value] of Object.entries({ width: width * scale, height: height * scale, viewBox: this.whole.join(" ") })) this.map.setAttribute(name, value);
+    const boxes = [...this.boxes].map(([i, box]) => svgElement("rect", { x: box.left - 10, y: box.y - box.tall / 2, width: box.room + 20, height: box.tall,
+      fill: this.state.look(i).name === "pending" ? "#8886" : this.state.look(i).color }));
+    this.map.replaceChildren(...boxes, svgElement("rect", { class: "seen", "stroke-width": rounded(2 / scale),
+      x: rounded(seenX), y: rounded(seenY), width: rounded(seenWidth), height: rounded(seenHeight) }));
+  }
+
+  // The view moves to a place of the overview, and with the pointer.
+  jump(event) {
+    const move = to => {
+      const point = new DOMPoint(to.clientX, to.clientY).matrixTransform(this.map.getScreenCTM().inverse()), [, , width, height] = this.box;
+      this.isMoved = true;
+      this.show([point.x - width / 2, point.y - height / 2, width, height]);
+    };
+    const end = () => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", end);
+    };
+    move(event);
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", end);
+    event.stopPropagation();
+  }
+
+  // While the run goes on, the step that runs is in sight, until a person moves the view.
+  following() {
+    if (this.isMoved || !this.state.last.live || !this.box) return;
+    const running = [...this.boxes].filter(([i]) => this.state.look(i).name === "running").map(([, box]) => box);
+    const box = running.at(-1), [x, y, width, height] = this.box;
+    const isSeen = box && box.x > x && box.x < x + width && box.y - box.tall / 2 > y && box.y + box.tall / 2 < y + height;
+    if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
   // All of it where its words can be read, else the part around the selected step.
@@ -217,12 +265,16 @@ class PictureView {
     this.show([start(middle?.x ?? x, x, width, seenX), start(middle?.y ?? y, y, height, seenY), seenX, seenY]);
   }
 
-  fit() { if (this.svg) this.show([...this.whole]); }
+  fit() {
+    this.isMoved = true;
+    if (this.svg) this.show([...this.whole]);
+  }
 
   zoom(factor, at) {
     if (!this.svg) return;
     const [x, y, width, height] = this.box, largest = Math.max(this.whole[2], this.whole[3]) * 4;
     if (width * factor > largest || width * factor < 40) return;
+    this.isMoved = true;
     const [px, py] = at ?? [x + width / 2, y + height / 2];
     this.show([px - (px - x) * factor, py - (py - y) * factor, width * factor, height * factor]);
   }
@@ -245,7 +297,7 @@ class PictureView {
     this.moved = false;
     const move = moved => {
       if (!this.moved && Math.hypot(moved.clientX - begin[0], moved.clientY - begin[1]) < 4) return;
-      this.moved = true;
+      this.moved = this.isMoved = true;
       const [px, py] = this.point(moved), [x, y, width, height] = this.box;
       this.show([x - px + last[0], y - py + last[1], width, height]);
       last = this.point(moved);

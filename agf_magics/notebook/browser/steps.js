@@ -3,6 +3,8 @@
 
 const ROW = 24; // pixels, as in the style
 const TALLEST = 420;
+const NUMBER = 56; // pixels of a number of the axis
+const SEARCHED = 15; // rows from which a tree has a field to search
 const BEYOND = 4; // rows above and below those in sight
 
 class StepList {
@@ -16,16 +18,25 @@ class StepList {
       class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
       on: { scroll: () => this.draw(), keydown: event => this.key(event), click: event => this.click(event) },
     }, this.inner);
+    this.axis = element("div", { class: "axis", "aria-hidden": "true" });
+    this.search = element("input", { type: "search", placeholder: "Find a step", "aria-label": "Find a step", on: { input: () => this.find() } });
     this.lanes = element("div", { class: "lanes" });
+    this.isMoved = false; // a person scrolled or chose: the list no longer follows the run
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
     this.order();
   }
 
   // The rows in sight of an unfolded tree.
   order() {
-    const { tree } = this.state;
+    const { tree } = this.state, words = this.search.value.trim().toLowerCase();
     let hidden = Infinity;
     this.shown = [];
+    this.search.hidden = tree.length < SEARCHED;
     tree.forEach((row, i) => {
+      if (words) {
+        if (`${row[WORD]} ${row[LABEL]} ${row[ID]}`.toLowerCase().includes(words)) this.shown.push(i);
+        return;
+      }
       if (row[DEPTH] > hidden) return;
       hidden = this.view.folded.has(i) ? row[DEPTH] : Infinity;
       this.shown.push(i);
@@ -33,9 +44,30 @@ class StepList {
     this.place = new Map(this.shown.map((i, place) => [i, place]));
   }
 
+  find() {
+    this.order();
+    this.node.scrollTop = 0;
+    this.draw();
+  }
+
+  // While the run goes on, the last step that began is in sight.
+  follow() {
+    if (this.isMoved || !this.state.last.live) return;
+    const i = this.state.rows.findLastIndex((row, k) => this.state.look(k).name === "running" && !this.state.hasInner[k]);
+    if (i >= 0) this.scrollTo(i);
+  }
+
+  drawAxis(all) {
+    const step = tickOf(all, Math.max(1, Math.floor(this.axis.firstChild?.clientWidth / NUMBER) || 1)), ticks = [];
+    for (let at = 0; at <= all; at += step) ticks.push(element("span", { style: { left: `${at / all * 100}%` } }, at ? duration(at) : "0"));
+    this.axis.replaceChildren(element("div", { class: "bar" }, ticks));
+  }
+
   draw() {
+    this.follow();
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     this.inner.style.height = `${this.shown.length * ROW}px`;
+    if (this.isTimeline) this.drawAxis(all);
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
     const inSight = new Set(this.shown.slice(first, last));
@@ -51,7 +83,7 @@ class StepList {
 
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const isShort = this.isTimeline || this.view.isNarrow, words = row[WORDS] || `${look.mark} ${look.word}`;
+    const isShort = this.isTimeline || this.view.isNarrow, words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     const end = row[END] ?? (look.name === "running" ? all : row[START]);
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark : words, words);
@@ -136,6 +168,10 @@ class StepList {
   // Scrolls to a row, unless it is folded away, and draws its lanes.
   reveal(i) {
     if (this.isTimeline) this.drawLanes();
+    this.scrollTo(i);
+  }
+
+  scrollTo(i) {
     if (!this.place.has(i)) return;
     const top = this.place.get(i) * ROW, bottom = top + ROW - this.node.clientHeight;
     this.node.scrollTop = Math.max(bottom, Math.min(top, this.node.scrollTop));
@@ -149,6 +185,12 @@ class StepList {
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, (this.node.clientWidth || 616) - 16));
   }
+}
+
+// The seconds between two numbers of the axis: 1, 2 or 5 of a unit, and at most so many of them.
+function tickOf(all, most) {
+  const unit = 10 ** Math.floor(Math.log10(all / most));
+  return [1, 2, 5, 10].map(times => times * unit).find(step => all / step <= most) ?? all;
 }
 
 function setText(node, text, title) {

@@ -1,0 +1,135 @@
+"""What a person sees of a run that is larger than its place: what is in sight, and what is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tests.browser.harness import Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "runs.sqlite"
+import threading, time
+import agf_magics as agf
+from agf_magics import tool
+
+WORKS, opened = False, threading.Event()
+
+@tool
+def part(n: int) -> int:
+    time.sleep(0.004)
+    return n
+
+@tool
+def waits(n: int) -> int:
+    opened.wait(60)
+    return n
+
+@tool
+async def clean(n: int) -> int:
+    if n % 5 == 3:
+        raise ValueError(f"bad record {n}")
+    return n
+
+@tool
+def fragile() -> int:
+    if not WORKS:
+        raise RuntimeError("the service is down")
+    return 42"""
+
+FAN = """%%pipeline --run --out result
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: clean, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: cleaned
+- tool: {name: fragile, output: answer}"""
+FAN = FAN.replace("--out result", "--out result --set numbers=$numbers")
+
+
+def chain(count: int, last: str) -> str:
+    steps = [f"- tool: {{name: part, args: {{n: {n}}}, output: value_{n}}}" for n in range(count)]
+    return "\n".join(["%%pipeline --run", "pipeline: chain", "steps:", *steps, f"- {last}"])
+
+
+WHOLE = """
+(host => {
+  const root = host?.shadowRoot, seen = root?.querySelector('SELECTOR');
+  if (!seen) return false;
+  const place = seen.closest('.picture, .list, .panel') ?? root.querySelector('.explorer');
+  const inner = seen.getBoundingClientRect(), outer = place.getBoundingClientRect();
+  return inner.width > 0 && inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+    && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+})([...document.querySelectorAll('.jp-Notebook *')].findLast(node => node.shadowRoot?.querySelector('.explorer')))"""
+"""Whether the whole of an element of the last explorer is in sight."""
+
+
+def whole(selector: str) -> str:
+    return WHOLE.strip().replace("SELECTOR", selector)
+
+
+def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(opened: Open) -> None:
+    page = opened(SETUP, "numbers = list(range(40))", FAN, "WORKS = True", "print(result.status, result.output)")
+    page.run_all()
+    explorer = page.explorer(2)
+    explorer.locator("header >> text=32 of 40 elements").wait_for()
+    explorer.locator(".title").click()
+    panel = explorer.locator(".panel")
+    panel.locator("summary:has-text('8 × tool \\'clean\\' failed: ValueError: bad record …')").click()
+    panel.locator("code:has-text('steps[0].do#3, steps[0].do#8')").wait_for()
+    panel.locator("text=in Python: agf.runs('fan-").wait_for()
+    page.picture("seen-failures", 2)
+    page.open_step(2, "for_each").locator("td:text-is('#3')").wait_for()
+    page.run(3)
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.run(4)
+    page.says(4, "ok 42")
+
+
+def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:
+    page = opened(SETUP, chain(160, "tool: {name: waits, args: {n: 1}}"))
+    page.run(0)
+    page.run(1, wait=False)
+    explorer = page.explorer(1)
+    page.open_view(1, "Steps")
+    page.wait(whole(".row:has(b):nth-last-child(1)"))
+    row = explorer.locator(".row", has_text="waits")
+    row.wait_for()
+    page.open_view(1, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    page.picture("seen-following", 1)
+    explorer.locator("svg.minimap rect.seen").wait_for()
+    explorer.locator("svg.minimap").click(position={"x": 2, "y": 2})
+    first = explorer.locator("g.box").first
+    first.wait_for()
+    page.wait(whole("g.box rect"))
+    page.interrupt()
+    page.finished()
+
+
+def test_the_timeline_has_an_axis_and_the_tree_a_search(opened: Open) -> None:
+    page = opened(SETUP, chain(30, "tool: {name: part, args: {n: 99}}"))
+    page.run_all()
+    explorer = page.explorer(1)
+    page.open_view(1, "Timeline")
+    ticks = explorer.locator(".axis span")
+    ticks.nth(1).wait_for()
+    places = [box for box in (tick.bounding_box() for tick in ticks.all()) if box is not None]
+    assert len(places) == ticks.count() >= 2
+    assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(places))
+    assert ticks.first.text_content() == "0"
+    page.picture("seen-timeline", 1)
+    page.open_view(1, "Steps")
+    explorer.locator("input[type=search]").fill("[17]")
+    rows = explorer.locator(".row")
+    explorer.locator(".row:has-text('part')").first.wait_for()
+    assert rows.count() == 1
+    explorer.locator("input[type=search]").fill("")
+    explorer.locator(".row").nth(10).wait_for()
