@@ -22,8 +22,8 @@ from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
 from ..workers.queue import CallQueue
+from .influence import secret_paths
 from .run import Run
-from .secret_flow import secret_paths
 from .settings import current
 
 JUST_NOW = 2.0

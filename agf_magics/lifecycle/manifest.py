@@ -33,8 +33,8 @@ from ..journal.codec import (
 )
 from ..languages import LANGUAGES
 from ..text.source import Source
+from .influence import secret_paths
 from .run import Run
-from .secret_flow import secret_paths
 from .settings import current
 
 FORMAT = 1

@@ -33,9 +33,9 @@ from ..journal.records import Record, error_from, is_within
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .influence import find_secret_sources
 from .manifest import write_manifest
 from .run import Run
-from .secret_flow import find_secret_sources
 from .settings import current, user_file
 
 DAY = 86_400.0

@@ -28,6 +28,7 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..text.diagnostics import suggest
 from .driving import start_on_engine, wait_for
+from .influence import reached
 from .input import DEFAULTS, RunOptions
 from .launch import make_emitter, prepare_run
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
@@ -173,11 +174,11 @@ def _after(flow: Flow, id: str) -> After:
             ):
                 found.ids.append(collect.id)
             case Dag(feeds=feeds):
-                found.ids += _reached(inner.id, [(source, dest) for source, dest, _ in feeds])
+                found.ids += reached(inner.id, [(source, dest) for source, dest, _ in feeds])
             case Walk(nodes=nodes, edges=edges):
                 name = next(name for name, node in nodes.items() if node is inner)
-                reached = _reached(name, [(edge.source, edge.target) for edge in edges])
-                found.visits += [nodes[one].id for one in reached if one in nodes]
+                names = reached(name, [(edge.source, edge.target) for edge in edges])
+                found.visits += [nodes[one].id for one in names if one in nodes]
     return found
 
 
@@ -191,19 +192,6 @@ def _path(step: Step, id: str) -> Iterator[Step]:
         if inner:
             yield from (step, *inner)
             return
-
-
-def _reached(start: str, edges: Sequence[tuple[str, str]]) -> list[str]:
-    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
-    a circle."""
-    found, left = dict[str, None](), [start]
-    while left:
-        source = left.pop()
-        for one, target in edges:
-            if one == source and target not in found:
-                found[target] = None
-                left.append(target)
-    return list(found)
 
 
 def _is_in(record: Record, key: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
 from ..workers.backend import WorkerBackend
-from .secret_flow import bound_secrets
+from .influence import bound_secrets
 from .settings import current
 
 

@@ -8,7 +8,8 @@ depend on it, because the call may have another result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -24,9 +25,9 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
-from .dependents import align, dependents
 from .driving import live
 from .forecast import LONGEST_EVALUATION, Bounded, Forecast, KnownResults, linked_at, read_last_runs
+from .influence import dependents
 from .input import RunOptions
 from .launch import link_run
 from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
@@ -299,3 +300,36 @@ def _why_stopped(error: BaseException | None) -> str:
     if isinstance(error, AgfError):
         return f"the comparison ended early: {error.diagnostic.message}"
     return f"the comparison ended early ({type(error).__name__})"
+
+
+MOST_COMPARED = 2_000
+"""Steps of a definition that are compared by their order; in a larger one a step is the one with
+the same id."""
+
+
+def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
+    """For each step of ``now`` that is also in ``before``, by its key: the step there."""
+    if [row.key for row in before] == [row.key for row in now] and _kinds(before) == _kinds(now):
+        return {row.key: row for row in before}
+    if max(len(before), len(now)) > MOST_COMPARED:
+        known = {row.key: row for row in before}
+        return {
+            row.key: known[row.key]
+            for row in now
+            if row.key in known and known[row.key].word == row.word
+        }
+    found: dict[Key, Row] = {}
+    matcher = SequenceMatcher(None, _names(before), _names(now), autojunk=False)
+    for tag, start, end, first, last in matcher.get_opcodes():
+        old, new = before[start:end], now[first:last]
+        if tag == "equal" or (tag == "replace" and _kinds(old) == _kinds(new)):
+            found.update(zip([row.key for row in new], old, strict=True))
+    return found
+
+
+def _names(rows: Sequence[Row]) -> list[tuple[int, str, str]]:
+    return [(row.depth, row.word, row.label) for row in rows]
+
+
+def _kinds(rows: Sequence[Row]) -> list[tuple[int, str]]:
+    return [(row.depth, row.word) for row in rows]
