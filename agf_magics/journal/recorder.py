@@ -184,6 +184,10 @@ class Journal:
         """Write the value of a call: see `durable`."""
         return self._write(*self.rows.finished(call, value, secret))
 
+    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
+        """The result of an identical call in another run, which then is not made."""
+        return self.reuse.take(call.digest) if self.reuse is not None else None
+
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not
         made, so nothing happened that a crash could forget, and the row is durable before all rows

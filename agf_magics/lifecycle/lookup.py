@@ -8,11 +8,13 @@ with the new run too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from ..flow.values import type_name
+from ..catalog import Registry
+from ..flow.steps import Flow
+from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError
 from ..journal.file import CURES, JournalError
 from ..journal.queries import (
@@ -31,9 +33,10 @@ from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from .driving import live
-from .manifest import read_manifest
+from .manifest import Manifest, read_manifest
 from .persistence import journal_file, this_notebook
 from .run import Run
+from .settings import current
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -75,6 +78,31 @@ def find_run(store: Store, run_id: str) -> RunRow:
         else suggest(run_id, known, "runs") or "the journal is empty"
     )
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]
+
+
+def check_given(order: Manifest, input: Value, run_id: str) -> None:
+    """Raises DefinitionError if ``input`` lacks a part of the run's input that is not in the
+    journal."""
+    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    if order.unkept and not input:
+        hint = "give it again: --input VAR (in Python: input=…)"
+        message = f"the input of run {run_id!r} is not in the journal: {order.unkept}"
+        raise refused("journal.input", message, hint)
+    missing = [name for name in order.secret if name not in fields]
+    if missing:
+        hint = f"give it again: {current.words.give.format(missing[0])}"
+        names = ", ".join(missing)
+        message = f"run {run_id!r} needs {names}, which is secret and not in the journal"
+        raise refused("journal.secret", message, hint)
 
 
 def find_resumable(store: Store, run: str | None) -> RunRow:

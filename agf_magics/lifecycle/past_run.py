@@ -26,7 +26,15 @@ from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
-from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
+from .lookup import (
+    as_definition_errors,
+    describe_lost,
+    describe_resumed,
+    find_run,
+    journal,
+    refused,
+    unusable,
+)
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
@@ -313,6 +321,13 @@ class PastRun:
 
     def __repr__(self) -> str:
         return f"<PastRun {self.run_id} {self.status}>"
+
+
+def find_past_run(run_id: str) -> PastRun:
+    """A run of the journal. Raises DefinitionError."""
+    store = journal()
+    with as_definition_errors():
+        return PastRun(store, find_run(store, run_id))
 
 
 def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:

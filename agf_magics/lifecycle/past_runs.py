@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from ..catalog.builtin import write_file
 from ..engine.linked import Linked
 from ..flow.events import format_path
-from ..flow.rows import Row
+from ..flow.rows import Row, key_of
 from ..flow.step import Step, Walk
 from ..flow.steps import Each, Flow, Fold, Repeat, children
 from ..flow.values import Value, is_json
@@ -47,6 +47,7 @@ from .lookup import (
     refused,
 )
 from .past_run import PastRun
+from .past_run import find_past_run as find_past_run
 from .persistence import forget_old, journal_file, own_files
 from .run import Run
 from .settings import current
@@ -111,13 +112,6 @@ def runs(run_id: str | None = None) -> Any:
     return Runs(sorted(found, key=lambda line: line.started, reverse=True))
 
 
-def find_past_run(run_id: str) -> PastRun:
-    """A run of the journal. Raises DefinitionError."""
-    store = journal()
-    with as_definition_errors():
-        return PastRun(store, find_run(store, run_id))
-
-
 def notebook_of(run_id: str) -> str:
     """The path of the notebook that started a run of the journal; empty if it is unknown."""
     try:
@@ -132,7 +126,7 @@ def find_call(run: PastRun, place: str) -> Record:
     found: Record | None = None
     for record in run.records():
         if record.kind == "tool" and record.given is not None:
-            step = "/".join(bit for bit in record.at if isinstance(bit, str))
+            step = "/".join(key_of(record.at))
             failed_before = found is not None and found.what == "failed" and record.what != "failed"
             if format_path(record.at) == place or (step == place and not failed_before):
                 found = record

@@ -23,7 +23,7 @@ from ..engine.linked import Linked, reachable_flows
 from ..engine.runner import clock
 from ..flow.events import TokensUsed, Warned
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
-from ..flow.rows import PRICE, Row, Usage, cost_of
+from ..flow.rows import PRICE, Row, Usage, cost_of, key_of
 from ..journal import queries
 from ..journal.codec import key_file, preview
 from ..journal.file import JournalError, is_private, not_journaled
@@ -174,7 +174,7 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
     for record in records:
         if record.what == "dropped":
             continue
-        last = tuple(bit for bit in record.at if isinstance(bit, str))
+        last = key_of(record.at)
         seen[last] = None
         row = progress.rows.get(last)
         if (
@@ -201,7 +201,7 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
     found: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.started is not None and record.ended is not None:
-            key = tuple(bit for bit in record.at if isinstance(bit, str))
+            key = key_of(record.at)
             while (
                 key and key not in progress.rows
             ):  # a step without a row: count the time for the step around it

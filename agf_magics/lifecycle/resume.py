@@ -18,6 +18,7 @@ from ..engine.host import Asker
 from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.link import link
+from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned
 from ..flow.rules import check
@@ -38,6 +39,7 @@ from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_inpu
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
+    check_given,
     find_resumable,
     find_run,
     journal,
@@ -165,8 +167,8 @@ def _resumed(
     """``run_id``: the id as the user wrote it, for errors."""
     one, registry = found.listed, options.registry or default()
     order, earlier = _journaled(store, found, run_id, options.trust)
-    flow, then, known = as_it_was(order, registry)
-    linked, problems = link(flow, then, file_opener(lambda path: load(path, registry=then), known))
+    linked, problems = link_as_it_was(order, registry)
+    flow = linked.flow
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
@@ -233,23 +235,8 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
     """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
     else may differ."""
-    if order.unkept and not input:
-        hint = "give it again: --input VAR (in Python: input=…)"
-        raise refused(
-            "journal.input",
-            f"the input of run {run_id!r} is not in the journal: {order.unkept}",
-            hint,
-        )
     fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
-    missing = [name for name in order.secret if name not in fields]
-    if missing:
-        names = ", ".join(missing)
-        hint = f"give it again: {current.words.give.format(missing[0])}"
-        raise refused(
-            "journal.secret",
-            f"run {run_id!r} needs {names}, which is secret and not in the journal",
-            hint,
-        )
+    check_given(order, input, run_id)
     if order.unkept:
         return input
     original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
@@ -290,9 +277,9 @@ def _context(
     return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
-def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
-    """The flow of the run; a registry with the manifest's definitions and schemas and everything
-    else from ``registry``; and the definitions of files. Raises DefinitionError."""
+def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """The flow of the run, linked with the definitions and schemas of its manifest and everything
+    else of ``registry``; and the problems that were found. Raises DefinitionError."""
     then = Registry()
     for shelf, now in vars(registry).items():
         if shelf not in ("flows", "schemas"):
@@ -300,19 +287,19 @@ def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict
     for language, source in order.schemas:
         for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)
-    main, known = None, dict[Path, Flow]()
+    main, files = None, dict[Path, Flow]()
     for number, text in enumerate(order.flows):
         if text.made:
             continue
         flow, _ = _loaded(text)
         if flow is not None and text.file is not None:
-            known[Path(text.file)] = replace(flow, file=text.file)
+            files[Path(text.file)] = replace(flow, file=text.file)
         elif flow is not None:
             then.flows.define(flow, None)
         main = flow if number == 0 else main
     if main is None:
         raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
-    return main, then, known
+    return link(main, then, file_opener(lambda path: load(path, registry=then), files))
 
 
 def load_text(text: Text) -> Flow | None:
