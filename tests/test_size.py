@@ -15,7 +15,7 @@ MOST_FILES = {
     "a text to a flow": 28,
     "a run of one call": 35,
     "the same with the journal": 45,
-    "Run from here": 67,
+    "Run from here": 51,
     "elements on workers, in the kernel": 46,
 }
 """Files that a reader opens who follows one of the ways; docs/design.md lists them."""

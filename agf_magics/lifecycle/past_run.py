@@ -26,19 +26,22 @@ from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
+from .driving import live
 from .lookup import (
     as_definition_errors,
+    check_given,
     describe_lost,
     describe_resumed,
     find_run,
     journal,
     refused,
+    refused_running,
     unusable,
 )
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .run import Calls, Named, Trace, fails_again, trace_rows, unknown_attribute
+from .run import Calls, Named, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 
 T = TypeVar("T")
@@ -328,6 +331,25 @@ def find_past_run(run_id: str) -> PastRun:
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run_id))
+
+
+def find_ended(run: Run | PastRun | str) -> Run | PastRun:
+    """A run that has ended and is journaled: the live one, which still has its definitions, its
+    input and its secrets, else that of the journal. Raises DefinitionError."""
+    if isinstance(run, str):
+        run = live.find(run) or find_past_run(run)
+    if run.status in ("running", "pending"):
+        raise refused_running(run.run_id)
+    return run if run.place is not None else find_past_run(run.run_id)
+
+
+def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
+    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
+    DefinitionError if a part is neither known nor given."""
+    fields, input = dict(more or {}), run.input
+    if isinstance(run, PastRun):
+        check_given(run.order, fields, run.run_id)
+    return {**input, **fields} if isinstance(input, dict) else input
 
 
 def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:

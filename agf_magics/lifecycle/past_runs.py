@@ -298,9 +298,7 @@ class RunCalls:
 
 def calls_of(run: Run | PastRun) -> RunCalls | None:
     """The calls of a run; None if it is not journaled."""
-    if isinstance(run, PastRun):
-        return RunCalls(*run.place)
-    return RunCalls(run.journal.store, run.journal.num) if run.journal is not None else None
+    return RunCalls(*run.place) if run.place is not None else None
 
 
 def loops_around(outer: Step, step: Step) -> int | None:

@@ -32,8 +32,8 @@ from .driving import start_on_engine, wait_for
 from .influence import reached
 from .input import DEFAULTS, RunOptions
 from .launch import make_emitter, prepare_run
-from .lookup import find_registered, refused, refused_running, unpickled
-from .past_run import PastRun, find_past_run
+from .lookup import find_registered, refused, unpickled
+from .past_run import PastRun, find_ended, input_again
 from .run import Run
 
 
@@ -79,41 +79,34 @@ def rerun(
 
 
 def rerun_from(
-    run_id: str, step: str, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+    run: Run | PastRun | str,
+    step: str,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
 ) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
     registry = options.registry or default()
-    past = find_past_run(run_id)
-    if past.status == "running":
-        raise refused_running(run_id)
-    key = find_step(past.progress.rows, step, f"run {past.run_id!r}")
-    flow = find_registered(past.name, registry)
-    fields = {**_journaled_fields(past), **(input or {})}
-    run = prepare_run(flow, fields, replace(options, reuse=False))
-    find_step(run.progress.rows, step, f"the definition of {past.name!r}")
-    if run.journal is not None:
-        results = [(past.run_id, _before(past, key))]
-        run.journal.reuse = Reuse(past.run_id, results, partial(unpickled, trust=False))
-    listener = make_emitter(run.progress, options.on_event, run.secrets)
-    start_on_engine(run, listener, options.enter, options.background)
-    return run
+    earlier = find_ended(run)
+    key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
+    flow = find_registered(earlier.name, registry)
+    again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
+    find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    if again.journal is not None:
+        results = [(earlier.run_id, _before(earlier, key))]
+        again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
+    listener = make_emitter(again.progress, options.on_event, again.secrets)
+    start_on_engine(again, listener, options.enter, options.background)
+    return again
 
 
-def failed_step(past: PastRun) -> str:
+def failed_step(run: Run | PastRun) -> str:
     """The id of the innermost step that failed the run. Raises DefinitionError if none did."""
-    failed = [row.id for row in past.progress.rows.values() if row.state == "failed"]
+    failed = [row.id for row in run.progress.rows.values() if row.state == "failed"]
     if not failed:
         hint = "name it: --from STEP (run.steps has the ids)"
-        raise refused("journal.unknown-step", f"no step of run {past.run_id!r} failed", hint)
+        raise refused("journal.unknown-step", f"no step of run {run.run_id!r} failed", hint)
     return failed[-1]
-
-
-def _journaled_fields(past: PastRun) -> Mapping[str, Value]:
-    """The journaled input, without its secret fields."""
-    order = past.order
-    fields = order.input if isinstance(order.input, dict) else {}
-    return {name: value for name, value in fields.items() if name not in order.secret}
 
 
 def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
@@ -125,12 +118,12 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
     return keys[step]
 
 
-def _before(past: PastRun, key: Key) -> Iterator[Record]:
+def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of what comes after it."""
-    after, visits = _after(past._linked, key)
-    store, num = past.place
+    after, visits = _after(run._linked, key)
+    assert run.place is not None, "`find_ended` has checked it"
     begun = False
-    for record in records(store, num):
+    for record in records(*run.place):
         at = key_of(record.at)
         begun = begun or is_within(at, key)
         left_out = (key, *after, *visits) if begun else (key, *after)

@@ -35,6 +35,7 @@ from ..journal.queries import once_each
 from ..journal.recorder import Journal
 from ..journal.records import Record
 from ..journal.secrets import Secrets
+from ..journal.store import Store
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
@@ -286,6 +287,11 @@ class Run:
     def status(self) -> str:
         """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
         return self.progress.status
+
+    @property
+    def place(self) -> tuple[Store, int] | None:
+        """Its journal, and its number there; None if it is not journaled."""
+        return (self.journal.store, self.journal.num) if self.journal is not None else None
 
     @property
     def done(self) -> bool:

@@ -24,21 +24,18 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
-from .driving import live
 from .forecast import Forecast, RecordedCalls
 from .influence import dependents
 from .input import RunOptions
 from .launch import link_run
 from .lookup import (
     as_definition_errors,
-    check_given,
     find_registered,
     latest_runs,
-    refused_running,
     unpickled,
 )
 from .offline import Bounded, run_offline
-from .past_run import PastRun, find_past_run
+from .past_run import PastRun, find_ended, find_past_run, input_again
 from .persistence import watch
 from .run import Run, Trace
 from .settings import current
@@ -142,14 +139,11 @@ def find_stale(
 ) -> Stale:
     """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
     would unpickle."""
-    if isinstance(run, str):
-        run = live.find(run) or find_past_run(run)
-    if run.status in ("running", "pending"):
-        raise refused_running(run.run_id)
+    run = find_ended(run)
     past = find_past_run(run.run_id)
     is_live = isinstance(run, Run) and past.name not in registry.flows
     flow = run.flow if is_live else find_registered(past.name, registry)
-    now = link_run(flow, _input(run, past, input), RunOptions(registry=registry), copies=True)
+    now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, now, unpickles)
     now.journal = forecast
     watch(now)
@@ -167,14 +161,6 @@ def find_stale(
         raise error
     forecast.count_questions()
     return _table(past, now, forecast, error, bounded.note)
-
-
-def _input(run: Run | PastRun, past: PastRun, more: Mapping[str, Value] | None) -> Value:
-    """The input of the run, with the fields of ``more``."""
-    fields = dict(more or {})
-    if isinstance(run, PastRun):
-        check_given(past.order, fields, past.run_id)
-    return {**run.input, **fields} if isinstance(run.input, dict) else run.input
 
 
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
