@@ -27,12 +27,10 @@ from ..flow.rows import Row, key_of
 from ..flow.step import Step, Walk
 from ..flow.steps import Each, Flow, Fold, Repeat, children
 from ..flow.values import Value, is_json
-from ..journal import calls as queries_module
 from ..journal import queries
-from ..journal.calls import CallCount, CallSpan, Element
+from ..journal.calls import CallsOfElement, RunCalls
 from ..journal.queries import RunHead
 from ..journal.records import Record
-from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import UNUSABLE, path_error_reason
@@ -225,80 +223,19 @@ def _live_line(run: Run) -> RunLine:
     )
 
 
-class RunCalls:
-    """The calls of a run in the journal. All methods raise DefinitionError if the journal cannot be
-    read."""
-
-    def __init__(self, store: Store, num: int) -> None:
-        self._store, self._num = store, num
-
-    def count(self, row: Row, index: Sequence[int] = ()) -> CallCount:
-        with as_definition_errors():
-            return queries_module.count_calls(self._store, self._num, row.key, index)
-
-    def page(
-        self,
-        row: Row,
-        limit: int,
-        offset: int = 0,
-        *,
-        failed: bool = False,
-        failed_first: bool = False,
-        index: Sequence[int] = (),
-    ) -> list[Record]:
-        """See `read_calls`."""
-        with as_definition_errors():
-            return queries_module.read_calls(
-                self._store,
-                self._num,
-                row.key,
-                limit=limit,
-                offset=offset,
-                failed=failed,
-                failed_first=failed_first,
-                index=index,
-            )
-
-    def attempts(self, row: Row, limit: int) -> list[Record]:
-        """The last calls that a step itself made outside of fan-outs and loops."""
-        with as_definition_errors():
-            return queries_module.read_own_calls(self._store, self._num, row.key, limit)
-
-    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
-        """Which attempt of its path each of these calls is, counted over all sessions of the
-        run."""
-        with as_definition_errors():
-            return queries_module.number_attempts(self._store, self._num, calls)
-
-    def call(self, number: int) -> Record | None:
-        """The call with this number, as `number` gives it."""
-        with as_definition_errors():
-            return queries_module.read_call(self._store, self._num, self._num + number)
-
-    def number(self, record: Record) -> int:
-        """The number of a call in its run. Its line in the journal is too large for a page, which
-        has floats."""
-        return record.line - self._num
-
-    def spans(self, row: Row, limit: int) -> list[CallSpan]:
-        with as_definition_errors():
-            return queries_module.read_spans(self._store, self._num, row.key, limit)
-
-    def elements(self, row: Row, flow: Flow) -> list[Element]:
-        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one
-        outside of all loops); none for other steps. ``flow``: the flow that has the step."""
-        if not isinstance(row.step, Each | Fold | Repeat):
-            return []
-        own = not (isinstance(row.step, Repeat) and row.step.session)
-        with as_definition_errors():
-            return queries_module.group_calls(
-                self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own
-            )
-
-
 def calls_of(run: Run | PastRun) -> RunCalls | None:
-    """The calls of a run; None if it is not journaled."""
-    return RunCalls(*run.place) if run.place is not None else None
+    """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
+    not journaled."""
+    return RunCalls(*run.place, as_definition_errors) if run.place is not None else None
+
+
+def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
+    """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
+    of all loops); none for other steps. ``flow``: the flow that has the step."""
+    if not isinstance(row.step, Each | Fold | Repeat):
+        return []
+    has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
+    return calls.elements(row, (loops_around(flow.body, row.step) or 0) + has_numbers)
 
 
 def loops_around(outer: Step, step: Step) -> int | None:
