@@ -76,6 +76,7 @@ def encode_large(value: Value) -> str:
 
 
 def _quoted(value: Value) -> str:
+    # Each `in` below is a search in C: only a long text is worth so many of them.
     if type(value) is not str or len(value) < LONG or not value.isascii():
         return encode(value)
     for char in ESCAPED:
@@ -115,7 +116,8 @@ class NotPicklable(Exception):
 
 def pickled(value: Value, most: int) -> bytes:
     """``value`` as a pickle of at most ``most`` bytes. Raises TooLarge or NotPicklable."""
-    if bytes_of_data(value) > most:  # known without looking at the elements
+    # Known without looking at the elements: a copy of them may not fit into the memory.
+    if bytes_of_data(value) > most:
         raise TooLarge
     why = ""
     for pickler in _picklers(most):
@@ -125,7 +127,8 @@ def pickled(value: Value, most: int) -> bytes:
             return file.getvalue()
         except (TooLarge, KeyboardInterrupt):
             raise
-        except BaseException as error:  # of a user's __reduce__, even a SystemExit
+        # Of a user's __reduce__, even a SystemExit.
+        except BaseException as error:
             why = why or f"{type(error).__name__}: {text_of(error)}"
     raise NotPicklable(why)
 
@@ -160,6 +163,7 @@ def bytes_of_data(value: Value) -> int:
 
 
 def _picklers(most: int) -> list[Any]:
+    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
     found: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
         found.append(importlib.import_module("cloudpickle").Pickler)
@@ -179,12 +183,11 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
         return frame.__reduce_ex__(5)
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
-    own: Any = getattr(
-        pickler, "dispatch_table", None
-    )  # cloudpickle's; of Python's pickler it is a slot
-    table = ChainMap(
-        limits, own if isinstance(own, MutableMapping) else cast("Any", copyreg.dispatch_table)
-    )
+    # Cloudpickle's is a mapping; of Python's pickler it is a slot.
+    table: Any = getattr(pickler, "dispatch_table", None)
+    if not isinstance(table, MutableMapping):
+        table = copyreg.dispatch_table
+    table = ChainMap(limits, cast("Any", table))
     return type(pickler.__name__, (pickler,), {"dispatch_table": table})
 
 
@@ -275,6 +278,7 @@ def weigh(value: Value, room: int = DEEPEST) -> int:
     if kind is list:
         return _weigh_all(value, value, room)
     if kind is dict:
+        # JSON would write a number as a text, and the key would come back as another one.
         for key in value:
             if type(key) is not str:
                 return -1
@@ -304,6 +308,7 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     kind = type(value)
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
+    # Python refuses to write it in decimal digits, or takes minutes.
     if kind is int and value.bit_length() > LONGEST:
         return f"⟨int of {value.bit_length():,} bits⟩"
     if kind in ATOMS:
@@ -369,6 +374,7 @@ def sign(key: bytes, *parts: str | bytes) -> bytes:
     """A signature over ``parts`` and their lengths."""
     made = hmac.new(key, digestmod=hashlib.sha256)
     for part in parts:
+        # With the length: two parts must not be signed as one that looks the same.
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         made.update(len(raw).to_bytes(8, "big"))
         made.update(raw)
@@ -412,7 +418,8 @@ def _key(path: Path) -> bytes:
         with os.fdopen(file, "wb") as writer:
             writer.write(secrets.token_bytes(32))
         try:
-            os.link(made, path)  # atomic: another process sees no key or a complete one
+            # Atomic: another process sees no key or a complete one.
+            os.link(made, path)
         except FileExistsError:
             pass
         finally:

@@ -87,11 +87,13 @@ class CollectingJournal(Journal):
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        text, whole = to_show(given, self.most)  # a run with a secret has no elements on workers
+        # Not masked: a run with a secret has no elements on workers.
+        text, whole = to_show(given, self.most)
         if not whole:
             try:
                 self._arguments[key] = self._dump(dict(given))
-            except Exception:  # then the call has no digest
+            # Then the call has no digest, and no later run reuses it.
+            except Exception:
                 self._arguments.pop(key, None)
         return StartedCall(key, step.kind, "", time.time(), text, whole)
 
@@ -99,7 +101,8 @@ class CollectingJournal(Journal):
         self.found.append((what, self._place(key.at), key.tries))
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
-        return None  # an element with a record of an earlier session runs in the kernel
+        # An element with a record of an earlier session runs in the kernel.
+        return None
 
     def returned(
         self, call: StartedCall, value: Value, secret: bool = False
@@ -203,6 +206,7 @@ class CollectedRecords:
                 else:
                     self._check(record)
                 call = (record[0], "") if len(record) == 5 else record[1:3]
+                # The kernel would write both, and a resumed run would take the second one.
                 if len(record) != 3 and call in ended:
                     raise ValueError("a call has two outcomes")
                 ended.add(call)
@@ -214,6 +218,7 @@ class CollectedRecords:
             raise ValueError("a record of an unknown call")
         if type(given) is not str or type(value) is not str or len(value) > self._journal.most:
             raise ValueError("a record with a value that is too large, or no text")
+        # Parsed and thrown away: a text that is not JSON would damage the journal of the kernel.
         decode(given)
         decode(value)
 
@@ -256,6 +261,7 @@ class CollectedRecords:
         if found is None:
             if not is_at(at):
                 raise ValueError("a record belongs to another element")
+            # Cleared as a whole: keeping the order of use costs more than finding a place again.
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
             call = self._calls.get((*self._ids, *[bit for bit in at if type(bit) is str]))
@@ -303,6 +309,7 @@ class CollectedRecords:
         digest = self._digest(known, given if whole else None, arguments)
         call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
+        # The worker cannot warn: it knows neither the run nor which steps have warned already.
         if form == "again":
             self._journal._warn_not_stored(call, why)
         return self._journal.rows.outcome(what, call, packed, error, ended)
@@ -391,6 +398,7 @@ class Copies:
         """The next result of the same call, whose row is then copied; `NO_RESULT`: there is none
         that can be copied. Only while `is_possible`."""
         most = self._most
+        # Left to the general way, which knows arguments that are opaque or too large.
         if not 0 <= weigh(given) <= most:
             return NO_RESULT
         try:

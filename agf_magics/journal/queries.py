@@ -111,6 +111,7 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
         rows = connection.execute(
             f"SELECT {LISTED} FROM runs {sql} ORDER BY started DESC, num", values
         ).fetchall()
+    # A process is asked for once, although hundreds of runs may be its own.
     lives: dict[str, bool] = {}
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
@@ -265,9 +266,8 @@ def missing_results(
 def _reading(store: Store) -> Iterator[sqlite3.Connection]:
     store.flush()
     with store.reading() as connection:
-        connection.text_factory = (
-            str  # a third of the time of `_text`, for a file whose texts are texts
-        )
+        # A third of the time of `_text`; a text that is not UTF-8 is an error of this query.
+        connection.text_factory = str
         yield connection
 
 
@@ -294,6 +294,7 @@ def claim(store: Store, one: RunHead) -> bool:
     JournalError."""
     status = "running" if one.status == "interrupted" else one.status
     own = store.owner.name
+    # Whoever resumes it gives it an end of its own.
     store.unended.pop(one.num, None)
     return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
 
@@ -319,7 +320,8 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
         if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
             continue
         num = head.num
-        end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no rows of its own
+        # A damaged number has no rows of its own: those would be another run's.
+        end = num + ROOM if num % ROOM == 0 else num
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
         deleted += 1
@@ -330,6 +332,7 @@ def _deleted(store: Store, num: int, end: int) -> int:
     """Delete a slice of a run's rows, and with the last slice the run; returns the number of
     rows."""
     with store.writing() as connection:
+        # What a person deletes must not stay readable in free pages of the file.
         connection.execute("PRAGMA secure_delete=FAST")
         found = connection.execute(
             "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
@@ -367,9 +370,8 @@ def _vacuumed(store: Store, pages: int) -> int:
     with store.writing() as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):
-            connection.execute(
-                "PRAGMA incremental_vacuum(1)"
-            )  # with a larger number sqlite3 frees one page as well
+            # With a larger number sqlite3 frees one page as well.
+            connection.execute("PRAGMA incremental_vacuum(1)")
         (left,) = connection.execute("PRAGMA freelist_count").fetchone()
         connection.execute("COMMIT")
     return int(left) if left < free else 0
@@ -393,6 +395,7 @@ def sizes(store: Store) -> dict[int, int]:
 def _as_it_is(one: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
     if one.status != "running":
         return one
+    # This process is alive, so its lock would say that the run is still running.
     if one.num in store.unended and one.owner == store.owner.name:
         return one._replace(status="interrupted", lost=store.unended[one.num])
     if one.owner not in lives:

@@ -91,6 +91,7 @@ def rows_between(
             f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", given
         )
         other = next(others, None)
+        # Two queries and a merge: one query with both kinds of rows would read all cells of each.
         while some := plain.fetchmany(FETCHED):
             if other is None or some[-1][0] < other[0]:
                 yield from some
@@ -135,12 +136,10 @@ def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
             )
             if crc32(dumps(cells, 2)) != crc:
                 raise ValueError
+            # Who uses the value raises the error again, with the name of the call.
             try:
                 known = decode(value)
-            except (
-                ValueError,
-                RecursionError,
-            ):  # its user raises it again, with the name of the call
+            except (ValueError, RecursionError):
                 yield reader.read((*cells, crc))
             else:
                 yield line, (place(at), ""), known
@@ -189,9 +188,8 @@ def _damage(row: Row | None, found: Exception) -> Exception:
         return JournalError("journal.damaged", f"{which} has changed since it was written")
     if hasattr(found, "sqlite_errorcode"):
         return found
-    return JournalError(
-        "journal.damaged", "a text of a row is not UTF-8"
-    )  # Python's error, not SQLite's
+    # Python's error, not SQLite's, although it has the same class.
+    return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
 
 class _Reader:
@@ -228,13 +226,13 @@ class _Reader:
         ) = parts
         if not (type(what) is type(tries) is type(kind) is type(name) is str):
             raise ValueError
+        # Any identifier: a later version may add a mark, and a run of it can still be listed.
         if what not in self.words:
             if not what.isidentifier():
                 raise ValueError
             self.words.add(what)
-        if not (
-            started is None or (type(started) is float and 0 < started < LATEST)
-        ):  # is_moment, without a call
+        # `is_moment`, without a call: this is done for each row of a run that is resumed.
+        if not (started is None or (type(started) is float and 0 < started < LATEST)):
             raise ValueError
         if not (ended is None or (type(ended) is float and 0 < ended < LATEST)):
             raise ValueError
@@ -272,7 +270,8 @@ class _Reader:
             digest,
             None,
         )
-        return tuple.__new__(Record, cells)  # half of the time of Record(…)
+        # Half of the time of Record(…).
+        return tuple.__new__(Record, cells)
 
     def place(self, at: str) -> ev.StepPath:
         """The path of a record. Those of a fan-out differ only in the last number."""
@@ -280,6 +279,7 @@ class _Reader:
         known = self.places.get(head)
         if known is not None:
             number = last[:-1]
+            # What `json.loads` would make of it; any other text is left to it.
             if number.isdecimal() and number.isascii() and len(number) < 19 and last[-1] == "]":
                 return (*known, int(number))
         place = tuple(json.loads(at))
@@ -326,8 +326,10 @@ class ReplayLog:
                 continue
             self.line, key, value = record
             values[key] = value
+            # Nearly no run has such a call, and this is done for each record.
             if failed or unknown:
                 self._succeed(CallKey(*key))
+        # What the run has survived is replayed; the failure that ended it is tried again.
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
@@ -344,6 +346,7 @@ class ReplayLog:
             return
         self.failed.pop(key, None)
         self.values.pop(key, None)
+        # It had an effect, and its result is not stored: only a person can decide.
         if ("begun", key) in self.marks:
             self.unknown.add(key)
 
@@ -366,7 +369,8 @@ class ReplayLog:
             self.sequences[key] = sequence_row(record)
         else:
             self.marks[record.what, key] = record.line
-            if record.what == "begun":  # an outcome before it is that of an earlier attempt
+            # An outcome before it is that of an earlier attempt.
+            if record.what == "begun":
                 self.unknown.add(key)
                 self.values.pop(key, None)
                 self.failed.pop(key, None)

@@ -55,9 +55,8 @@ class Journal:
     def __init__(
         self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
     ) -> None:
-        self.store = (
-            store.used_by(self) if store else store
-        )  # a journal that goes elsewhere has none
+        # A journal that goes elsewhere, as on a worker, has no store.
+        self.store = store.used_by(self) if store else store
         self.num = num
         self.run_id = run_id
         self.most = most
@@ -76,6 +75,7 @@ class Journal:
         """Returns the tokens that its models used and their cost; None: it used no model, the cost
         is not known."""
         self._lost = 0
+        # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
@@ -95,6 +95,7 @@ class Journal:
         head = checksum(num, self.run_id, name, language, started, work_crc)
         state = checksum(num, own, 0, "running", None, None, None, 0, end)
         what = (num, self.run_id, name, language, started, own, work, signature)
+        # Awaited: a call whose run is not in the file could never be resumed.
         await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
 
     def end(
@@ -107,6 +108,7 @@ class Journal:
             if self._ended:
                 return
             self._ended = True
+            # The kernel interrupts runs when it restarts: such an end is not the person's.
             if not self._open or status != "cancelled":
                 self._end(status, output, stores, error)
 
@@ -116,11 +118,13 @@ class Journal:
         with self._ends:
             self._open = True
             if self._ended:
+                # The end was faster than the exit of the process: take it back.
                 self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
+        # Also where no row follows: a run whose file is gone must say so at its end.
         try:
             self.store.writer.check_place()
         except JournalError as broken:
@@ -241,6 +245,7 @@ class Journal:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
+        # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
         await self.durable(
             self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
@@ -283,6 +288,7 @@ class Journal:
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
         secret = self.secret
+        # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
         signature = None
@@ -293,13 +299,13 @@ class Journal:
                 if key is not None
                 else None
             )
+        # The names that feed a secret argument are left out even if no call has received it.
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
         text = secret.to_show(kept, self.most).text
         failure = error_json(error, secret) if error is not None else None
-        tree = (
-            None if secret.too_many else encode(self.summary())
-        )  # without a tree, that of the calls is shown
+        # Without a tree, that of the calls is shown.
+        tree = None if secret.too_many else encode(self.summary())
         end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
         end_crc = checksum(self.num, *end)
         state = (status, time.time(), *self.used(), self._lost)
@@ -341,6 +347,8 @@ class Journal:
 
     def _not_ended(self, error: JournalError) -> None:
         self._break(error)
+        # The row says `running` for ever, and this process lives: the store remembers that it
+        # ended.
         self.store.unended[self.num] = self._lost
         self.warn_broken()
 

@@ -236,6 +236,7 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     else:
         message = secrets.text(f"{type(error).__name__}: {error}")
         found["said"].append(["step.tool-failed", message, None, None, "error"])
+    # The whole chain is searched, because a traceback shows the whole chain.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         found["cause"] = _cause_json(error.__cause__)
     return encode(found)
@@ -280,6 +281,7 @@ def _diagnostic(
     if not (isinstance(name, str) and type(start) is int and type(end) is int):
         raise ValueError("a place is a name and two numbers")
     source = known.get(name)
+    # The text may be another one now, and then a caret would point at anything.
     there = source is not None and 0 <= start <= end <= len(source.text)
     return Diagnostic(
         code, message, Span(source, start, end) if source and there else None, hint, severity
@@ -290,7 +292,8 @@ def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
     try:
         text, args = str(cause), list(cause.args)
-    except Exception:  # a class of a user
+    # Code of a user's class runs here.
+    except Exception:
         text, args = "", []
     return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
@@ -300,9 +303,11 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     if not isinstance(name, str) or not isinstance(text, str):
         raise ValueError("a cause is the name of a class and a text")
     name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
+    # Only classes of Python itself: importing a module by a stored name would run its code.
     known = getattr(builtins, name, None)
     if isinstance(args, list) and isinstance(known, type) and issubclass(known, Exception):
         with contextlib.suppress(Exception):
             return known(*args)
+    # Its class may be gone, or take other arguments: a class with its name is shown as it was.
     made: BaseException = type(name, (Exception,), {})(text)
     return made

@@ -77,6 +77,7 @@ def parts_of(secret: Any) -> Parts:
     secret."""
     texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
     short = opaque = False
+    # The objects are kept with their ids: an object that is freed gives its id to the next one.
     seen, left = {id(secret): secret}, [secret]
     while left:
         part = left.pop()
@@ -95,6 +96,7 @@ def parts_of(secret: Any) -> Parts:
         ):
             continue
         elif isinstance(part, str):
+            # `str.__str__`: a class of a user may write itself otherwise, or as a mask.
             texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
             short = short or len(part) < SHORTEST
         elif isinstance(part, bytes | bytearray | memoryview):
@@ -152,7 +154,8 @@ def _written(part: Any) -> Iterator[Any]:
     yield str(part)
     if isinstance(part, datetime.date | datetime.time):
         yield part.isoformat()
-        yield part.__reduce__()[1][0]  # as it is pickled
+        # As it is pickled.
+        yield part.__reduce__()[1][0]
     elif isinstance(part, uuid.UUID):
         yield from (part.hex, part.bytes, part.int)
     elif isinstance(part, complex):
@@ -202,6 +205,7 @@ def forms_of(parts: Parts) -> Forms:
     for whole in (*parts.texts, *parts.raws):
         part: Any = whole  # a slice of str | bytes has no type that mypy knows
         if len(whole) > LONGEST_SECRET:
+            # From the middle: long secrets begin alike, as keys and certificates do.
             part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
         found = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
@@ -235,9 +239,8 @@ def _texts(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield from (written(text)[1:-1] for written in (repr, ascii))
-    yield from (
-        written(f"{text}'\"")[1:-4] for written in (repr, ascii)
-    )  # as in a text that has both quotes
+    # As in a text that has both quotes: `repr` then escapes one of them.
+    yield from (written(f"{text}'\"")[1:-4] for written in (repr, ascii))
     yield text.translate(_LINES)
     yield html.escape(text)
     yield html.escape(text, quote=False)
@@ -257,7 +260,9 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
     yield raw.hex().upper()
     for between in (",", ", "):
         yield between.join(map(str, raw))
-    for before in range(3):  # inside of something longer, as in "user:password"
+    # Inside of something longer, as in "user:password": base64 has three ways to write it,
+    # depending on what comes before. The letters at both ends also depend on that.
+    for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode("ascii")
         sure = encoded[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
         if len(sure) > SHORTEST:
@@ -325,9 +330,8 @@ class _Inspector(pickle.Pickler):
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
             self.readable = self.readable and _is_text(bytes(part))
-        return (
-            True if isinstance(part, datetime.date | datetime.time) else None
-        )  # they are written as raw bytes
+        # A date is pickled as raw bytes, which are no text and yet can be searched.
+        return True if isinstance(part, datetime.date | datetime.time) else None
 
     def _look_at(self, buffer: pickle.PickleBuffer) -> None:
         """The memory of an array: numbers and texts can be searched, single bytes may be
@@ -351,7 +355,8 @@ def is_readable(value: Any) -> bool:
         inspector.dump(value)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # of a user's __reduce__; a class that cannot be found by its name
+    # Of a user's __reduce__; a class that cannot be found by its name.
+    except BaseException:
         return False
     return inspector.readable
 

@@ -187,11 +187,13 @@ class Secrets:
         return self.active and not self.blind and self.holds(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
+        # A search of the whole text first: nearly no text has one, and parsing takes longer.
         if not any(form in text for form in self._forms.jsons):
             return False
         return self._in_value(json.loads(text), near)
 
     def _in_value(self, value: Value, near: bool) -> bool:
+        # A stack of its own: a value of a user may nest deeper than Python's.
         left = [value]
         while left:
             part = left.pop()
@@ -266,6 +268,7 @@ class Secrets:
     def shown(self, value: Value) -> Value:
         if not self._forms.texts and not self.active:
             return value
+        # No value is safe, and None and booleans cannot be secret.
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
         return self._shown(value, 200)
@@ -291,9 +294,10 @@ class Secrets:
 
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
+        # Code of a user's class runs here; what cannot be searched counts as a secret.
         try:
             texts = f"{value!r} {value}"
-        except Exception:  # a class of a user
+        except Exception:
             return True
         packed = encode_value(value, 1 << 30)
         data = packed.data if isinstance(packed.data, bytes) else b""
@@ -303,6 +307,7 @@ class Secrets:
         found = [form for form in self._forms.texts if form in text]
         if not found:
             return text
+        # Only a part of a long secret is searched for, so nobody knows where it ends.
         if not self._forms.slices.isdisjoint(found):
             return MASK
         return _pattern(found).sub(lambda _: MASK, text)
@@ -310,7 +315,10 @@ class Secrets:
     def maskable(self, text: str) -> int:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
         arrives: no secret begins in them and ends after them."""
-        forms = self._learned.texts  # the keys of the environment would hold back each reply
+        # Not those of the environment: nearly every text ends like the beginning of one of them,
+        # and
+        # each reply would be held back.
+        forms = self._learned.texts
         if not forms:
             return len(text)
         length = max(0, len(text) + 1 - max(map(len, forms)))
@@ -326,6 +334,7 @@ class Secrets:
             return
         found = tuple(map(self.diagnostic, error.diagnostics))
         if found != error.diagnostics:
+            # The very same object: who has caught it already may show it later.
             error.diagnostics = found
             error.args = found
         cause = error.__cause__
@@ -416,7 +425,8 @@ def replace_secrets(
         tool, given = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
             continue
-        if not isinstance(given, dict):  # it could not be parsed, and any part may be the secret
+        # It could not be parsed, and any part may be the secret.
+        if not isinstance(given, dict):
             call["arguments"] = MASK
         else:
             secrets.receive(tool, given)
