@@ -114,12 +114,12 @@ class CallRows:
             if self.secret.surrounds(text):
                 return self._start(step, callee, key, given, tools, grant)
             if whole:
-                known = self._steps.get(id(step))
+                shared = self._steps.get(id(step))
                 # By identity of the objects, too: the id of a step that is gone may be that of a
                 # new one.
-                if known is None or known.step is not step or known.tool is not callee:
-                    known = self._learn(step, callee)
-                digest = known.digest(text) if known.digest is not None else None
+                if shared is None or shared.step is not step or shared.tool is not callee:
+                    shared = self._learn(step, callee)
+                digest = shared.digest(text) if shared.digest is not None else None
             else:
                 digest, again = self._digests(step, callee, given, tools, grant)
             # Half of the time of StartedCall(…).
@@ -140,8 +140,8 @@ class CallRows:
     def _learn(self, step: Invoke, tool: Tool) -> _StepCalls:
         if len(self._steps) >= MOST_STEPS:
             self._steps.clear()
-        known = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
-        return known
+        shared = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
+        return shared
 
     def _start(
         self,

@@ -164,11 +164,11 @@ def bytes_of_data(value: Value) -> int:
 
 def _picklers(most: int) -> list[Any]:
     # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
-    found: list[Any] = [pickle.Pickler]
+    picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
-        found.append(importlib.import_module("cloudpickle").Pickler)
+        picklers.append(importlib.import_module("cloudpickle").Pickler)
     polars = sys.modules.get("polars")
-    return found if polars is None else [_limited(pickler, most, polars) for pickler in found]
+    return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
 
 
 @cache
@@ -372,13 +372,13 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
 
 def sign(key: bytes, *parts: str | bytes) -> bytes:
     """A signature over ``parts`` and their lengths."""
-    made = hmac.new(key, digestmod=hashlib.sha256)
+    signature = hmac.new(key, digestmod=hashlib.sha256)
     for part in parts:
         # With the length: two parts must not be signed as one that looks the same.
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        made.update(len(raw).to_bytes(8, "big"))
-        made.update(raw)
-    return made.digest()
+        signature.update(len(raw).to_bytes(8, "big"))
+        signature.update(raw)
+    return signature.digest()
 
 
 def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -> bool:
@@ -413,21 +413,21 @@ def user_key() -> bytes | None:
 def _key(path: Path) -> bytes:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as writer:
             writer.write(secrets.token_bytes(32))
         try:
             # Atomic: another process sees no key or a complete one.
-            os.link(made, path)
+            os.link(new, path)
         except FileExistsError:
             pass
         finally:
-            made.unlink()
-    found = path.read_bytes()
-    if len(found) != 32:
+            new.unlink()
+    key = path.read_bytes()
+    if len(key) != 32:
         raise OSError(f"{path} is not a key")
-    return found
+    return key
 
 
 def _bytes(number: int) -> str:

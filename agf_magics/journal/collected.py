@@ -257,8 +257,8 @@ class CollectedRecords:
 
     def _place(self, at: Any) -> _Place:
         """The place of a record. Raises ValueError unless ``at`` is a path."""
-        found = self._places.get(at)
-        if found is None:
+        place = self._places.get(at)
+        if place is None:
             if not is_at(at):
                 raise ValueError("a record belongs to another element")
             # Cleared as a whole: keeping the order of use costs more than finding a place again.
@@ -267,8 +267,8 @@ class CollectedRecords:
             call = self._calls.get((*self._ids, *[bit for bit in at if type(bit) is str]))
             before, after = (*self._before, at[0], *self._index), at[1:]
             head, tail = encode(before)[:-1] + ",", "," + encode(after)[1:] if after else "]"
-            found = self._places[at] = _Place(call, before, after, head, tail)
-        return found
+            place = self._places[at] = _Place(call, before, after, head, tail)
+        return place
 
     async def write(self, records: Iterable[tuple[int, Sequence[Collected]]]) -> None:
         """Write checked records, each with the numbers of its element; done when they are durable.
@@ -290,39 +290,39 @@ class CollectedRecords:
     def _plain_row(
         self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str
     ) -> Insert:
-        known, _, _, head, tail = self._place(at)
-        assert known is not None
-        digest = known.digest(given) if known.digest is not None else None
-        rows, kind, name = self._journal.rows, known.step.kind, known.name
+        call, _, _, head, tail = self._place(at)
+        assert call is not None
+        digest = call.digest(given) if call.digest is not None else None
+        rows, kind, name = self._journal.rows, call.step.kind, call.name
         return ADD_JSON, rows.json(
             f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended
         )
 
     def _row(self, i: int, record: Collected) -> Insert:
         what, at, tries = record[:3]
-        known, before, after, _, _ = self._place(at)
+        expected, before, after, _, _ = self._place(at)
         key = CallKey((*before, i, *after), tries)
         if len(record) == 3:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        assert known is not None
-        digest = self._digest(known, given if whole else None, arguments)
-        call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
+        assert expected is not None
+        digest = self._digest(expected, given if whole else None, arguments)
+        call = StartedCall(key, expected.step.kind, expected.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
         # The worker cannot warn: it knows neither the run nor which steps have warned already.
         if form == "again":
             self._journal._warn_not_stored(call, why)
         return self._journal.rows.outcome(what, call, packed, error, ended)
 
-    def _digest(self, known: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
-        if known.digest is None:
+    def _digest(self, call: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
+        if call.digest is None:
             return None
         if text is not None:
-            return known.digest(text)
+            return call.digest(text)
         if arguments is None:
             return None
         return self._journal.rows.digests.of(
-            known.step, known.callee, self._load(arguments), None, {}, self._grant
+            call.step, call.callee, self._load(arguments), None, {}, self._grant
         )
 
 
@@ -406,10 +406,10 @@ class Copies:
         except ValueError:  # a number of 5,000 digits
             return NO_RESULT
         digest = self._digest(text)  # type: ignore[misc]  # `is_possible`
-        found = self._take(digest, most)
-        if found is None:
+        result = self._take(digest, most)
+        if result is None:
             return NO_RESULT
-        value, stored = found
+        value, stored = result
         self._taken.append((i, text, stored, digest))
         return value
 

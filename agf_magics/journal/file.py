@@ -150,10 +150,10 @@ def identity(path: Path | str) -> Identity | None:
     """The file at ``path``, or the link itself; None if there is none."""
     try:
         # Not `stat`: a link that replaced the file must count as another file.
-        found = os.lstat(path)
+        facts = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return facts.st_dev, facts.st_ino
 
 
 def log_of(path: Path) -> Path:
@@ -311,12 +311,12 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     _check_numbers(path, application, version)
     # The text of each table, not only its name: a column of a stranger may be computed.
-    found = frozenset(
+    schema = frozenset(
         connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall()
     )
-    if found - _schema():
+    if schema - _schema():
         raise JournalError("journal.foreign", f"{path} has tables that do not belong to a journal")
-    if found != _schema():
+    if schema != _schema():
         raise JournalError("journal.damaged", f"{path}: its tables are missing")
 
 
@@ -342,7 +342,7 @@ def patiently(do: Callable[[], R], until: float) -> R:
 
 def checksum(*cells: Any) -> int:
     """A CRC-32 over cells, each with its type and length."""
-    found = 0
+    crc = 0
     for cell in cells:
         if isinstance(cell, str):
             # A text of user code may have a lone surrogate, which plain UTF-8 refuses.
@@ -351,8 +351,8 @@ def checksum(*cells: Any) -> int:
             raw, kind = cell, "blob"
         else:
             raw, kind = repr(cell).encode("ascii"), type(cell).__name__
-        found = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), found))
-    return found
+        crc = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), crc))
+    return crc
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

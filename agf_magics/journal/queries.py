@@ -120,8 +120,8 @@ def has_older(store: Store, since: float) -> bool:
     """Whether a run ended before ``since``. Raises JournalError."""
     with store.reading() as connection:
         sql = "SELECT EXISTS (SELECT 1 FROM runs WHERE ended < ?)"
-        (found,) = connection.execute(sql, (since,)).fetchone()
-    return bool(found)
+        (exists,) = connection.execute(sql, (since,)).fetchone()
+    return bool(exists)
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
@@ -132,24 +132,24 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         ).fetchone()
     if row is None:
         return None
-    one, (work, signature, _, *end) = _listed(row[:16]), row[16:]
-    if one is None:
+    head, (work, signature, _, *end) = _listed(row[:16]), row[16:]
+    if head is None:
         raise JournalError(
             "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
         )
     if (
         not isinstance(work, str)
         or not _is_raw(signature)
-        or checksum(one.num, work, signature) != row[14]
+        or checksum(head.num, work, signature) != row[14]
     ):
         raise JournalError(
             "journal.damaged", f"the manifest of run {run_id!r} has changed since it was written"
         )
-    if not _is_end(end) or checksum(one.num, *end) != row[15]:
+    if not _is_end(end) or checksum(head.num, *end) != row[15]:
         raise JournalError(
             "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
         )
-    return RunRow(_as_it_is(one, store, {}), work, signature, *end)
+    return RunRow(_as_it_is(head, store, {}), work, signature, *end)
 
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
@@ -242,7 +242,7 @@ def results(store: Store, num: int) -> Iterator[Record | JsonResult]:
 
 
 def missing_results(
-    store: Store, num: int, known: Callable[[bytes], int]
+    store: Store, num: int, count: Callable[[bytes], int]
 ) -> Iterator[Record | JsonResult]:
     """`results`, but of each digest only those after the first ``known(digest)``. Raises
     JournalError.
@@ -253,7 +253,7 @@ def missing_results(
         sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
         for line, digest in connection.execute(sql, (num, num + ROOM)):
             numbers[digest] += 1
-            if numbers[digest] > known(digest):
+            if numbers[digest] > count(digest):
                 lines.append(line)
         for start in range(0, len(lines), SLICE):
             some = lines[start : start + SLICE]
@@ -275,7 +275,7 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
     """The last record of each of these steps, which run once. Raises JournalError."""
     store.flush()
     wanted = [encode(at) for at in ats]
-    found: dict[str, Record] = {}
+    last: dict[str, Record] = {}
     with store.reading() as connection:
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
@@ -285,25 +285,34 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
                 f"({these}) ORDER BY line"
             )
             for record in read_records(connection.execute(sql, (num, num + ROOM, *some))):
-                found[encode(record.at)] = record
-    yield from found.values()
+                last[encode(record.at)] = record
+    yield from last.values()
 
 
-def claim(store: Store, one: RunHead) -> bool:
+def claim(store: Store, head: RunHead) -> bool:
     """Take a run over from its dead process or its end; False if another process was first. Raises
     JournalError."""
-    status = "running" if one.status == "interrupted" else one.status
-    own = store.owner.name
+    status = "running" if head.status == "interrupted" else head.status
+    owner = store.owner.name
     # Whoever resumes it gives it an end of its own.
-    store.unended.pop(one.num, None)
-    return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
+    store.unended.pop(head.num, None)
+    return store.write_now(CLAIM, (owner, owner, head.num, head.owner, status)) == 1
 
 
-def leave(store: Store, one: RunHead) -> None:
+def leave(store: Store, head: RunHead) -> None:
     """Undo `claim` for a run that could not start. Raises JournalError."""
-    status = "running" if one.status == "interrupted" else one.status
-    before = (one.owner, status, one.ended, one.taken, one.owner, one.taken, status, one.ended)
-    store.write_now(LEAVE, (*before, one.num, store.owner.name, one.taken + 1))
+    status = "running" if head.status == "interrupted" else head.status
+    before = (
+        head.owner,
+        status,
+        head.ended,
+        head.taken,
+        head.owner,
+        head.taken,
+        status,
+        head.ended,
+    )
+    store.write_now(LEAVE, (*before, head.num, store.owner.name, head.taken + 1))
 
 
 def forget(store: Store, heads: Iterable[RunHead]) -> int:
@@ -334,10 +343,10 @@ def _deleted(store: Store, num: int, end: int) -> int:
     with store.writing() as connection:
         # What a person deletes must not stay readable in free pages of the file.
         connection.execute("PRAGMA secure_delete=FAST")
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
         )
-        lines = [line for (line,) in found]
+        lines = [line for (line,) in rows]
         if lines:
             connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
         if len(lines) < SLICE:
@@ -378,7 +387,7 @@ def _vacuumed(store: Store, pages: int) -> int:
 
 
 def size(path: Path) -> int:
-    return sum(one.stat().st_size for one in (path, Path(f"{path}-wal")) if one.exists())
+    return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
 
 
 def sizes(store: Store) -> dict[int, int]:
@@ -392,12 +401,12 @@ def sizes(store: Store) -> dict[int, int]:
         return dict(connection.execute(sql).fetchall())
 
 
-def _as_it_is(one: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
-    if one.status != "running":
-        return one
+def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
+    if head.status != "running":
+        return head
     # This process is alive, so its lock would say that the run is still running.
-    if one.num in store.unended and one.owner == store.owner.name:
-        return one._replace(status="interrupted", lost=store.unended[one.num])
-    if one.owner not in lives:
-        lives[one.owner] = store.is_alive(one.owner)
-    return one if lives[one.owner] else one._replace(status="interrupted")
+    if head.num in store.unended and head.owner == store.owner.name:
+        return head._replace(status="interrupted", lost=store.unended[head.num])
+    if head.owner not in lives:
+        lives[head.owner] = store.is_alive(head.owner)
+    return head if lives[head.owner] else head._replace(status="interrupted")

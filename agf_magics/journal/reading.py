@@ -84,11 +84,11 @@ def rows_between(
 ) -> Generator[Row, None, None]:
     """The rows after line ``first`` and before line ``end``, in order: short ones where that is
     possible. The connection must be in a transaction."""
-    where, given = "FROM records WHERE line>? AND line<?", (first, end)
+    where, bounds = "FROM records WHERE line>? AND line<?", (first, end)
     with closing(connection.cursor()) as plain, closing(connection.cursor()) as others:
-        plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", given)
+        plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", bounds)
         others.execute(
-            f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", given
+            f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", bounds
         )
         other = next(others, None)
         # Two queries and a merge: one query with both kinds of rows would read all cells of each.
@@ -138,11 +138,11 @@ def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
                 raise ValueError
             # Who uses the value raises the error again, with the name of the call.
             try:
-                known = decode(value)
+                result = decode(value)
             except (ValueError, RecursionError):
                 yield reader.read((*cells, crc))
             else:
-                yield line, (place(at), ""), known
+                yield line, (place(at), ""), result
     except (*UNREADABLE, sqlite3.OperationalError) as found:
         raise _damage(row, found) from None
 
@@ -181,13 +181,13 @@ def read_results(rows: Iterable[Row]) -> Iterator[Record | JsonResult]:
         raise _damage(row, found) from None
 
 
-def _damage(row: Row | None, found: Exception) -> Exception:
+def _damage(row: Row | None, error: Exception) -> Exception:
     """The error of reading ``row``."""
-    if not isinstance(found, sqlite3.OperationalError):
+    if not isinstance(error, sqlite3.OperationalError):
         which = f"row {row[0]}" if row is not None else "a row"
         return JournalError("journal.damaged", f"{which} has changed since it was written")
-    if hasattr(found, "sqlite_errorcode"):
-        return found
+    if hasattr(error, "sqlite_errorcode"):
+        return error
     # Python's error, not SQLite's, although it has the same class.
     return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
@@ -276,12 +276,12 @@ class _Reader:
     def place(self, at: str) -> ev.StepPath:
         """The path of a record. Those of a fan-out differ only in the last number."""
         head, _, last = at.rpartition(",")
-        known = self.places.get(head)
-        if known is not None:
+        before = self.places.get(head)
+        if before is not None:
             number = last[:-1]
             # What `json.loads` would make of it; any other text is left to it.
             if number.isdecimal() and number.isascii() and len(number) < 19 and last[-1] == "]":
-                return (*known, int(number))
+                return (*before, int(number))
         place = tuple(json.loads(at))
         if not is_at(place):
             raise ValueError
@@ -334,7 +334,9 @@ class ReplayLog:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
             self.failed = {
-                key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)
+                key: failure
+                for key, failure in self.failed.items()
+                if _is_handled(failure, handled, retried)
             }
         self.failures = [key.at for key in self.failed]
 
@@ -397,11 +399,11 @@ class ReplayLog:
         A resumed run starts with them: so the failure that stopped the others is known before any
         of them starts.
         """
-        found: dict[int, None] = {}
+        numbers: dict[int, None] = {}
         for inner in self.failures:
             if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
-                found[int(inner[len(at)])] = None
-        return list(found)
+                numbers[int(inner[len(at)])] = None
+        return list(numbers)
 
     def has_failed(self, at: ev.StepPath) -> bool:
         """Whether a call at or inside ``at`` failed."""
@@ -409,14 +411,14 @@ class ReplayLog:
 
     def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
         """The positions of the keys that have this mark, in the order of their marks."""
-        found = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
-        return [i for line, i in sorted((line, i) for line, i in found if line is not None)]
+        lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
 
 
 def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
     """Whether a failure was dropped, rescued or retried, and so did not end the run."""
     tries = record.tries.split(SPLIT) if record.tries else []
-    ats = [tuple(json.loads(one))[:-1] for one in tries]
+    ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]
     for outer in around(record.at):
         if outer in handled:
             return True

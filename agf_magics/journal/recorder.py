@@ -88,13 +88,13 @@ class Journal:
         self.emit = emit
         if self.earlier is not None:
             return
-        num, own, started = self.num, self.store.owner.name, time.time()
+        num, owner, started = self.num, self.store.owner.name, time.time()
         key = self.rows.signing_key()
         signature = sign(key, self.run_id, "work", work) if key is not None else None
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, own, 0, "running", None, None, None, 0, end)
-        what = (num, self.run_id, name, language, started, own, work, signature)
+        state = checksum(num, owner, 0, "running", None, None, None, 0, end)
+        what = (num, self.run_id, name, language, started, owner, work, signature)
         # Awaited: a call whose run is not in the file could never be resumed.
         await self.durable(self._write(START, (*what, head, state, work_crc, end)), lost=0)
 
@@ -263,8 +263,8 @@ class Journal:
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write that something happened, and for which ``error``, without waiting."""
-        known = self.earlier is not None and (what, key) in self.earlier.marks
-        if self.is_open and not known:
+        is_written = self.earlier is not None and (what, key) in self.earlier.marks
+        if self.is_open and not is_written:
             self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:

@@ -155,25 +155,25 @@ class Reuse:
 
     def count(self, digest: bytes) -> int:
         """How many results of this digest are known."""
-        known = self._left.get(digest)
-        return len(known) if type(known) is deque else int(known is not None)
+        stored = self._left.get(digest)
+        return len(stored) if type(stored) is deque else int(stored is not None)
 
     def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer
         run has so many."""
-        found = self._left
+        left = self._left
         for record in records:
             digest, stored = _result(record, run_id) if type(record) is Record else record  # type: ignore[misc]
             if not digest or stored is None:
                 continue
-            known = found.get(digest)
+            earlier = left.get(digest)
             # Not `setdefault(…) is stored`: two equal texts may be one object.
-            if known is None:
-                found[digest] = stored
-            elif type(known) is deque:
-                known.append(stored)
+            if earlier is None:
+                left[digest] = stored
+            elif type(earlier) is deque:
+                earlier.append(stored)
             else:
-                found[digest] = deque((known, stored))  # type: ignore[arg-type]
+                left[digest] = deque((earlier, stored))  # type: ignore[arg-type]
 
     def _missing(self, records: Iterable[Record | JsonResult]) -> Iterator[Record | JsonResult]:
         """The results in ``records`` that no newer run has."""

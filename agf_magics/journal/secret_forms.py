@@ -86,8 +86,8 @@ def parts_of(secret: Any) -> Parts:
             break
         members = _members(part)
         if members is not None:
-            news = [one for one in members if id(one) not in seen]
-            seen.update((id(one), one) for one in news)
+            news = [member for member in members if id(member) not in seen]
+            seen.update((id(member), member) for member in news)
             left += news
         elif (
             part is None
@@ -119,11 +119,11 @@ def parts_of(secret: Any) -> Parts:
 def _number(part: numbers.Real) -> int | float | None:
     """A plain number without its sign; None if it is not finite or too long to be written."""
     try:
-        found = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
-        repr(found)
+        number = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
+        repr(number)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _members(part: Any) -> Iterable[Any] | None:
@@ -181,16 +181,16 @@ def _fields(part: Any) -> list[Any] | None:
     try:
         if callable(getattr(part, "get_secret_value", None)):
             return [part.get_secret_value()]
-        found = list(vars(part).values()) if hasattr(part, "__dict__") else []
+        values = list(vars(part).values()) if hasattr(part, "__dict__") else []
         if dataclasses.is_dataclass(part):
-            found += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
+            values += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
         slots = [
             name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
         ]
-        found += [getattr(part, name, None) for name in slots]
+        values += [getattr(part, name, None) for name in slots]
     except Exception:  # a class of a user
         return None
-    return found or None
+    return values or None
 
 
 def _names(slots: Any) -> Iterable[str]:
@@ -207,13 +207,13 @@ def forms_of(parts: Parts) -> Forms:
         if len(whole) > LONGEST_SECRET:
             # From the middle: long secrets begin alike, as keys and certificates do.
             part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
-        found = {form for text in _read(part) for form in _texts(text)}
+        forms = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
-            found |= set(_of_bytes(part))
+            forms |= set(_of_bytes(part))
             raws.add(part)
         raws |= {form for text in _read(part) for form in _encoded(text)}
-        texts |= found
-        slices |= found if part is not whole else set()
+        texts |= forms
+        slices |= forms if part is not whole else set()
     for number in parts.numbers:
         written = list(_number_texts(number))
         texts |= {form for text in written for form in _texts(text)}
@@ -255,7 +255,7 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
     yield repr(raw + b"'\"")[2:-4]
     quoted = quote_from_bytes(raw, safe="")
     yield quoted
-    yield re.sub("%..", lambda found: found[0].lower(), quoted)
+    yield re.sub("%..", lambda match: match[0].lower(), quoted)
     yield raw.hex()
     yield raw.hex().upper()
     for between in (",", ", "):

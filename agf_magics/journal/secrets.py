@@ -139,18 +139,18 @@ class Secrets:
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
-        found = [self.learn(given.get(name)) for name in tool.secret]
-        return Received(any(one.any for one in found), any(one.short for one in found))
+        received = [self.learn(given.get(name)) for name in tool.secret]
+        return Received(any(each.any for each in received), any(each.short for each in received))
 
     def returned(self, value: Value) -> None:
         """Add a value that feeds a secret argument: it is masked in the end of the run, even if
         that call is not made. Not before, because its parts occur in the outcomes of other calls,
         which are stored."""
         if not self.too_many:
-            found, known = parts_of(value), self._returned
-            self._unsearchable = self._unsearchable or found.opaque
+            parts, before = parts_of(value), self._returned
+            self._unsearchable = self._unsearchable or parts.opaque
             self._returned = Parts(
-                known.texts | found.texts, known.raws | found.raws, known.numbers | found.numbers
+                before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
             )
 
     @property
@@ -206,8 +206,8 @@ class Secrets:
         return False
 
     def _in_text(self, text: str, near: bool) -> bool:
-        found = [form for form in self._forms.texts if form in text]
-        return bool(found) and (near or _pattern(found, _alone).search(text) is not None)
+        forms = [form for form in self._forms.texts if form in text]
+        return bool(forms) and (near or _pattern(forms, _alone).search(text) is not None)
 
     def _is_number(self, value: Value) -> bool:
         return type(value) in (int, float) and abs(value) in self._forms.numbers
@@ -283,10 +283,11 @@ class Secrets:
         if kind in ATOMS:
             return MASK if self._is_number(value) else value
         if kind in (list, tuple) and room:
-            return kind(self._shown(one, room - 1) for one in value)
+            return kind(self._shown(part, room - 1) for part in value)
         if kind is dict and room:
             return {
-                self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()
+                self._shown(key, room - 1): self._shown(part, room - 1)
+                for key, part in value.items()
             }
         # A table is not written out for each look at it only because there is a key in the
         # environment.
@@ -304,13 +305,13 @@ class Secrets:
         return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
 
     def text(self, text: str) -> str:
-        found = [form for form in self._forms.texts if form in text]
-        if not found:
+        forms = [form for form in self._forms.texts if form in text]
+        if not forms:
             return text
         # Only a part of a long secret is searched for, so nobody knows where it ends.
-        if not self._forms.slices.isdisjoint(found):
+        if not self._forms.slices.isdisjoint(forms):
             return MASK
-        return _pattern(found).sub(lambda _: MASK, text)
+        return _pattern(forms).sub(lambda _: MASK, text)
 
     def maskable(self, text: str) -> int:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
@@ -322,8 +323,8 @@ class Secrets:
         if not forms:
             return len(text)
         length = max(0, len(text) + 1 - max(map(len, forms)))
-        found = [form for form in forms if form in text]
-        for match in _pattern(found).finditer(text) if found else ():
+        inside = [form for form in forms if form in text]
+        for match in _pattern(inside).finditer(text) if inside else ():
             if match.start() < length < match.end():
                 return match.start()
         return length
@@ -332,11 +333,11 @@ class Secrets:
         """Mask an error of ours, and remove its cause if that contains a secret."""
         if not (self.active or self._forms.texts) or not isinstance(error, AgfError):
             return
-        found = tuple(map(self.diagnostic, error.diagnostics))
-        if found != error.diagnostics:
+        masked = tuple(map(self.diagnostic, error.diagnostics))
+        if masked != error.diagnostics:
             # The very same object: who has caught it already may show it later.
-            error.diagnostics = found
-            error.args = found
+            error.diagnostics = masked
+            error.args = masked
         cause = error.__cause__
         if cause is not None and self.raised(cause):
             error.__cause__ = None
@@ -360,14 +361,14 @@ class Secrets:
         texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
         return any(self._in_text(text, True) for text in texts)
 
-    def diagnostic(self, found: Diagnostic) -> Diagnostic:
+    def diagnostic(self, shown: Diagnostic) -> Diagnostic:
         message, hint = (
-            self.text(found.message),
-            self.text(found.hint) if found.hint else found.hint,
+            self.text(shown.message),
+            self.text(shown.hint) if shown.hint else shown.hint,
         )
-        if (message, hint) == (found.message, found.hint):
-            return found
-        return Diagnostic(found.code, message, found.span, hint, found.severity, found.related)
+        if (message, hint) == (shown.message, shown.hint):
+            return shown
+        return Diagnostic(shown.code, message, shown.span, hint, shown.severity, shown.related)
 
 
 @lru_cache(maxsize=8)
@@ -379,7 +380,7 @@ def _forms_of_all(parts: Parts) -> Forms:
 def hide(value: Value, names: Collection[str]) -> Value:
     """Arguments with a mask for these names."""
     return (
-        {name: MASK if name in names else one for name, one in value.items()}
+        {name: MASK if name in names else argument for name, argument in value.items()}
         if isinstance(value, dict)
         else value
     )
@@ -387,24 +388,24 @@ def hide(value: Value, names: Collection[str]) -> Value:
 
 def _arguments(error: BaseException) -> list[str]:
     """The arguments of an exception and of those in its chain."""
-    found, left, seen = list[str](), [error], set[int]()
+    texts, left, seen = list[str](), [error], set[int]()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        raised = left.pop()
+        if id(raised) in seen:
             continue
-        seen.add(id(one))
+        seen.add(id(raised))
         try:
-            found.append(repr(one.args))
+            texts.append(repr(raised.args))
         except Exception:  # a class of a user
-            found.append("")
-        left += [each for each in (one.__cause__, one.__context__) if each is not None]
-        left += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-    return found
+            texts.append("")
+        left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
+        left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
+    return texts
 
 
-def _pattern(found: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
+def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
     """Matches these forms, the longest first."""
-    return re.compile("|".join(written(form) for form in sorted(found, key=len, reverse=True)))
+    return re.compile("|".join(written(form) for form in sorted(forms, key=len, reverse=True)))
 
 
 def _alone(form: str) -> str:
@@ -445,11 +446,11 @@ def substitute_secrets(
     tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
 ) -> dict[str, Value]:
     """``given`` with the values of its placeholders."""
-    found = {}
+    secrets = {}
     for name in tool.secret & given.keys():
         value = given[name]
         if isinstance(value, str) and value in values:
-            found[name] = values[value]
+            secrets[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
             message = (
                 f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
@@ -458,10 +459,10 @@ def substitute_secrets(
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
-    return {**given, **found} if found else given
+    return {**given, **secrets} if secrets else given
 
 
 def _placeholder(value: Value, values: dict[str, Value]) -> str:
-    made = f"{MASK} #{len(values) + 1}"
-    values[made] = value
-    return made
+    placeholder = f"{MASK} #{len(values) + 1}"
+    values[placeholder] = value
+    return placeholder

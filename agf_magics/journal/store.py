@@ -116,9 +116,9 @@ def alive(folder: Path, name: str) -> bool:
     return False
 
 
-def _is_lock(found: os.stat_result) -> bool:
+def _is_lock(facts: os.stat_result) -> bool:
     """Whether it is a plain file of one byte, as `ProcessLock` makes it."""
-    return stat.S_ISREG(found.st_mode) and found.st_size == 1
+    return stat.S_ISREG(facts.st_mode) and facts.st_size == 1
 
 
 def _lock(file: IO[bytes]) -> None:
@@ -201,24 +201,24 @@ class Store:
         """The store of this process. Raises JournalError."""
         path = path.absolute()
         with cls._lock:
-            found = cls._open.get(path)
-            if found is not None and found.pid != os.getpid():
+            store = cls._open.get(path)
+            if store is not None and store.pid != os.getpid():
                 # SQLite's locks do not survive a fork, neither for this connection nor for a new
                 # one.
                 raise JournalError(
                     "journal.unwritable",
                     f"{path}: a forked process cannot use what its parent has open",
                 )
-            if found is not None and found.is_there:
+            if store is not None and store.is_there:
                 # Now the most recently used one: a dict keeps the order of insertion.
                 cls._open[path] = cls._open.pop(path)
-                return found
-            if found is not None:
+                return store
+            if store is not None:
                 # Not closed: runs that still write to the old file must be told, not cut off.
                 cls._retired.append(cls._open.pop(path))
             cls._close_unused()
-            found = cls._open[path] = cls(path)
-            return found
+            store = cls._open[path] = cls(path)
+            return store
 
     @classmethod
     def _close_unused(cls) -> None:

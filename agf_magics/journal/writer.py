@@ -47,12 +47,12 @@ def notify(
     """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the
     loop of this thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for one in batch:
-        if one.done is not None and one.loop is not None:
-            by_loop.setdefault(one.loop, []).append(one.done)
-        elif error is not None and one.failed is not None:
-            for _ in one.rows:
-                one.failed(error)
+    for write in batch:
+        if write.done is not None and write.loop is not None:
+            by_loop.setdefault(write.loop, []).append(write.done)
+        elif error is not None and write.failed is not None:
+            for _ in write.rows:
+                write.failed(error)
     for loop, waiting in by_loop.items():
         if loop is here:
             _wake(waiting, error)
@@ -101,7 +101,7 @@ class Writer:
         self._pid = os.getpid()
         self._log = log_of(path)
         self._file = identity(path)
-        self._log_files = {one: identity(one) for one in (self._log, index_of(path))}
+        self._log_files = {file: identity(file) for file in (self._log, index_of(path))}
         """The log and its index, which belong to this file and not to one that replaces it."""
         self._full = LOG
         """Bytes of the log at which it is moved next."""
@@ -189,12 +189,12 @@ class Writer:
         """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
         into a file without a name, and SQLite would apply this file's log to the other one."""
         try:
-            found = os.lstat(self._name)
+            facts = os.lstat(self._name)
         except OSError:
             raise JournalError(
                 "journal.unwritable", f"{self._path} was removed during the run"
             ) from None
-        if (found.st_dev, found.st_ino) != self._file:
+        if (facts.st_dev, facts.st_ino) != self._file:
             # SQLite finds a log by its name: it would apply this one to the file that replaced
             # ours.
             # It is moved and not deleted, because it has rows of this run.
@@ -205,7 +205,7 @@ class Writer:
             message = f"{self._path} was replaced by another file while this process had it open"
             raise JournalError("journal.replaced", message)
         # A new connection would apply the index of the lost log to an empty one.
-        if not found.st_size or any(
+        if not facts.st_size or any(
             log is not None and identity(place) != log for place, log in self._log_files.items()
         ):
             message = f"a part of {self._path} was removed while this process had it open"
@@ -368,7 +368,7 @@ class Writer:
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):
-                rows = [row for one in writes for row in one.rows]
+                rows = [row for write in writes for row in write.rows]
                 # The end of a run changes its row only if this process owns it: else nothing
                 # changed.
                 changed = connection.executemany(statement, rows).rowcount
@@ -383,12 +383,12 @@ class Writer:
             return journal_error_of(self._path, error)
         return None
 
-    def _write_alone(self, one: PendingWrite) -> JournalError | None:
+    def _write_alone(self, write: PendingWrite) -> JournalError | None:
         try:
             self._begin(patient=True)
         except sqlite3.Error as error:
             return journal_error_of(self._path, error)
-        return self._write_batch([one])
+        return self._write_batch([write])
 
 
 def _nothing() -> None:

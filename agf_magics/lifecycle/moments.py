@@ -223,9 +223,9 @@ def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
             agent(_any, name=name, registry=then)
         elif kind == "tool":
             tool(_any, name=name, registry=then)
-    for name, known in now.agents.items():
+    for name, registered in now.agents.items():
         if name not in then.agents:
-            then.agents.add(known)
+            then.agents.add(registered)
     linked, problems = link_as_it_was(order, then)
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):

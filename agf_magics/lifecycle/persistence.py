@@ -59,22 +59,22 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
     now = time.time()
     if automatic:
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
-    found = [one for one in runs if one.status in statuses]
-    old = _old(store, found, now - days * DAY if days else 0.0, size)
+    ended = [run for run in runs if run.status in statuses]
+    old = _old(store, ended, now - days * DAY if days else 0.0, size)
     return queries.forget(store, old) if old else 0
 
 
-def _old(store: Store, found: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
-    old = [one for one in found if (one.ended or one.started) < since]
+def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    old = [run for run in runs if (run.ended or run.started) < since]
     if size and queries.size(store.path) > size:
         sizes = queries.sizes(store)
-        left = sum(sizes.values()) - sum(sizes.get(one.num, 0) for one in old)
-        for one in reversed(found):
+        left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
+        for run in reversed(runs):
             if left <= size:
                 break
-            if one not in old:
-                old.append(one)
-                left -= sizes.get(one.num, 0)
+            if run not in old:
+                old.append(run)
+                left -= sizes.get(run.num, 0)
     return old
 
 
@@ -101,11 +101,11 @@ def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     ]
 
 
-def restore_rows(progress: Progress, found: list[Any]) -> None:
+def restore_rows(progress: Progress, rows: list[Any]) -> None:
     """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
-    for one in found:
-        key, counts, others, value, error = one
-        if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(
+    for stored in rows:
+        key, counts, others, value, error = stored
+        if not all(isinstance(part, list) for part in (stored, key, counts, others)) or not _is_row(
             counts, others, error
         ):
             raise ValueError("a row of the tree is damaged")
@@ -198,7 +198,7 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
 
 def time_calls(progress: Progress, records: Iterable[Record]) -> None:
     """Take the times of calls from the journal: a resumed run did not repeat them."""
-    found: dict[tuple[str, ...], tuple[float, float]] = {}
+    times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.started is not None and record.ended is not None:
             key = key_of(record.at)
@@ -206,9 +206,9 @@ def time_calls(progress: Progress, records: Iterable[Record]) -> None:
                 key and key not in progress.rows
             ):  # a step without a row: count the time for the step around it
                 key = key[:-1]
-            first, last = found.get(key, (record.started, record.ended))
-            found[key] = min(first, record.started), max(last, record.ended)
-    for key, (first, last) in found.items():
+            first, last = times.get(key, (record.started, record.ended))
+            times[key] = min(first, record.started), max(last, record.ended)
+    for key, (first, last) in times.items():
         if key:
             progress.rows[key].when, progress.rows[key].ended = first, last
 
@@ -235,9 +235,9 @@ def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
         ):
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
-            known = usage if isinstance(usage, dict) else {}
-            input, output = (_amount(known, what) for what in ("input", "output"))
-            yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(known))
+            amounts = usage if isinstance(usage, dict) else {}
+            input, output = (_amount(amounts, what) for what in ("input", "output"))
+            yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(amounts))
 
 
 def _amount(usage: dict[str, Any], what: str) -> int:
@@ -289,8 +289,8 @@ def own_files() -> tuple[Path, ...]:
     )
     return (
         *runs,
-        *(one.with_name("owners") for one in runs[:1]),
-        *(one.parent for one in user if one is not None),
+        *(file.with_name("owners") for file in runs[:1]),
+        *(file.parent for file in user if file is not None),
     )
 
 

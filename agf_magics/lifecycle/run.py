@@ -216,19 +216,19 @@ class Run:
     def __init__(
         self,
         linked: Linked,
-        given: FlowInput,
+        flow_input: FlowInput,
         limits: Limits,
         warnings: tuple[Diagnostic, ...],
         dry: bool,
     ) -> None:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
-        self.input, self.context = given.input, given.context
-        count = len(given.context.log or ()) if given.context is not None else 0
+        self.input, self.context = flow_input.input, flow_input.context
+        count = len(flow_input.context.log or ()) if flow_input.context is not None else 0
         self._continues = (
             f"reads {count:,} earlier message{'s' * (count != 1)} of the context "
-            f"{given.context.name!r}"
-            if given.context is not None and count
+            f"{flow_input.context.name!r}"
+            if flow_input.context is not None and count
             else ""
         )
         self.limits = limits
@@ -261,7 +261,7 @@ class Run:
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
         self._warnings = warnings
-        self._given = given
+        self._given = flow_input
         self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
@@ -320,7 +320,7 @@ class Run:
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(found for found in self._warnings if found.severity == "warning"),
+            *(finding for finding in self._warnings if finding.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -329,7 +329,9 @@ class Run:
         """Whether the run is a dry or a resumed one or reused results, how many earlier messages of
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
-        others = (found.message for found in self._warnings if found.code == "model.configured")
+        others = (
+            finding.message for finding in self._warnings if finding.code == "model.configured"
+        )
         return "; ".join(filter(None, (self._kind, self._continues, *dict.fromkeys(others))))
 
     @property
