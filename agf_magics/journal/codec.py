@@ -106,7 +106,7 @@ def _decoder() -> Callable[[str | bytes], Any]:
 decode = _decoder()
 
 
-class TooLarge(Exception):
+class PickleTooLarge(Exception):
     """The pickle has more bytes than it may have."""
 
 
@@ -115,17 +115,17 @@ class NotPicklable(Exception):
 
 
 def pickled(value: Value, most: int) -> bytes:
-    """``value`` as a pickle of at most ``most`` bytes. Raises TooLarge or NotPicklable."""
+    """``value`` as a pickle of at most ``most`` bytes. Raises PickleTooLarge or NotPicklable."""
     # Known without looking at the elements: a copy of them may not fit into the memory.
     if bytes_of_data(value) > most:
-        raise TooLarge
+        raise PickleTooLarge
     why = ""
     for pickler in _picklers(most):
         file = _Bounded(most)
         try:
             pickler(file, protocol=5).dump(value)
             return file.getvalue()
-        except (TooLarge, KeyboardInterrupt):
+        except (PickleTooLarge, KeyboardInterrupt):
             raise
         # Of a user's __reduce__, even a SystemExit.
         except BaseException as error:
@@ -140,7 +140,7 @@ class _Bounded(io.BytesIO):
 
     def write(self, data: Any) -> int:
         if self.tell() + memoryview(data).nbytes > self.most:
-            raise TooLarge
+            raise PickleTooLarge
         return super().write(data)
 
 
@@ -179,7 +179,7 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
 
     def reduced(frame: Any) -> Any:
         if bytes_of_data(frame) > most:
-            raise TooLarge
+            raise PickleTooLarge
         return frame.__reduce_ex__(5)
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
@@ -350,7 +350,7 @@ def _pickled(value: Value, most: int) -> EncodedValue:
     shown = encode(preview(value))
     try:
         return EncodedValue("pickle", pickled(value, most), shown)
-    except TooLarge:
+    except PickleTooLarge:
         return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
     except NotPicklable as error:
         return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")

@@ -71,7 +71,7 @@ JsonResult = tuple[bytes, str]
 
 def read_records(rows: Iterable[Row]) -> Iterator[Record]:
     """The records of ``rows``. Raises JournalError for a damaged row."""
-    read, row = _Reader().read, None
+    read, row = _RowReader().read, None
     try:
         for row in rows:
             yield read(row)
@@ -108,7 +108,7 @@ def rows_between(
 
 def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
     """The same for a run that is resumed: of short rows only what that run uses."""
-    reader, row = _Reader(), None
+    reader, row = _RowReader(), None
     place = reader.place
     try:
         for row in rows:
@@ -149,7 +149,7 @@ def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
 
 def read_results(rows: Iterable[Row]) -> Iterator[Record | JsonResult]:
     """The same for a run that reuses results."""
-    reader, row = _Reader(), None
+    reader, row = _RowReader(), None
     try:
         for row in rows:
             if len(row) != CELLS:
@@ -192,7 +192,7 @@ def _damage(row: Row | None, error: Exception) -> Exception:
     return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
 
-class _Reader:
+class _RowReader:
     """Reads the records of one run."""
 
     def __init__(self) -> None:
@@ -290,7 +290,7 @@ class _Reader:
         return place
 
 
-class Outcome(NamedTuple):
+class RecordedOutcome(NamedTuple):
     """The outcome of a call in an earlier session."""
 
     value: Value
@@ -377,12 +377,12 @@ class ReplayLog:
                 self.values.pop(key, None)
                 self.failed.pop(key, None)
 
-    def take(self, key: CallKey) -> Outcome | None:
+    def take(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of a call, once."""
         if key in self.values:
-            return Outcome(self.values.pop(key), None)
+            return RecordedOutcome(self.values.pop(key), None)
         failed = self.failed.pop(key, None)
-        return Outcome(None, failed.error) if failed is not None else None
+        return RecordedOutcome(None, failed.error) if failed is not None else None
 
     @cached_property
     def places(self) -> frozenset[ev.StepPath]:

@@ -24,7 +24,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
 from .codec import encode, sign
 from .file import JournalError, checksum, not_journaled
-from .reading import Outcome, ReplayLog
+from .reading import RecordedOutcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
 from .reuse import CallDigest, Reuse, ReusedResult
 from .secrets import Received, Secrets
@@ -164,7 +164,7 @@ class Journal:
 
     # --- calls ---
 
-    def recorded(self, key: CallKey) -> Outcome | None:
+    def recorded(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of this call in an earlier session."""
         return self.earlier.take(key) if self.earlier is not None else None
 

@@ -42,7 +42,7 @@ FORM_NAME = re.compile(r"[A-Za-z_-]*")
 """Keys that name a field: ``password`` is not a part of the secret, its value is."""
 
 
-class Parts(NamedTuple):
+class SecretParts(NamedTuple):
     texts: frozenset[str] = frozenset()
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
@@ -72,7 +72,7 @@ class Forms(NamedTuple):
 # --- parts ---
 
 
-def parts_of(secret: Any) -> Parts:
+def parts_of(secret: Any) -> SecretParts:
     """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be
     secret."""
     texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
@@ -113,7 +113,7 @@ def parts_of(secret: Any) -> Parts:
                 found_numbers.add(number)
         else:
             opaque = True
-    return Parts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
+    return SecretParts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
 
 
 def _number(part: numbers.Real) -> int | float | None:
@@ -200,7 +200,7 @@ def _names(slots: Any) -> Iterable[str]:
 # --- forms ---
 
 
-def forms_of(parts: Parts) -> Forms:
+def forms_of(parts: SecretParts) -> Forms:
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
         part: Any = whole  # a slice of str | bytes has no type that mypy knows

@@ -28,7 +28,7 @@ from ..flow import events as ev
 from ..flow.values import ATOMS, Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from .codec import EncodedValue, encode, encode_value, preview, to_show
-from .secret_forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
+from .secret_forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
 
 ALONE = 8
 """Characters below which a secret word or number is searched for only as a whole word, outside of
@@ -75,11 +75,11 @@ def names_a_secret(name: str) -> bool:
     return _NAMED.search(name) is not None
 
 
-def surrounding() -> Parts:
+def surrounding() -> SecretParts:
     """The secrets in the environment: tools read them, and exceptions write them out (decision
     D42)."""
     texts = (text for name, text in os.environ.items() if names_a_secret(name))
-    return Parts(frozenset(text for text in texts if len(text) >= LEAST))
+    return SecretParts(frozenset(text for text in texts if len(text) >= LEAST))
 
 
 class Preview(NamedTuple):
@@ -106,9 +106,9 @@ class Secrets:
         """Those that any tool may read from its surroundings."""
         self._forms = self._surrounding
         """Both."""
-        self._returned = Parts()
+        self._returned = SecretParts()
         self._unsearchable = False
-        self._known = set[Parts]()
+        self._known = set[SecretParts]()
 
     # --- collecting ---
 
@@ -120,7 +120,7 @@ class Secrets:
 
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
-        more = forms_of(Parts(frozenset(text for text in texts if len(text) >= LEAST)))
+        more = forms_of(SecretParts(frozenset(text for text in texts if len(text) >= LEAST)))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)
 
@@ -149,7 +149,7 @@ class Secrets:
         if not self.too_many:
             parts, before = parts_of(value), self._returned
             self._unsearchable = self._unsearchable or parts.opaque
-            self._returned = Parts(
+            self._returned = SecretParts(
                 before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
             )
 
@@ -372,7 +372,7 @@ class Secrets:
 
 
 @lru_cache(maxsize=8)
-def _forms_of_all(parts: Parts) -> Forms:
+def _forms_of_all(parts: SecretParts) -> Forms:
     """`forms_of`, kept: the environment is the same for most runs."""
     return forms_of(parts)
 

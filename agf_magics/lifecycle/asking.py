@@ -38,7 +38,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepErr
 from ..text.nodes import Fields, Items, Node
 from ..text.source import Source, Span
 from ..text.yamlnodes import documents
-from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, Offer, request_text
+from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, PlanOffer, request_text
 from .define import load
 from .launch import start_run
 from .run import Run
@@ -52,7 +52,7 @@ READ_ONLY: Final = ("input", "error")
 """The kinds of messages that a model cannot write: the task's data, and the record of failures."""
 
 
-class Reply(NamedTuple):
+class PlannerReply(NamedTuple):
     """A reply that is a plan (`ticks.PlannedTick`)."""
 
     flow: Flow
@@ -76,7 +76,7 @@ class ReplyReader:
 
     name: str
     """The name of the tick in messages: ``tick 2``."""
-    offer: Offer
+    offer: PlanOffer
     registry: Registry
     log: Log
     """The context that the plan continues."""
@@ -91,7 +91,7 @@ class ReplyReader:
         self.read(reply)
         return reply
 
-    def read(self, reply: Value) -> Reply:
+    def read(self, reply: Value) -> PlannerReply:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
@@ -185,7 +185,7 @@ class ReplyReader:
                 f"output: {describe_all(violations)}", node, "null until the task is done"
             )
 
-    def _loaded(self, reply: dict[str, Value], source: Source) -> Reply:
+    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannerReply:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         named = {call["_tool"] for call in reply["calls"]}
@@ -210,7 +210,7 @@ class ReplyReader:
             problems = error.diagnostics
         else:
             self._refuse(self._plan_problems(flow))
-            return Reply(flow, has_output, self.offer.gives)
+            return PlannerReply(flow, has_output, self.offer.gives)
         raise _refusals(
             [
                 replace(problem, message=f"{problem.message} [{problem.code}]")
@@ -298,7 +298,7 @@ class Assignment:
     model: Model | None
     """None: the configured one."""
     task: str
-    offer: Offer
+    offer: PlanOffer
     instructions: str = ""
     """Added to `INSTRUCTIONS`."""
     confirm: bool | tuple[str, ...] = False
@@ -310,7 +310,7 @@ class ModelPlanner:
     def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
         self.assignment, self.ticks = assignment, ticks
 
-    def __call__(self, number: int) -> Reply | None:
+    def __call__(self, number: int) -> PlannerReply | None:
         """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
         options = self.ticks.options
         reader = self.reader(number)
@@ -320,7 +320,7 @@ class ModelPlanner:
             self.ticks.execute(partial(start_run, flow, request), self.registry(reader)), reader
         )
 
-    def replied(self, run: Run, reader: ReplyReader) -> Reply | None:
+    def replied(self, run: Run, reader: ReplyReader) -> PlannerReply | None:
         """The plan that the run of a request got."""
         self.ticks.asked.append(run)
         self.ticks.error = run.error

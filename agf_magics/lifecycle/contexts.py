@@ -185,7 +185,7 @@ call is in the context as a message of the kind error: change it before you repe
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PlanOffer:
     """The calls that a reply may contain."""
 
     calls: Mapping[str, Mapping[str, Any]]
@@ -198,7 +198,7 @@ class Offer:
     gives: Mapping[str, Any] | None = None
     """JSON Schema of the output; None: anything."""
 
-    def for_instances(self, names: Sequence[str]) -> Offer:
+    def for_instances(self, names: Sequence[str]) -> PlanOffer:
         """The offer in a context with these instances: each call may name one."""
         if not names:
             return self
@@ -241,7 +241,7 @@ def make_offer(
     latent: Mapping[str, str],
     paths: Mapping[str, str],
     gives: Mapping[str, Any] | None,
-) -> Offer:
+) -> PlanOffer:
     """The offer of these tools. Raises DefinitionError ``flow.unknown-tool``,
     ``planner.no-tools``."""
     callees = _callees(registry, tools, latent)
@@ -261,7 +261,7 @@ def make_offer(
         for name, callee in callees.items()
         if isinstance(callee, Tool) and callee.secret
     }
-    return Offer(calls, defs, frozenset(latent), secret, gives)
+    return PlanOffer(calls, defs, frozenset(latent), secret, gives)
 
 
 def _callees(
@@ -403,7 +403,7 @@ def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
     return seen
 
 
-def secret_fields(offer: Offer, input: Mapping[str, Value]) -> Iterator[str]:
+def secret_fields(offer: PlanOffer, input: Mapping[str, Value]) -> Iterator[str]:
     """The fields of the input that are secret: those with the name of a secret argument of an
     offered tool."""
     names = frozenset[str]().union(*offer.secret.values())

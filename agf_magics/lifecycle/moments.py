@@ -21,7 +21,7 @@ from ..flow.step import FlowInput, Frame
 from ..flow.steps import Flow, every, stores_in
 from ..flow.values import Value
 from ..journal.queries import records
-from ..journal.reading import Outcome, ReplayLog
+from ..journal.reading import RecordedOutcome, ReplayLog
 from ..journal.records import CallKey, Record, decoded
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
@@ -127,7 +127,7 @@ class _Recorded(OfflineJournal):
         value = text if isinstance(text, str) else "null"
         return record._replace(form="json", value=value, unpickled=(decoded(text),))
 
-    def recorded(self, key: CallKey) -> Outcome:
+    def recorded(self, key: CallKey) -> RecordedOutcome:
         outcome = super().recorded(key)
         if outcome is None:
             raise NotRecorded(ev.format_path(key.at))

@@ -41,7 +41,7 @@ from .lookup import (
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .run import Calls, Named, Run, Trace, fails_again, trace_rows, unknown_attribute
+from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class PastRun:
     @property
     def stores(self) -> Mapping[str, Value]:
         stores = self._decoded(self._row.stores) or {}
-        return Named(stores) if isinstance(stores, dict) else self._refuse_end()
+        return NamedValues(stores) if isinstance(stores, dict) else self._refuse_end()
 
     @cached_property
     def error(self) -> StepError | None:
@@ -187,7 +187,7 @@ class PastRun:
     @property
     def steps(self) -> Mapping[str, Row]:
         """The state of each step, by id."""
-        return Named((row.id, row) for row in self.progress.rows.values())
+        return NamedValues((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:
@@ -198,9 +198,9 @@ class PastRun:
         )
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> CallTable:
         """A table with one row per journaled call, in the order of their ends."""
-        return Calls(_readable(_call_rows(self.records())))
+        return CallTable(_readable(_call_rows(self.records())))
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""

@@ -31,7 +31,7 @@ from ..languages.plan import Log
 from ..languages.plan.load import PlanExtension
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
-from .asking import Assignment, ModelPlanner, Reply, request_name
+from .asking import Assignment, ModelPlanner, PlannerReply, request_name
 from .contexts import make_offer, secret_fields
 from .define import load
 from .input import settle_fields
@@ -73,7 +73,7 @@ def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     """Whether the planner has ended after the tick of this request."""
     ticks, reader = planner.ticks, planner.reader(number)
     if head.status == "ok":
-        tick: Reply | None = reader.read(find_past_run(head.run_id).output)
+        tick: PlannerReply | None = reader.read(find_past_run(head.run_id).output)
     else:
         run = ticks.execute(partial(resume_run, head.run_id, None), planner.registry(reader))
         tick = planner.replied(run, reader)
@@ -88,7 +88,7 @@ def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     fields = dict(ticks.options.secret) or None
     run = ticks.execute(partial(resume_run, head.run_id, fields), ticks.options.registry)
     ticks.runs.append(run)
-    return ticks.ends(run, Reply(run.flow, _has_output(run.flow), assignment.offer.gives))
+    return ticks.ends(run, PlannerReply(run.flow, _has_output(run.flow), assignment.offer.gives))
 
 
 def _has_output(flow: Flow) -> bool:

@@ -139,7 +139,7 @@ class Trace(tuple[dict[str, Any], ...]):
         )
 
 
-class Calls(Trace):
+class CallTable(Trace):
     """The calls of a run, in the order of their ends."""
 
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
@@ -185,7 +185,7 @@ class RunCancelled(StepError):
 V = TypeVar("V")
 
 
-class Named(dict[str, V]):
+class NamedValues(dict[str, V]):
     """Values by name. An unknown name is told with the nearest one."""
 
     def __missing__(self, name: object) -> NoReturn:
@@ -301,7 +301,7 @@ class Run:
     @property
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
-        return Named(self.progress.stores)
+        return NamedValues(self.progress.stores)
 
     @property
     def usage(self) -> Usage:
@@ -361,7 +361,7 @@ class Run:
         """The state of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
         ``steps[1]/steps[0]``.
         """
-        return Named((row.id, row) for row in self.progress.rows.values())
+        return NamedValues((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:

@@ -444,7 +444,7 @@ SWITCHES = {
 KINDS = {bool: "true or false", str: "text"}
 
 
-class Words(NamedTuple):
+class Phrases(NamedTuple):
     """How hints say what a person writes, which depends on where the package is used."""
 
     give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
@@ -463,7 +463,7 @@ class Words(NamedTuple):
         )
 
 
-COMMAND_LINE = Words(
+COMMAND_LINE = Phrases(
     '--input FILE.json, with {{"{0}": …}}',
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
@@ -480,7 +480,7 @@ class Current:
         (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
-        self.words = Words()
+        self.words = Phrases()
 
 
 current = Current()

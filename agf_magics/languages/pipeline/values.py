@@ -151,7 +151,7 @@ class Pipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreTarget:
     """Stores a value under a name in ``ctx``, and passes it on as the pipe at the top level."""
 
     name: str
