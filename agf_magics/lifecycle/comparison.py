@@ -8,7 +8,7 @@ differ.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -89,24 +89,23 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        parts = (
-            super()._repr_html_() if self else "",
-            self.values._repr_html_() if self.values else "",
-            diff_html(self.definitions) if self.definitions else "",
-        )
         return "".join(
             f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
-            for title, part in zip(self._titles, parts, strict=True)
+            for title, part in self._titled(Trace._repr_html_, diff_html)
         )
 
     def __repr__(self) -> str:
-        parts = (
-            super().__repr__() if self else "",
-            repr(self.values) if self.values else "",
-            diff_text(self.definitions) if self.definitions else "",
-        )
-        titled = zip(self._titles, parts, strict=True)
-        return "\n\n".join(f"{title}\n{part}" if part else title for title, part in titled)
+        titled = self._titled(Trace.__repr__, diff_text)
+        return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in titled)
+
+    def _titled(
+        self, table: Callable[[Trace], str], text: Callable[[str], str]
+    ) -> Iterator[tuple[str, str]]:
+        """The parts with their titles; a part without rows is empty."""
+        steps = table(self) if self else ""
+        values = table(self.values) if self.values else ""
+        definitions = text(self.definitions) if self.definitions else ""
+        return zip(self._titles, (steps, values, definitions), strict=True)
 
     @property
     def _titles(self) -> tuple[str, str, str]:

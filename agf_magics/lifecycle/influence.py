@@ -206,7 +206,7 @@ class _Flow:
         graph, step, path = self.graph, read.step, read.ref.path
         readers = list(self._filled(step, read.ref))
         if read.store:
-            graph.stores[self.scope, "store", read.key] += readers
+            graph.stores[self._store(read.key)] += readers
         if is_fed:
             return
         readers_by_order = [(graph.decides if read.store else graph.carries, x) for x in readers]
@@ -250,48 +250,49 @@ class _Flow:
             graph.carries[self._at("value", inner)].append(value)
         if isinstance(step, Fold):
             graph.carries[self._at("acc", step)].append(value)
+        written = [(value, step.target)]
         if isinstance(step, Each | Fold):
-            self._store(self._at("element", step), step.element.writes())
-        if step.target is not None:
-            self._store(value, step.target.writes())
+            written.append((self._at("element", step), step.element))
+        for node, target in written:
+            for ref in target.writes() if target is not None else ():
+                if ref.path[:-1] == self.flow.stores:
+                    graph.stores[node].append(self._store(ref.path))
 
-    def _store(self, node: Node, writes: Iterable[Ref]) -> None:
-        for ref in writes:
-            if ref.path[:-1] == self.flow.stores:
-                self.graph.stores[node].append((self.scope, "store", ref.path))
+    def _store(self, path: tuple[str, ...]) -> Node:
+        return self.scope, "store", path
+
+    def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
+        """Any step in ``outer`` may make the values that it writes to these paths."""
+        stores = [self._store(path) for path in paths]
+        for step in every(outer):
+            self.graph.stores[self._at("value", step)] += stores
 
     def _add_dag(self, dag: Dag) -> None:
-        graph = self.graph
         reads = [(step, ref) for step in every(dag) for ref in own_reads(step)]
         for step, ref in reads:
-            graph.stores[self.scope, "store", ref.path[:2]] += self._filled(step, ref)
+            self.graph.stores[self._store(ref.path[:2])] += self._filled(step, ref)
+        paths = {ref.path[:2] for _, ref in reads}
         for step in dag.steps:
-            for path in {ref.path[:2] for _, ref in reads}:
-                if any(_meet(path, written) for written in dag.written.get(step.id, ())):
-                    for inner in every(step):
-                        graph.stores[self._at("value", inner)].append((self.scope, "store", path))
+            for written in dag.written.get(step.id, ()):
+                self._store_inside(step, (path for path in paths if _meet(path, written)))
         self._add_feeds(dag.feeds)
 
     def _add_walk(self, walk: Walk) -> None:
-        graph = self.graph
         edges = [(edge.source, edge.target) for edge in walk.edges]
         after = {name: reached(name, edges) for name in walk.nodes}
         for name, keys in walk.written.items():
-            for inner in every(walk.nodes[name]):
-                self._store(
-                    self._at("value", inner), (Ref((*self.flow.stores, key)) for key in keys)
-                )
+            self._store_inside(walk.nodes[name], ((*self.flow.stores, key) for key in keys))
         for edge in walk.edges:
             # A condition that reads what a node writes decides about all nodes behind the edge.
-            for ref in edge.when.reads() if edge.when is not None else ():
-                for name, node in walk.nodes.items():
-                    written = walk.written.get(name)
-                    if not written or not {*ref.path}.isdisjoint(written):
-                        graph.decides[self._at("value", node)] += [
-                            self._at("whether", walk.nodes[behind])
-                            for behind in reached(edge.source, edges)
-                            if behind in walk.nodes
-                        ]
+            parts = {part for ref in (edge.when.reads() if edge.when else ()) for part in ref.path}
+            behind = [
+                self._at("whether", walk.nodes[name])
+                for name in reached(edge.source, edges)
+                if name in walk.nodes
+            ]
+            for name, node in walk.nodes.items() if parts else ():
+                if not parts.isdisjoint(walk.written.get(name) or parts):
+                    self.graph.decides[self._at("value", node)] += behind
         self._add_feeds(walk.feeds)
         # The feeds follow the edges. But all nodes share one state, so a node also reads what one
         # writes that no edge connects with it: it may run in an earlier round.

@@ -13,7 +13,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -89,7 +89,30 @@ COUNTS = (
     "retried",
     "earlier",
 )
-OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
+
+
+def _is_time(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and isfinite(value))
+
+
+OTHERS: Mapping[str, Callable[[Any], bool]] = {
+    "excused": _is_flag,
+    "fatal": _is_flag,
+    "asks": _is_flag,
+    "width": lambda width: width is None or _is_count(width),
+    "why": lambda why: why is None or isinstance(why, str),
+    "when": _is_time,
+    "ended": _is_time,
+}
+"""The other attributes of a row, and what their stored values may be."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
@@ -123,42 +146,23 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
 def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
     """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and
     message."""
-    if len(counts) != len(COUNTS) or len(others) != len(OTHERS):
+    if (len(counts), len(others)) != (len(COUNTS), len(OTHERS)):
         return False
-    excused, fatal, asks, width, why, when, ended = others
+    fits = zip(OTHERS.values(), others, strict=True)
+    is_error = isinstance(error, list) and list(map(type, error)) == [str, str]
     return (
-        all(_is_count(count) for count in counts)
-        and all(isinstance(flag, bool) for flag in (excused, fatal, asks))
-        and (width is None or _is_count(width))
-        and (why is None or isinstance(why, str))
-        and all(
-            time is None or (isinstance(time, int | float) and isfinite(time))
-            for time in (when, ended)
-        )
-        and (
-            error is None
-            or (
-                isinstance(error, list)
-                and len(error) == 2
-                and all(isinstance(e, str) for e in error)
-            )
-        )
+        all(map(_is_count, counts))
+        and all(is_kind(value) for is_kind, value in fits)
+        and (error is None or is_error)
     )
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _row(row: Row, secrets: Secrets) -> list[Any]:
-    error = row.error
-    described = (
-        [error.code, secrets.text(error.diagnostic.message)]
-        if isinstance(error, AgfError)
-        else None
-    )
-    if error is not None and described is None:
-        described = ["step.tool-failed", type(error).__name__]
+    described = None
+    if isinstance(row.error, AgfError):
+        described = [row.error.code, secrets.text(row.error.diagnostic.message)]
+    elif row.error is not None:
+        described = ["step.tool-failed", type(row.error).__name__]
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
@@ -236,13 +240,9 @@ def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
             amounts = usage if isinstance(usage, dict) else {}
-            input, output = (_amount(amounts, what) for what in ("input", "output"))
+            tokens = [amounts.get(what, 0) for what in ("input", "output")]
+            input, output = (count if _is_count(count) else 0 for count in tokens)
             yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(amounts))
-
-
-def _amount(usage: dict[str, Any], what: str) -> int:
-    count = usage.get(what, 0)
-    return count if _is_count(count) else 0
 
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
