@@ -273,10 +273,11 @@ def start_record(
         site.step, callee, key, arguments, site.scope.linked.tools_of(site.step), grant
     )
     # After `start_call`, which computes the digest that results are found by.
-    reused = journal.reuse.take(started.digest) if journal.reuse is not None else None
-    if journal.reuse is None or reused is None:
+    reused = journal.find_reused(site.step, callee, started)
+    if reused is None:
         return started
-    run.emit(ev.StepReplayed(site.at, clock(), journal.reuse.run_id))
+    source = journal.run_id if journal.reuse is None else journal.reuse.run_id
+    run.emit(ev.StepReplayed(site.at, clock(), source))
     # A reused reply has cost nothing in this run, and a resumed one must know that too.
     if is_model:
         journal.mark("taken", key)

@@ -5,7 +5,7 @@ A linked flow: a flow with the meaning of its names for one run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -324,6 +324,15 @@ def callees_of(callee: Callee | None) -> tuple[Callee, ...]:
 def flows_of(callee: Callee | None) -> tuple[Linked, ...]:
     """The flows that a call may run."""
     return tuple(each for each in callees_of(callee) if isinstance(each, Linked))
+
+
+def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:
+    """The flow to which the calls with these ids lead; of several that a call chooses from the
+    first. None: they lead to none."""
+    flow: Linked | None = linked
+    for call in calls:
+        flow = next(iter(flows_of(flow.callees.get(call))), None) if flow is not None else None
+    return flow
 
 
 def reachable_flows(linked: Linked) -> list[Linked]:

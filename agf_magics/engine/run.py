@@ -1,41 +1,24 @@
-"""One run, from its start to its end.
-
-A run without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user
-code and models.
-
-By the engine's own rules it answers what a new run would do (lifecycle/stale.py) and what a run had
-at each moment (lifecycle/moments.py). The journal of such a run gives an outcome for each call and
-writes nothing. The host refuses a call without an outcome, and all calls of a flow that is not
-awaited, which has no journal.
-"""
+"""One run, from its start to its end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
-from ..catalog.models import Model
 from ..flow import events as ev
 from ..flow.progress import Progress
-from ..flow.step import Dag, FlowInput, FlowResult, Step, Walk
+from ..flow.step import Dag, FlowInput, FlowResult, Frame, Step, Walk
 from ..flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat, Sequence, stores_in
-from ..flow.values import Value, source_of
-from ..journal.call_rows import StartedCall
-from ..journal.reading import ReplayLog
+from ..flow.values import Value
 from ..journal.recorder import Journal
-from ..journal.records import CallKey
-from ..journal.reuse import ReusedResult
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .concurrent import branches, each
-from .host import Host, NoUser
+from .host import Host
 from .invoke import invoke, meters_of, within_caps
 from .limits import (
-    ANYTHING,
     Budget,
-    Grant,
     LimitReached,
     Limits,
     granted,
@@ -44,11 +27,11 @@ from .limits import (
     watch_threads,
 )
 from .linked import Linked
-from .loop import Deadline, OutOfTime, run_apart
+from .loop import Deadline, OutOfTime
 from .order import choose, compute, fold, repeat, run_dag, run_walk, sequence
 from .pool import WholeElements
 from .runner import Runner, Scope, Shape, clock
-from .user_code import Result, printing
+from .user_code import printing
 
 SHAPES: Mapping[type[Step], Shape] = {
     Compute: compute,
@@ -86,7 +69,7 @@ async def run(
     stream: bool = False,
     budget: Budget | None = None,
     progress: Progress | None = None,
-    make: type[Runner] = Runner,
+    on_frame: Callable[[Frame], None] | None = None,
     whole: WholeElements | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
@@ -97,14 +80,14 @@ async def run(
     repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
-    and ends of steps without their events. ``make``: the class of the runner. ``whole``: sends
-    whole elements of fan-outs to workers.
+    and ends of steps without their events. ``on_frame``: called with each frame that the outermost
+    flow reaches. ``whole``: sends whole elements of fan-outs to workers.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
-    runner = make(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.whole = whole
+    runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner.whole, runner.on_frame = whole, on_frame
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -188,118 +171,3 @@ def _too_deep(linked: Linked) -> StepError:
     message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
     hint = "put steps one after another instead of inside each other"
     return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))
-
-
-PLAIN = frozenset({str, bytes, list, tuple, range})
-"""The types of values that have no code of a user."""
-
-REFUSED = "offline.call"
-"""The code of the refusal of a call. No user sees it."""
-
-
-def refuse_call(*_: object, **__: object) -> NoReturn:
-    raise StepError(
-        Diagnostic(REFUSED, "the result of this call is not known, and nothing is called here")
-    )
-
-
-class OfflineHost(Host):
-    """A host that calls nothing."""
-
-    async def make_call(
-        self,
-        place: Any,
-        function: Any,
-        arguments: Any,
-        timeout: float | None = None,
-        terms: Any = None,
-    ) -> Result:
-        refuse_call()
-
-    async def call(
-        self, place: Any, function: Any, arguments: Any, timeout: float | None = None
-    ) -> Result:
-        """What the engine itself does on a thread: it opens the library of a model, which no
-        recorded reply needs; it reads an attachment, or the elements of a sequence. Values with
-        code of a user are not read."""
-        # Opening a library takes seconds, and the replies are recorded.
-        if isinstance(getattr(function, "__self__", None), Model):
-            return True, None
-        if not all(type(source_of(value)) in PLAIN for value in arguments.values()):
-            refuse_call()
-        try:
-            return True, function(**arguments)
-        except Exception as error:  # a file that is gone
-            return False, error
-
-    async def ask(self, question: ev.Question) -> Result:
-        return False, NoUser()
-
-    def admit(self) -> None:
-        refuse_call()
-
-
-class OfflineJournal(Journal):
-    """Gives recorded outcomes and writes nothing. `take` decides about each call."""
-
-    def __init__(self, most: int, run_id: str, earlier: ReplayLog | None = None) -> None:
-        super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
-        self.close()
-
-    async def start(
-        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
-    ) -> None:
-        self.emit = emit
-
-    def end(
-        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
-    ) -> None:
-        """Nothing is written."""
-
-    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
-        """Nothing is written."""
-
-    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
-        return result[0]
-
-    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
-        return False
-
-    async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
-        """Nothing is written."""
-
-
-def run_offline(
-    linked: Linked,
-    flow_input: FlowInput,
-    journal: OfflineJournal,
-    *,
-    emit: Callable[[ev.Event], None],
-    limits: Limits,
-    secrets: Secrets,
-    seconds: float,
-    grant: Grant = ANYTHING,
-    progress: Progress | None = None,
-    make: type[Runner] = Runner,
-) -> BaseException | None:
-    """Run ``linked`` on a thread and a loop of its own, at most ``seconds``, and return its error,
-    if it has one. The other parameters are those of `run`."""
-    # A definition may loop without a call: nothing else would end it here.
-    bounded = replace(limits, timeout=min(seconds, limits.timeout or seconds))
-
-    async def main() -> None:
-        # The context of the thread is empty, and an empty one allows every tool.
-        granted.set(grant)
-        await run(
-            linked,
-            flow_input,
-            host=OfflineHost(),
-            emit=emit,
-            limits=bounded,
-            journal=journal,
-            secrets=secrets,
-            progress=progress,
-            make=make,
-        )
-
-    return run_apart(main)

@@ -198,6 +198,8 @@ class Runner:
         events."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
+        self.on_frame: Callable[[Frame], None] | None = None
+        """Called with each frame that the outermost flow reaches."""
         self.watched: dict[ev.StepPath, Frame] = {}
         """The same for called flows whose stores a definition shows while they wait, by the path of
         the call."""
@@ -215,7 +217,7 @@ class Runner:
         frame, is_outermost = flow.start(flow_input), _is_outermost(scope)
         for step in flow.body.steps:
             if is_outermost:
-                self.reached = frame
+                self.reach(scope, frame)
             _, frame = await self.run_step(step, frame, scope, ())
         self.reach(scope, frame)
         return flow.end(frame)
@@ -224,6 +226,8 @@ class Runner:
         """Remember the frame of the outermost flow, for a run that ends early (decision A17)."""
         if _is_outermost(scope):
             self.reached = frame
+            if self.on_frame is not None:
+                self.on_frame(frame)
         elif scope.before in self.watched:
             self.watched[scope.before] = frame
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
 from . import events as ev
-from .rows import Arriving, Key, Row, Tree, Usage, one_reply
+from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 from .steps import Flow
 from .values import Value
 
@@ -271,7 +271,7 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
 def count_use(p: Progress, event: ev.TokensUsed) -> None:
     """Count a reply for the run, for its row, and for the calls around it. A past run may lack its
     row."""
-    key = tuple(bit for bit in event.at if isinstance(bit, str))
+    key = key_of(event.at)
     used = one_reply(event.input, event.output, event.model, event.cost)
     p.usage = p.usage.plus(used)
     # Also for the calls around it, so that a row of an agent has what its session has used.

@@ -33,6 +33,11 @@ Key = tuple[str, ...]
 """The name of a row: a `StepPath` without its numbers."""
 
 
+def key_of(at: StepPath) -> Key:
+    """The key of the row of a path."""
+    return tuple(bit for bit in at if isinstance(bit, str))
+
+
 class Usage(NamedTuple):
     """The use of models in a run or a step."""
 

@@ -89,8 +89,8 @@ class Args(Protocol):
 
 @runtime_checkable
 class NamedArgs(Protocol):
-    """Arguments that know which references each of them reads; secrets are followed back through
-    these."""
+    """Arguments that know which references each of them reads; `lifecycle.influence` follows values
+    through these."""
 
     def of(self, name: str) -> tuple[Ref, ...]:
         """The references of the argument ``name``."""

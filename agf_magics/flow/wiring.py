@@ -144,9 +144,10 @@ def own_reads(step: Step) -> tuple[Ref, ...]:
     return ()
 
 
-def follow(flow: Flow) -> Accesses:
-    """Every read and write of ``flow``."""
-    walk = _Walk(flow.stores)
+def follow(flow: Flow, pipes: bool = False) -> Accesses:
+    """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
+    pipe, which the flow may or may not read."""
+    walk = _Walk(flow.stores, pipes)
     walk.step(flow.body, _View(), True)
     return walk.trace
 
@@ -183,8 +184,8 @@ class _View:
 
 
 class _Walk:
-    def __init__(self, stores: StoreKey) -> None:
-        self.stores = stores
+    def __init__(self, stores: StoreKey, pipes: bool) -> None:
+        self.stores, self.pipes = stores, pipes
         self.trace = Accesses([], [], [], set())
         self.repeated = False
 
@@ -198,6 +199,8 @@ class _Walk:
                     self.step(inner, view, sure)
             case Invoke() | Compute():
                 self.read(step, own_reads(step), view, sure)
+                if self.pipes and isinstance(step, Invoke) and step.exchange.pipe is not None:
+                    self.read(step, step.exchange.pipe.reads(), view, sure)
             case Choose():
                 self.read(step, own_reads(step), view, sure)
                 for case in (*step.cases.values(), *([step.default] if step.default else [])):

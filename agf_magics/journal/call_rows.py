@@ -110,17 +110,21 @@ class CallRows:
             started = time.time()
             text, whole = to_show(given, self.most)
             again = None
+            # A key of the environment is in the arguments: then they are masked as all others.
             if self.secret.surrounds(text):
                 return self._start(step, callee, key, given, tools, grant)
             if whole:
-                known = self._steps.get(id(step))
-                if known is None or known.step is not step or known.tool is not callee:
-                    known = self._learn(step, callee)
-                digest = known.digest(text) if known.digest is not None else None
+                shared = self._steps.get(id(step))
+                # By identity of the objects, too: the id of a step that is gone may be that of a
+                # new one.
+                if shared is None or shared.step is not step or shared.tool is not callee:
+                    shared = self._learn(step, callee)
+                digest = shared.digest(text) if shared.digest is not None else None
             else:
                 digest, again = self._digests(step, callee, given, tools, grant)
+            # Half of the time of StartedCall(…).
             call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING, again)
-            return tuple.__new__(StartedCall, call)  # half of the time of StartedCall(…)
+            return tuple.__new__(StartedCall, call)
         return self._start(step, callee, key, given, tools, grant)
 
     def _digests(
@@ -136,8 +140,8 @@ class CallRows:
     def _learn(self, step: Invoke, tool: Tool) -> _StepCalls:
         if len(self._steps) >= MOST_STEPS:
             self._steps.clear()
-        known = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
-        return known
+        shared = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
+        return shared
 
     def _start(
         self,
@@ -151,12 +155,16 @@ class CallRows:
         shown, received = given, NOTHING
         if isinstance(callee, Tool) and callee.secret:
             received = self.secret.receive(callee, given)
+            # Hidden by name before anything is searched: a short secret cannot be found by its
+            # value.
             shown = hide(given, callee.secret)
         text, whole, masked = self.secret.to_show(shown, self.most)
         is_opaque = not whole
-        if masked:  # the outcome may contain the arguments
+        # The outcome may contain the arguments, and so the secret in them.
+        if masked:
             received = received._replace(any=True)
         whole = whole and not received.any
+        # Without `tools` the call is a question or a mark, which no later run reuses.
         digest, again = None, None
         if tools is not None:
             complete, keyed = text if whole else None, received.any
@@ -249,6 +257,7 @@ class CallRows:
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
+        # The steps after it share the object, and a stored result would not have changed it again.
         if call.changed_arguments:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), CHANGED)
         if packed.form == "again":
@@ -273,6 +282,7 @@ class CallRows:
         place, tries = encode(call.key.at), call.key.tries
         if packed.form == "pickle":
             key = self.signing_key()
+            # An unsigned pickle would be read by nobody: the call is made again instead.
             if key is None:
                 packed = EncodedValue("again", None, packed.shown, NO_KEY)
                 self._not_stored(call, NO_KEY)

@@ -9,19 +9,22 @@ from __future__ import annotations
 import json
 import sqlite3
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ..flow.events import StepPath
+from ..flow.rows import Key, Row, key_of
 from .codec import encode
 from .reading import read_records
-from .records import COLUMNS, Record
+from .records import COLUMNS, Record, is_within
 from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind!=''"
 """The calls of a run; marks have no kind."""
+
+RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
 MOST_GROUPED = 200_000
 """Calls that are read to group them; more are not grouped."""
@@ -40,7 +43,7 @@ class CallSpan(NamedTuple):
     failed: bool
 
 
-class Element(NamedTuple):
+class CallsOfElement(NamedTuple):
     """The calls of one element or iteration of a step."""
 
     numbers: tuple[int, ...]
@@ -53,189 +56,198 @@ class Element(NamedTuple):
     ended: float
 
 
-def count_calls(store: Store, num: int, key: Sequence[str], index: Sequence[int] = ()) -> CallCount:
-    """How many calls a step made, and how many of them failed. ``index``: only of this element.
-    Raises JournalError."""
-    with _calls(store, num, key, index) as (connection, where, given):
-        sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
-        return CallCount(*connection.execute(sql, given).fetchone())
+class RunCalls:
+    """The calls of one run in the journal."""
 
+    def __init__(
+        self,
+        store: Store,
+        num: int,
+        errors: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """``errors``: the context of each query, in which a JournalError may become another
+        error."""
+        self._store, self._num, self._errors = store, num, errors
 
-def read_calls(
-    store: Store,
-    num: int,
-    key: Sequence[str],
-    *,
-    limit: int,
-    offset: int = 0,
-    failed: bool = False,
-    failed_first: bool = False,
-    index: Sequence[int] = (),
-) -> list[Record]:
-    """At most ``limit`` calls of a step after the first ``offset``, in the order of their ends.
-    ``failed``: only failed calls; ``failed_first``: these before all others; ``index``: only of
-    this element. Raises JournalError."""
-    only = " AND what='failed'" if failed else ""
-    order = "what='failed' DESC, line" if failed_first else "line"
-    with _calls(store, num, key, index) as (connection, where, given):
-        sql = (
-            f"SELECT {COLUMNS}, crc FROM records WHERE {where}{only} ORDER BY {order} LIMIT ? "
-            f"OFFSET ?"
-        )
-        return list(read_records(connection.execute(sql, (*given, limit, offset))))
+    def count(self, row: Row, index: Sequence[int] = ()) -> CallCount:
+        """How many calls a step made, and how many of them failed. ``index``: only of this
+        element."""
+        with self._calls(row, index) as (connection, where, cells):
+            sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
+            return CallCount(*connection.execute(sql, cells).fetchone())
 
+    def page(
+        self,
+        row: Row,
+        limit: int,
+        offset: int = 0,
+        *,
+        failed: bool = False,
+        failed_first: bool = False,
+        index: Sequence[int] = (),
+    ) -> list[Record]:
+        """At most ``limit`` calls of a step after the first ``offset``, in the order of their ends.
+        ``failed``: only failed calls; ``failed_first``: these before all others; ``index``: only of
+        this element."""
+        only = " AND what='failed'" if failed else ""
+        order = "what='failed' DESC, line" if failed_first else "line"
+        with self._calls(row, index) as (connection, where, cells):
+            sql = f"{RECORDS} WHERE {where}{only} ORDER BY {order} LIMIT ? OFFSET ?"
+            return list(read_records(connection.execute(sql, (*cells, limit, offset))))
 
-def read_call(store: Store, num: int, line: int) -> Record | None:
-    """The call in this line of the journal, if it is a call of this run. Raises JournalError."""
-    store.flush()
-    with store.reading() as connection:
-        sql = f"SELECT {COLUMNS}, crc FROM records WHERE {CALLS_OF_RUN} AND line=?"
-        return next(read_records(connection.execute(sql, (num, num + ROOM, line))), None)
+    def number(self, record: Record) -> int:
+        """The number of a call in its run. Its line in the journal is too large for a page, which
+        has floats."""
+        return record.line - self._num
 
+    def call(self, number: int) -> Record | None:
+        """The call with this number, if it is a call of this run."""
+        with self._reading() as connection:
+            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND line=?"
+            rows = connection.execute(sql, (*self._lines, self._num + number))
+            return next(read_records(rows), None)
 
-def read_own_calls(store: Store, num: int, key: Sequence[str], limit: int) -> list[Record]:
-    """The last ``limit`` calls that a step itself made outside of fan-outs and loops: its attempts.
-    Raises JournalError."""
-    store.flush()
-    with store.reading() as connection:
-        sql = (
-            f"SELECT {COLUMNS}, crc FROM records WHERE {CALLS_OF_RUN} AND at=? ORDER BY line "
-            f"DESC LIMIT ?"
-        )
-        rows = connection.execute(sql, (num, num + ROOM, encode(list(key)), limit))
-        return list(read_records(rows))[::-1]
+    def attempts(self, row: Row, limit: int) -> list[Record]:
+        """The last ``limit`` calls that a step itself made outside of fan-outs and loops."""
+        with self._reading() as connection:
+            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
+            rows = connection.execute(sql, (*self._lines, encode(list(row.key)), limit))
+            return list(read_records(rows))[::-1]
 
+    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
+        """Which attempt of its path each of these calls is. A resumed run continues to count."""
+        paths = [encode(list(call.at)) for call in calls]
+        lines: dict[str, list[int]] = {path: [] for path in paths}
+        with self._reading() as connection:
+            wanted = ",".join("?" * len(lines))
+            where = f"{CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
+            sql = f"SELECT at, line FROM records WHERE {where}"
+            for at, line in connection.execute(sql, (*self._lines, *lines)):
+                lines[at].append(line)
+        numbered = zip(paths, calls, strict=True)
+        return [max(1, bisect_right(lines[path], call.line)) for path, call in numbered]
 
-def number_attempts(store: Store, num: int, calls: Sequence[Record]) -> list[int]:
-    """Which attempt of its path each of these calls is. A resumed run continues to count. Raises
-    JournalError."""
-    paths = [encode(list(one.at)) for one in calls]
-    lines: dict[str, list[int]] = {path: [] for path in paths}
-    store.flush()
-    with store.reading() as connection:
-        wanted = ",".join("?" * len(lines))
-        sql = (
-            f"SELECT at, line FROM records WHERE {CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
-        )
-        for at, line in connection.execute(sql, (num, num + ROOM, *lines)):
-            lines[at].append(line)
-    return [
-        max(1, bisect_right(lines[path], one.line)) for path, one in zip(paths, calls, strict=True)
-    ]
+    def spans(self, row: Row, limit: int) -> list[CallSpan]:
+        """When the first ``limit`` calls of a step ran, in the order of their starts."""
+        with self._calls(row) as (connection, where, cells):
+            sql = (
+                f"SELECT started, ended, what='failed' FROM records WHERE {where} "
+                "AND started IS NOT NULL AND ended IS NOT NULL ORDER BY started LIMIT ?"
+            )
+            rows = connection.execute(sql, (*cells, limit)).fetchall()
+        return [
+            CallSpan(float(start), float(end), bool(failed))
+            for start, end, failed in rows
+            if _are_times(start, end)
+        ]
 
+    def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
+        """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an
+        element has, that is the loops around the step in its flow and the step itself."""
+        elements: dict[tuple[int, ...], CallsOfElement] = {}
+        with self._calls(row) as (connection, where, cells):
+            sql = (
+                f"SELECT at, started, ended, what='failed' FROM records WHERE {where} "
+                f"ORDER BY line LIMIT {MOST_GROUPED}"
+            )
+            for at, start, end, failed in connection.execute(sql, cells):
+                index = numbers_in(_path(at), row.key, depth)
+                if index is not None and _are_times(start, end):
+                    element = elements.get(index)
+                    elements[index] = _add(element, index, start, end, bool(failed))
+        return sorted(elements.values())
 
-def read_spans(store: Store, num: int, key: Sequence[str], limit: int) -> list[CallSpan]:
-    """When the first ``limit`` calls of a step ran, in the order of their starts. Raises
-    JournalError."""
-    with _calls(store, num, key) as (connection, where, given):
-        sql = (
-            f"SELECT started, ended, what='failed' FROM records WHERE {where} "
-            "AND started IS NOT NULL AND ended IS NOT NULL ORDER BY started LIMIT ?"
-        )
-        found = connection.execute(sql, (*given, limit)).fetchall()
-    return [
-        CallSpan(float(start), float(end), bool(failed))
-        for start, end, failed in found
-        if _are_times(start, end)
-    ]
+    @property
+    def _lines(self) -> tuple[int, int]:
+        return self._num, self._num + ROOM
 
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._errors():
+            # A call that a person has just seen end is in the file, too.
+            self._store.flush()
+            with self._store.reading() as connection:
+                yield connection
 
-def group_calls(store: Store, num: int, key: Sequence[str], depth: int) -> list[Element]:
-    """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an
-    element has, that is the loops around the step in its flow and the step itself. Raises
-    JournalError."""
-    found: dict[tuple[int, ...], Element] = {}
-    with _calls(store, num, key) as (connection, where, given):
-        sql = (
-            f"SELECT at, started, ended, what='failed' FROM records WHERE {where} ORDER BY line "
-            f"LIMIT {MOST_GROUPED}"
-        )
-        for at, start, end, failed in connection.execute(sql, given):
-            index = numbers_in(_path(at), key, depth)
-            if index is not None and _are_times(start, end):
-                found[index] = _add(found.get(index), index, start, end, bool(failed))
-    return sorted(found.values())
+    @contextmanager
+    def _calls(
+        self, row: Row, index: Sequence[int] = ()
+    ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
+        """A connection, the condition for the calls of a step, and the condition's values."""
+        key, numbers = row.key, tuple(index)
+        first = encode(key[0])
+        # The three texts that may begin a path, of equal length: the step, and steps inside it.
+        # SQLite finds these without a call of Python, which is needed only to look deeper.
+        begins = [f"[{first}"]
+        if len(key) == 1:
+            begins += [f"[{first[:-1]}.", f"[{first[:-1]}["]
+        where = f"{CALLS_OF_RUN} AND substr(at, 1, ?) IN ({','.join('?' * len(begins))})"
+        cells: tuple[Any, ...] = (*self._lines, len(begins[0]), *begins)
+        with self._reading() as connection:
+            if len(key) > 1 or index:
+                connection.create_function(
+                    "agf_is_of", 1, lambda at: is_of(_path(at), key, numbers), deterministic=True
+                )
+                where += " AND agf_is_of(at)"
+            yield connection, where, cells
 
 
 def _add(
-    one: Element | None, index: tuple[int, ...], start: float, end: float, failed: bool
-) -> Element:
-    if one is None:
-        return Element(index, 1, int(failed), failed, start, end)
-    first, last = min(one.started, start), max(one.ended, end)
-    return Element(index, one.calls + 1, one.failed + failed, failed, first, last)
+    element: CallsOfElement | None,
+    index: tuple[int, ...],
+    start: float,
+    end: float,
+    failed: bool,
+) -> CallsOfElement:
+    """The element with one more call, which is its last one."""
+    if element is None:
+        return CallsOfElement(index, 1, int(failed), failed, start, end)
+    first, last = min(element.started, start), max(element.ended, end)
+    return CallsOfElement(index, element.calls + 1, element.failed + failed, failed, first, last)
 
 
-def is_of(at: StepPath, key: Sequence[str], index: Sequence[int] = ()) -> bool:
+def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
     """Whether the call at ``at`` is of the step ``key`` or inside it, in any element or in the one
     with ``index``.
 
-    >>> is_of(("steps[0].do", 3), ["steps[0]"]), is_of(("steps[0].do", 3), ["steps[0]"], [4])
+    >>> is_of(("steps[0].do", 3), ("steps[0]",)), is_of(("steps[0].do", 3), ("steps[0]",), [4])
     (True, False)
     """
-    found = _split(at, key)
-    return found is not None and (*found[0], *found[1])[: len(index)] == tuple(index)
+    numbers = _split(at, key)
+    return numbers is not None and (*numbers[0], *numbers[1])[: len(index)] == tuple(index)
 
 
-def numbers_in(at: StepPath, key: Sequence[str], depth: int) -> tuple[int, ...] | None:
+def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
     """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that
     flow; None if the call is not of the step or has fewer.
 
-    >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ["steps[1]", "steps[0].do"], 1)
+    >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ("steps[1]", "steps[0].do"), 1)
     (2, 7)
     """
-    found = _split(at, key)
-    return (*found[0], *found[1][:depth]) if found is not None and len(found[1]) >= depth else None
+    numbers = _split(at, key)
+    if numbers is None or len(numbers[1]) < depth:
+        return None
+    return (*numbers[0], *numbers[1][:depth])
 
 
-def _split(at: StepPath, key: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The numbers before the last part of ``key``, and those after it; None if the call is not of
     the step."""
+    if not is_within(key_of(at), key):
+        return None
     places = [place for place, bit in enumerate(at) if isinstance(bit, str)]
-    if len(places) < len(key) or any(
-        at[place] != bit for place, bit in zip(places, key[:-1], strict=False)
-    ):
-        return None
-    place, last = places[len(key) - 1], key[-1]
-    inner = at[place]
-    if (
-        not isinstance(inner, str)
-        or not inner.startswith(last)
-        or inner[len(last) :][:1] not in ("", ".", "[")
-    ):
-        return None
+    place = places[len(key) - 1]
     later = takewhile(lambda bit: isinstance(bit, int), at[place + 1 :])
     return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
-
-
-@contextmanager
-def _calls(
-    store: Store, num: int, key: Sequence[str], index: Sequence[int] = ()
-) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
-    """A connection, the condition for the calls of a step, and the condition's values."""
-    store.flush()
-    first = encode(key[0])
-    # The three texts that may begin a path, of equal length: the step itself, and steps inside it.
-    begins = [f"[{first}", f"[{first[:-1]}.", f"[{first[:-1]}["] if len(key) == 1 else [f"[{first}"]
-    where = f"{CALLS_OF_RUN} AND substr(at, 1, ?) IN ({','.join('?' * len(begins))})"
-    given: tuple[Any, ...] = (num, num + ROOM, len(begins[0]), *begins)
-    with store.reading() as connection:
-        if len(key) > 1 or index:
-            wanted, numbers = tuple(key), tuple(index)
-            connection.create_function(
-                "agf_is_of", 1, lambda at: is_of(_path(at), wanted, numbers), deterministic=True
-            )
-            where += " AND agf_is_of(at)"
-        yield connection, where, given
 
 
 def _path(at: object) -> StepPath:
     """A stored path; empty if it is damaged."""
     try:
-        found = json.loads(at) if isinstance(at, str) else []
+        path = json.loads(at) if isinstance(at, str) else []
     except (ValueError, RecursionError):
         return ()
-    return tuple(found) if isinstance(found, list) else ()
+    return tuple(path) if isinstance(path, list) else ()
 
 
 def _are_times(start: object, end: object) -> bool:

@@ -83,6 +83,7 @@ def encode_large(value: Value) -> str:
 
 
 def _quoted(value: Value) -> str:
+    # Each `in` below is a search in C: only a long text is worth so many of them.
     if type(value) is not str or len(value) < LONG or not value.isascii():
         return encode(value)
     for char in ESCAPED:
@@ -112,7 +113,7 @@ def _decoder() -> Callable[[str | bytes], Any]:
 decode = _decoder()
 
 
-class TooLarge(Exception):
+class PickleTooLarge(Exception):
     """The pickle has more bytes than it may have."""
 
 
@@ -121,18 +122,20 @@ class NotPicklable(Exception):
 
 
 def pickled(value: Value, most: int) -> bytes:
-    """``value`` as a pickle of at most ``most`` bytes. Raises TooLarge or NotPicklable."""
-    if bytes_of_data(value) > most:  # known without looking at the elements
-        raise TooLarge
+    """``value`` as a pickle of at most ``most`` bytes. Raises PickleTooLarge or NotPicklable."""
+    # Known without looking at the elements: a copy of them may not fit into the memory.
+    if bytes_of_data(value) > most:
+        raise PickleTooLarge
     why = ""
     for pickler in _picklers(most):
         file = _Bounded(most)
         try:
             pickler(file, protocol=5).dump(value)
             return file.getvalue()
-        except (TooLarge, KeyboardInterrupt):
+        except (PickleTooLarge, KeyboardInterrupt):
             raise
-        except BaseException as error:  # of a user's __reduce__, even a SystemExit
+        # Of a user's __reduce__, even a SystemExit.
+        except BaseException as error:
             why = why or f"{type(error).__name__}: {text_of(error)}"
     raise NotPicklable(why)
 
@@ -144,7 +147,7 @@ class _Bounded(io.BytesIO):
 
     def write(self, data: Any) -> int:
         if self.tell() + memoryview(data).nbytes > self.most:
-            raise TooLarge
+            raise PickleTooLarge
         return super().write(data)
 
 
@@ -167,11 +170,12 @@ def bytes_of_data(value: Value) -> int:
 
 
 def _picklers(most: int) -> list[Any]:
-    found: list[Any] = [pickle.Pickler]
+    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
+    picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
-        found.append(importlib.import_module("cloudpickle").Pickler)
+        picklers.append(importlib.import_module("cloudpickle").Pickler)
     polars = sys.modules.get("polars")
-    return found if polars is None else [_limited(pickler, most, polars) for pickler in found]
+    return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
 
 
 @cache
@@ -182,16 +186,15 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
 
     def reduced(frame: Any) -> Any:
         if bytes_of_data(frame) > most:
-            raise TooLarge
+            raise PickleTooLarge
         return frame.__reduce_ex__(5)
 
     limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
-    own: Any = getattr(
-        pickler, "dispatch_table", None
-    )  # cloudpickle's; of Python's pickler it is a slot
-    table = ChainMap(
-        limits, own if isinstance(own, MutableMapping) else cast("Any", copyreg.dispatch_table)
-    )
+    # Cloudpickle's is a mapping; of Python's pickler it is a slot.
+    table: Any = getattr(pickler, "dispatch_table", None)
+    if not isinstance(table, MutableMapping):
+        table = copyreg.dispatch_table
+    table = ChainMap(limits, cast("Any", table))
     return type(pickler.__name__, (pickler,), {"dispatch_table": table})
 
 
@@ -282,6 +285,7 @@ def weigh(value: Value, room: int = DEEPEST) -> int:
     if kind is list:
         return _weigh_all(value, value, room)
     if kind is dict:
+        # JSON would write a number as a text, and the key would come back as another one.
         for key in value:
             if type(key) is not str:
                 return -1
@@ -311,6 +315,7 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     kind = type(value)
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
+    # Python refuses to write it in decimal digits, or takes minutes.
     if kind is int and value.bit_length() > LONGEST:
         return f"⟨int of {value.bit_length():,} bits⟩"
     if kind in ATOMS:
@@ -352,7 +357,7 @@ def _pickled(value: Value, most: int) -> EncodedValue:
     shown = encode(preview(value))
     try:
         return EncodedValue("pickle", pickled(value, most), shown)
-    except TooLarge:
+    except PickleTooLarge:
         return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
     except NotPicklable as error:
         return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
@@ -374,12 +379,13 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
 
 def sign(key: bytes, *parts: str | bytes) -> bytes:
     """A signature over ``parts`` and their lengths."""
-    made = hmac.new(key, digestmod=hashlib.sha256)
+    signature = hmac.new(key, digestmod=hashlib.sha256)
     for part in parts:
+        # With the length: two parts must not be signed as one that looks the same.
         raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        made.update(len(raw).to_bytes(8, "big"))
-        made.update(raw)
-    return made.digest()
+        signature.update(len(raw).to_bytes(8, "big"))
+        signature.update(raw)
+    return signature.digest()
 
 
 def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -> bool:
@@ -414,20 +420,21 @@ def user_key() -> bytes | None:
 def _key(path: Path) -> bytes:
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        made = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-        file = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(file, "wb") as writer:
             writer.write(secrets.token_bytes(32))
         try:
-            os.link(made, path)  # atomic: another process sees no key or a complete one
+            # Atomic: another process sees no key or a complete one.
+            os.link(new, path)
         except FileExistsError:
             pass
         finally:
-            made.unlink()
-    found = path.read_bytes()
-    if len(found) != 32:
+            new.unlink()
+    key = path.read_bytes()
+    if len(key) != 32:
         raise OSError(f"{path} is not a key")
-    return found
+    return key
 
 
 def _bytes(number: int) -> str:

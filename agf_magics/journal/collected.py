@@ -87,11 +87,13 @@ class CollectingJournal(Journal):
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        text, whole = to_show(given, self.most)  # a run with a secret has no elements on workers
+        # Not masked: a run with a secret has no elements on workers.
+        text, whole = to_show(given, self.most)
         if not whole:
             try:
                 self._arguments[key] = self._dump(dict(given))
-            except Exception:  # then the call has no digest
+            # Then the call has no digest, and no later run reuses it.
+            except Exception:
                 self._arguments.pop(key, None)
         return StartedCall(key, step.kind, "", time.time(), text, whole)
 
@@ -99,7 +101,8 @@ class CollectingJournal(Journal):
         self.found.append((what, self._place(key.at), key.tries))
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
-        return None  # an element with a record of an earlier session runs in the kernel
+        # An element with a record of an earlier session runs in the kernel.
+        return None
 
     def returned(
         self, call: StartedCall, value: Value, secret: bool = False
@@ -203,6 +206,7 @@ class CollectedRecords:
                 else:
                     self._check(record)
                 call = (record[0], "") if len(record) == 5 else record[1:3]
+                # The kernel would write both, and a resumed run would take the second one.
                 if len(record) != 3 and call in ended:
                     raise ValueError("a call has two outcomes")
                 ended.add(call)
@@ -214,6 +218,7 @@ class CollectedRecords:
             raise ValueError("a record of an unknown call")
         if type(given) is not str or type(value) is not str or len(value) > self._journal.most:
             raise ValueError("a record with a value that is too large, or no text")
+        # Parsed and thrown away: a text that is not JSON would damage the journal of the kernel.
         decode(given)
         decode(value)
 
@@ -252,17 +257,18 @@ class CollectedRecords:
 
     def _place(self, at: Any) -> _Place:
         """The place of a record. Raises ValueError unless ``at`` is a path."""
-        found = self._places.get(at)
-        if found is None:
+        place = self._places.get(at)
+        if place is None:
             if not is_at(at):
                 raise ValueError("a record belongs to another element")
+            # Cleared as a whole: keeping the order of use costs more than finding a place again.
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
             call = self._calls.get((*self._ids, *[bit for bit in at if type(bit) is str]))
             before, after = (*self._before, at[0], *self._index), at[1:]
             head, tail = encode(before)[:-1] + ",", "," + encode(after)[1:] if after else "]"
-            found = self._places[at] = _Place(call, before, after, head, tail)
-        return found
+            place = self._places[at] = _Place(call, before, after, head, tail)
+        return place
 
     async def write(self, records: Iterable[tuple[int, Sequence[Collected]]]) -> None:
         """Write checked records, each with the numbers of its element; done when they are durable.
@@ -284,38 +290,39 @@ class CollectedRecords:
     def _plain_row(
         self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str
     ) -> Insert:
-        known, _, _, head, tail = self._place(at)
-        assert known is not None
-        digest = known.digest(given) if known.digest is not None else None
-        rows, kind, name = self._journal.rows, known.step.kind, known.name
+        call, _, _, head, tail = self._place(at)
+        assert call is not None
+        digest = call.digest(given) if call.digest is not None else None
+        rows, kind, name = self._journal.rows, call.step.kind, call.name
         return ADD_JSON, rows.json(
             f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended
         )
 
     def _row(self, i: int, record: Collected) -> Insert:
         what, at, tries = record[:3]
-        known, before, after, _, _ = self._place(at)
+        expected, before, after, _, _ = self._place(at)
         key = CallKey((*before, i, *after), tries)
         if len(record) == 3:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        assert known is not None
-        digest = self._digest(known, given if whole else None, arguments)
-        call = StartedCall(key, known.step.kind, known.name, started, given, whole, digest)
+        assert expected is not None
+        digest = self._digest(expected, given if whole else None, arguments)
+        call = StartedCall(key, expected.step.kind, expected.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
+        # The worker cannot warn: it knows neither the run nor which steps have warned already.
         if form == "again":
             self._journal._warn_not_stored(call, why)
         return self._journal.rows.outcome(what, call, packed, error, ended)
 
-    def _digest(self, known: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
-        if known.digest is None:
+    def _digest(self, call: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
+        if call.digest is None:
             return None
         if text is not None:
-            return known.digest(text)
+            return call.digest(text)
         if arguments is None:
             return None
         return self._journal.rows.digests.of(
-            known.step, known.callee, self._load(arguments), None, {}, self._grant
+            call.step, call.callee, self._load(arguments), None, {}, self._grant
         )
 
 
@@ -391,6 +398,7 @@ class Copies:
         """The next result of the same call, whose row is then copied; `NO_RESULT`: there is none
         that can be copied. Only while `is_possible`."""
         most = self._most
+        # Left to the general way, which knows arguments that are opaque or too large.
         if not 0 <= weigh(given) <= most:
             return NO_RESULT
         try:
@@ -398,10 +406,10 @@ class Copies:
         except ValueError:  # a number of 5,000 digits
             return NO_RESULT
         digest = self._digest(text)  # type: ignore[misc]  # `is_possible`
-        found = self._take(digest, most)
-        if found is None:
+        result = self._take(digest, most)
+        if result is None:
             return NO_RESULT
-        value, stored = found
+        value, stored = result
         self._taken.append((i, text, stored, digest))
         return value
 

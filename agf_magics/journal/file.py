@@ -39,6 +39,7 @@ def journal_errors(path: Path) -> Iterator[None]:
     """Raise any problem with the file as a JournalError."""
     try:
         yield
+    # Not `Exception`: a mistake of ours must not be reported as a broken file.
     except (
         sqlite3.Error,
         OSError,
@@ -57,11 +58,11 @@ def journal_error_of(path: Path, error: Exception) -> JournalError:
         case sqlite3.Error():
             return JournalError(_code(getattr(error, "sqlite_errorname", "")), f"{path}: {error}")
         case OSError():
+            # ENOSPC, EDQUOT and EFBIG.
             code = "journal.full" if error.errno in (28, 122, 27) else "journal.unwritable"
             return JournalError(code, f"{path}: {error.strerror or error}")
-        case (
-            ValueError() | OverflowError() | RecursionError()
-        ):  # not UTF-8, not JSON, a number beyond 64 bits
+        # Not UTF-8, not JSON, a number beyond 64 bits: SQLite itself accepts all of these.
+        case ValueError() | OverflowError() | RecursionError():
             return JournalError("journal.damaged", f"{path}: {error}")
         case MemoryError():
             return JournalError("journal.full", f"{path}: out of memory")
@@ -153,10 +154,11 @@ Identity = tuple[int, int]
 def identity(path: Path | str) -> Identity | None:
     """The file at ``path``, or the link itself; None if there is none."""
     try:
-        found = os.lstat(path)
+        # Not `stat`: a link that replaced the file must count as another file.
+        facts = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return facts.st_dev, facts.st_ino
 
 
 def log_of(path: Path) -> Path:
@@ -183,6 +185,7 @@ def refuse_links(path: Path) -> None:
         why = "belongs to another user, or others can write to it"
         raise JournalError("journal.foreign", f"{path.parent} {why}")
     folders = (path.parent, path.parent / "owners")
+    # SQLite opens the files next to the journal by name, and follows a link there.
     for place in (*folders, path, log_of(path), index_of(path), Path(f"{path}-journal")):
         try:
             mode = os.lstat(place).st_mode
@@ -206,6 +209,7 @@ def check_header(path: Path) -> None:
         | getattr(os, "O_NONBLOCK", 0)
         | getattr(os, "O_BINARY", 0)
     )
+    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
     with os.fdopen(os.open(path, flags), "rb") as file:
         data = file.read(4096)
     if not data:
@@ -213,6 +217,7 @@ def check_header(path: Path) -> None:
     if len(data) < 100 or not data.startswith(b"SQLite format 3\0"):
         raise JournalError("journal.damaged", f"{path}: file is not a database")
     (version,), (application,) = struct.unpack(">i", data[60:64]), struct.unpack(">i", data[68:72])
+    # Before the numbers are checked: another process may be between two writes of them.
     if _is_begun(data):
         return
     if application == 0 and version in (1, 2) and all(table in data for table in OLD_TABLES):
@@ -239,10 +244,12 @@ def open_journal(path: Path) -> sqlite3.Connection:
     until = time.monotonic() + BUSY
     connection = connect(path)
     try:
+        # A sync for each commit costs milliseconds and saves only what a power cut would lose.
         patiently(lambda: connection.execute("PRAGMA synchronous=NORMAL"), until)
         if patiently(lambda: _is_empty(connection), until):
             patiently(lambda: _create(connection), until)
         patiently(lambda: check_format(connection, path), until)
+        # After the check of the format: this changes a file, and a foreign one is never changed.
         patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"), until)
     except BaseException:
         connection.close()
@@ -252,6 +259,7 @@ def open_journal(path: Path) -> sqlite3.Connection:
 
 def create_file(path: Path) -> None:
     """Create an empty file for this user only, unless there is one. Never follows a link."""
+    # O_EXCL: SQLite would create the file readable for everybody.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     try:
         os.close(os.open(path, flags, 0o600))
@@ -266,6 +274,7 @@ def create_reserve(path: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(place, flags, 0o600)
         try:
+            # A file with a hole reserves nothing.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(descriptor, 0, RESERVE)
             else:
@@ -288,11 +297,13 @@ def reserve_of(path: Path) -> Path:
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to an existing file. Its schema must not call functions of this process."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
+    # No transactions of Python's own: they begin where nobody has asked for one.
     # A generator that was not exhausted is closed on the thread that collects it.
     connection = sqlite3.connect(
         uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False
     )
     connection.text_factory = _text
+    # The file comes from a stranger, and a view or a trigger of its own could call functions.
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.create_function("agf_checksum", -1, checksum, deterministic=True)
     return connection
@@ -304,12 +315,13 @@ def check_format(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     _check_numbers(path, application, version)
-    found = frozenset(
+    # The text of each table, not only its name: a column of a stranger may be computed.
+    schema = frozenset(
         connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall()
     )
-    if found - _schema():
+    if schema - _schema():
         raise JournalError("journal.foreign", f"{path} has tables that do not belong to a journal")
-    if found != _schema():
+    if schema != _schema():
         raise JournalError("journal.damaged", f"{path}: its tables are missing")
 
 
@@ -335,16 +347,17 @@ def patiently(do: Callable[[], R], until: float) -> R:
 
 def checksum(*cells: Any) -> int:
     """A CRC-32 over cells, each with its type and length."""
-    found = 0
+    crc = 0
     for cell in cells:
         if isinstance(cell, str):
+            # A text of user code may have a lone surrogate, which plain UTF-8 refuses.
             raw, kind = cell.encode("utf-8", "surrogatepass"), "text"
         elif isinstance(cell, bytes):
             raw, kind = cell, "blob"
         else:
             raw, kind = repr(cell).encode("ascii"), type(cell).__name__
-        found = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), found))
-    return found
+        crc = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), crc))
+    return crc
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
@@ -354,9 +367,9 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "PRAGMA auto_vacuum=INCREMENTAL"
-    )  # deleting runs must not need room for a copy of the rest
+    # Deleting runs must not need room for a copy of the rest. It can only be set before the first
+    # table.
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _is_empty(connection):  # else another process was first

@@ -117,6 +117,7 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
         rows = connection.execute(
             f"SELECT {LISTED} FROM runs {sql} ORDER BY started DESC, num", values
         ).fetchall()
+    # A process is asked for once, although hundreds of runs may be its own.
     lives: dict[str, bool] = {}
     return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
 
@@ -125,8 +126,8 @@ def has_older(store: Store, since: float) -> bool:
     """Whether a run ended before ``since``. Raises JournalError."""
     with store.reading() as connection:
         sql = "SELECT EXISTS (SELECT 1 FROM runs WHERE ended < ?)"
-        (found,) = connection.execute(sql, (since,)).fetchone()
-    return bool(found)
+        (exists,) = connection.execute(sql, (since,)).fetchone()
+    return bool(exists)
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
@@ -138,24 +139,24 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         parts = _parts(connection, row[-1]) if row is not None else ()
     if row is None:
         return None
-    one, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
-    if one is None:
+    head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
+    if head is None:
         raise JournalError(
             "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
         )
     if (
         not isinstance(work, str)
         or not _is_raw(signature)
-        or checksum(one.num, work, signature) != row[14]
+        or checksum(head.num, work, signature) != row[14]
     ):
         raise JournalError(
             "journal.damaged", f"the manifest of run {run_id!r} has changed since it was written"
         )
-    if not _is_end(end) or checksum(one.num, *end) != row[15]:
+    if not _is_end(end) or checksum(head.num, *end) != row[15]:
         raise JournalError(
             "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
         )
-    return RunRow(_as_it_is(one, store, {}), work, signature, *end)._replace(parts=parts)
+    return RunRow(_as_it_is(head, store, {}), work, signature, *end)._replace(parts=parts)
 
 
 def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
@@ -303,16 +304,16 @@ def results(connection: sqlite3.Connection, num: int) -> Iterator[Record | JsonR
 
 
 def missing_results(
-    connection: sqlite3.Connection, num: int, known: Callable[[bytes], int]
+    connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
 ) -> Iterator[Record | JsonResult]:
-    """`results`, but of each digest only those after the first ``known(digest)``.
+    """`results`, but of each digest only those after the first ``count(digest)``.
 
     The others are not read: a run is often repeated with all results of the run before."""
     numbers, lines = Counter[bytes](), list[int]()
     sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
     for line, digest in connection.execute(sql, (num, num + ROOM)):
         numbers[digest] += 1
-        if numbers[digest] > known(digest):
+        if numbers[digest] > count(digest):
             lines.append(line)
     for start in range(0, len(lines), SLICE):
         some = lines[start : start + SLICE]
@@ -326,9 +327,8 @@ def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
     """A connection for records, after all that was written before. Raises JournalError."""
     store.flush()
     with store.reading() as connection:
-        connection.text_factory = (
-            str  # a third of the time of `_text`, for a file whose texts are texts
-        )
+        # A third of the time of `_text`; a text that is not UTF-8 is an error of this query.
+        connection.text_factory = str
         yield connection
 
 
@@ -336,7 +336,7 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
     """The last record of each of these steps, which run once. Raises JournalError."""
     store.flush()
     wanted = [encode(at) for at in ats]
-    found: dict[str, Record] = {}
+    last: dict[str, Record] = {}
     with store.reading() as connection:
         for start in range(0, len(wanted), 500):
             some = wanted[start : start + 500]
@@ -346,24 +346,34 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterato
                 f"({these}) ORDER BY line"
             )
             for record in read_records(connection.execute(sql, (num, num + ROOM, *some))):
-                found[encode(record.at)] = record
-    yield from found.values()
+                last[encode(record.at)] = record
+    yield from last.values()
 
 
-def claim(store: Store, one: RunHead) -> bool:
+def claim(store: Store, head: RunHead) -> bool:
     """Take a run over from its dead process or its end; False if another process was first. Raises
     JournalError."""
-    status = "running" if one.status == "interrupted" else one.status
-    own = store.owner.name
-    store.unended.pop(one.num, None)
-    return store.write_now(CLAIM, (own, own, one.num, one.owner, status)) == 1
+    status = "running" if head.status == "interrupted" else head.status
+    owner = store.owner.name
+    # Whoever resumes it gives it an end of its own.
+    store.unended.pop(head.num, None)
+    return store.write_now(CLAIM, (owner, owner, head.num, head.owner, status)) == 1
 
 
-def leave(store: Store, one: RunHead) -> None:
+def leave(store: Store, head: RunHead) -> None:
     """Undo `claim` for a run that could not start. Raises JournalError."""
-    status = "running" if one.status == "interrupted" else one.status
-    before = (one.owner, status, one.ended, one.taken, one.owner, one.taken, status, one.ended)
-    store.write_now(LEAVE, (*before, one.num, store.owner.name, one.taken + 1))
+    status = "running" if head.status == "interrupted" else head.status
+    before = (
+        head.owner,
+        status,
+        head.ended,
+        head.taken,
+        head.owner,
+        head.taken,
+        status,
+        head.ended,
+    )
+    store.write_now(LEAVE, (*before, head.num, store.owner.name, head.taken + 1))
 
 
 def forget(store: Store, heads: Iterable[RunHead]) -> int:
@@ -380,7 +390,8 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
         if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
             continue
         num = head.num
-        end = num + ROOM if num % ROOM == 0 else num  # a damaged number has no rows of its own
+        # A damaged number has no rows of its own: those would be another run's.
+        end = num + ROOM if num % ROOM == 0 else num
         while store.with_room(partial(_deleted, store, num, end)) == SLICE:
             pass
         deleted += 1
@@ -392,11 +403,12 @@ def _deleted(store: Store, num: int, end: int) -> int:
     """Delete a slice of a run's rows, and with the last slice the run; returns the number of
     rows."""
     with store.writing() as connection:
+        # What a person deletes must not stay readable in free pages of the file.
         connection.execute("PRAGMA secure_delete=FAST")
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
         )
-        lines = [line for (line,) in found]
+        lines = [line for (line,) in rows]
         if lines:
             connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
         if len(lines) < SLICE:
@@ -429,16 +441,15 @@ def _vacuumed(store: Store, pages: int) -> int:
     with store.writing() as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         for _ in range(min(free, pages)):
-            connection.execute(
-                "PRAGMA incremental_vacuum(1)"
-            )  # with a larger number sqlite3 frees one page as well
+            # With a larger number sqlite3 frees one page as well.
+            connection.execute("PRAGMA incremental_vacuum(1)")
         (left,) = connection.execute("PRAGMA freelist_count").fetchone()
         connection.execute("COMMIT")
     return int(left) if left < free else 0
 
 
 def size(path: Path) -> int:
-    return sum(one.stat().st_size for one in (path, Path(f"{path}-wal")) if one.exists())
+    return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
 
 
 def sizes(store: Store) -> dict[int, int]:
@@ -452,11 +463,12 @@ def sizes(store: Store) -> dict[int, int]:
         return dict(connection.execute(sql).fetchall())
 
 
-def _as_it_is(one: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
-    if one.status != "running":
-        return one
-    if one.num in store.unended and one.owner == store.owner.name:
-        return one._replace(status="interrupted", lost=store.unended[one.num])
-    if one.owner not in lives:
-        lives[one.owner] = store.is_alive(one.owner)
-    return one if lives[one.owner] else one._replace(status="interrupted")
+def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
+    if head.status != "running":
+        return head
+    # This process is alive, so its lock would say that the run is still running.
+    if head.num in store.unended and head.owner == store.owner.name:
+        return head._replace(status="interrupted", lost=store.unended[head.num])
+    if head.owner not in lives:
+        lives[head.owner] = store.is_alive(head.owner)
+    return head if lives[head.owner] else head._replace(status="interrupted")

@@ -71,7 +71,7 @@ JsonResult = tuple[bytes, str]
 
 def read_records(rows: Iterable[Row]) -> Iterator[Record]:
     """The records of ``rows``. Raises JournalError for a damaged row."""
-    read, row = _Reader().read, None
+    read, row = _RowReader().read, None
     try:
         for row in rows:
             yield read(row)
@@ -84,13 +84,14 @@ def rows_between(
 ) -> Generator[Row, None, None]:
     """The rows after line ``first`` and before line ``end``, in order: short ones where that is
     possible. The connection must be in a transaction."""
-    where, given = "FROM records WHERE line>? AND line<?", (first, end)
+    where, bounds = "FROM records WHERE line>? AND line<?", (first, end)
     with closing(connection.cursor()) as plain, closing(connection.cursor()) as others:
-        plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", given)
+        plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", bounds)
         others.execute(
-            f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", given
+            f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", bounds
         )
         other = next(others, None)
+        # Two queries and a merge: one query with both kinds of rows would read all cells of each.
         while some := plain.fetchmany(FETCHED):
             if other is None or some[-1][0] < other[0]:
                 yield from some
@@ -107,7 +108,7 @@ def rows_between(
 
 def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
     """The same for a run that is resumed: of short rows only what that run uses."""
-    reader, row = _Reader(), None
+    reader, row = _RowReader(), None
     place = reader.place
     try:
         for row in rows:
@@ -135,22 +136,20 @@ def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
             )
             if crc32(dumps(cells, 2)) != crc:
                 raise ValueError
+            # Who uses the value raises the error again, with the name of the call.
             try:
-                known = decode(value)
-            except (
-                ValueError,
-                RecursionError,
-            ):  # its user raises it again, with the name of the call
+                result = decode(value)
+            except (ValueError, RecursionError):
                 yield reader.read((*cells, crc))
             else:
-                yield line, (place(at), ""), known
+                yield line, (place(at), ""), result
     except (*UNREADABLE, sqlite3.OperationalError) as found:
         raise _damage(row, found) from None
 
 
 def read_results(rows: Iterable[Row]) -> Iterator[Record | JsonResult]:
     """The same for a run that reuses results."""
-    reader, row = _Reader(), None
+    reader, row = _RowReader(), None
     try:
         for row in rows:
             if len(row) != CELLS:
@@ -182,19 +181,18 @@ def read_results(rows: Iterable[Row]) -> Iterator[Record | JsonResult]:
         raise _damage(row, found) from None
 
 
-def _damage(row: Row | None, found: Exception) -> Exception:
+def _damage(row: Row | None, error: Exception) -> Exception:
     """The error of reading ``row``."""
-    if not isinstance(found, sqlite3.OperationalError):
+    if not isinstance(error, sqlite3.OperationalError):
         which = f"row {row[0]}" if row is not None else "a row"
         return JournalError("journal.damaged", f"{which} has changed since it was written")
-    if hasattr(found, "sqlite_errorcode"):
-        return found
-    return JournalError(
-        "journal.damaged", "a text of a row is not UTF-8"
-    )  # Python's error, not SQLite's
+    if hasattr(error, "sqlite_errorcode"):
+        return error
+    # Python's error, not SQLite's, although it has the same class.
+    return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
 
-class _Reader:
+class _RowReader:
     """Reads the records of one run."""
 
     def __init__(self) -> None:
@@ -228,13 +226,13 @@ class _Reader:
         ) = parts
         if not (type(what) is type(tries) is type(kind) is type(name) is str):
             raise ValueError
+        # Any identifier: a later version may add a mark, and a run of it can still be listed.
         if what not in self.words:
             if not what.isidentifier():
                 raise ValueError
             self.words.add(what)
-        if not (
-            started is None or (type(started) is float and 0 < started < LATEST)
-        ):  # is_moment, without a call
+        # `is_moment`, without a call: this is done for each row of a run that is resumed.
+        if not (started is None or (type(started) is float and 0 < started < LATEST)):
             raise ValueError
         if not (ended is None or (type(ended) is float and 0 < ended < LATEST)):
             raise ValueError
@@ -272,16 +270,18 @@ class _Reader:
             digest,
             None,
         )
-        return tuple.__new__(Record, cells)  # half of the time of Record(…)
+        # Half of the time of Record(…).
+        return tuple.__new__(Record, cells)
 
     def place(self, at: str) -> ev.StepPath:
         """The path of a record. Those of a fan-out differ only in the last number."""
         head, _, last = at.rpartition(",")
-        known = self.places.get(head)
-        if known is not None:
+        before = self.places.get(head)
+        if before is not None:
             number = last[:-1]
+            # What `json.loads` would make of it; any other text is left to it.
             if number.isdecimal() and number.isascii() and len(number) < 19 and last[-1] == "]":
-                return (*known, int(number))
+                return (*before, int(number))
         place = tuple(json.loads(at))
         if not is_at(place):
             raise ValueError
@@ -290,7 +290,7 @@ class _Reader:
         return place
 
 
-class Outcome(NamedTuple):
+class RecordedOutcome(NamedTuple):
     """The outcome of a call in an earlier session."""
 
     value: Value
@@ -326,13 +326,17 @@ class ReplayLog:
                 continue
             self.line, key, value = record
             values[key] = value
+            # Nearly no run has such a call, and this is done for each record.
             if failed or unknown:
                 self._succeed(CallKey(*key))
+        # What the run has survived is replayed; the failure that ended it is tried again.
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
             retried = {key for what, key in self.marks if what == "retried"}
             self.failed = {
-                key: one for key, one in self.failed.items() if _is_handled(one, handled, retried)
+                key: failure
+                for key, failure in self.failed.items()
+                if _is_handled(failure, handled, retried)
             }
         self.failures = [key.at for key in self.failed]
 
@@ -344,6 +348,7 @@ class ReplayLog:
             return
         self.failed.pop(key, None)
         self.values.pop(key, None)
+        # It had an effect, and its result is not stored: only a person can decide.
         if ("begun", key) in self.marks:
             self.unknown.add(key)
 
@@ -366,17 +371,18 @@ class ReplayLog:
             self.sequences[key] = sequence_row(record)
         else:
             self.marks[record.what, key] = record.line
-            if record.what == "begun":  # an outcome before it is that of an earlier attempt
+            # An outcome before it is that of an earlier attempt.
+            if record.what == "begun":
                 self.unknown.add(key)
                 self.values.pop(key, None)
                 self.failed.pop(key, None)
 
-    def take(self, key: CallKey) -> Outcome | None:
+    def take(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of a call, once."""
         if key in self.values:
-            return Outcome(self.values.pop(key), None)
+            return RecordedOutcome(self.values.pop(key), None)
         failed = self.failed.pop(key, None)
-        return Outcome(None, failed.error) if failed is not None else None
+        return RecordedOutcome(None, failed.error) if failed is not None else None
 
     @cached_property
     def places(self) -> frozenset[ev.StepPath]:
@@ -393,11 +399,11 @@ class ReplayLog:
         A resumed run starts with them: so the failure that stopped the others is known before any
         of them starts.
         """
-        found: dict[int, None] = {}
+        numbers: dict[int, None] = {}
         for inner in self.failures:
             if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
-                found[int(inner[len(at)])] = None
-        return list(found)
+                numbers[int(inner[len(at)])] = None
+        return list(numbers)
 
     def has_failed(self, at: ev.StepPath) -> bool:
         """Whether a call at or inside ``at`` failed."""
@@ -405,14 +411,14 @@ class ReplayLog:
 
     def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
         """The positions of the keys that have this mark, in the order of their marks."""
-        found = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
-        return [i for line, i in sorted((line, i) for line, i in found if line is not None)]
+        lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
 
 
 def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
     """Whether a failure was dropped, rescued or retried, and so did not end the run."""
     tries = record.tries.split(SPLIT) if record.tries else []
-    ats = [tuple(json.loads(one))[:-1] for one in tries]
+    ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]
     for outer in around(record.at):
         if outer in handled:
             return True

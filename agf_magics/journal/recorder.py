@@ -24,7 +24,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
 from .codec import encode, sign
 from .file import JournalError, checksum, not_journaled
-from .reading import Outcome, ReplayLog
+from .reading import RecordedOutcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
 from .reuse import CallDigest, Reuse, ReusedResult
 from .secrets import Received, Secrets
@@ -55,9 +55,8 @@ class Journal:
     def __init__(
         self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
     ) -> None:
-        self.store = (
-            store.used_by(self) if store else store
-        )  # a journal that goes elsewhere has none
+        # A journal that goes elsewhere, as on a worker, has no store.
+        self.store = store.used_by(self) if store else store
         self.num = num
         self.run_id = run_id
         self.most = most
@@ -78,6 +77,7 @@ class Journal:
         """Returns the tokens that its models used and their cost; None: it used no model, the cost
         is not known."""
         self._lost = 0
+        # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
@@ -90,16 +90,16 @@ class Journal:
         self.emit = emit
         if self.earlier is not None:
             return
-        num, own, started = self.num, self.store.owner.name, time.time()
+        num, owner, started = self.num, self.store.owner.name, time.time()
         key = self.rows.signing_key()
         signature = sign(key, self.run_id, "work", work) if key is not None else None
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, own, 0, "running", None, None, None, 0, end)
-        what = (num, self.run_id, name, language, started, own, work, signature)
-        await self.durable(
-            self._write(START, (*what, head, state, work_crc, end, self.part)), lost=0
-        )
+        state = checksum(num, owner, 0, "running", None, None, None, 0, end)
+        what = (num, self.run_id, name, language, started, owner, work, signature)
+        row = (*what, head, state, work_crc, end, self.part)
+        # Awaited: a call whose run is not in the file could never be resumed.
+        await self.durable(self._write(START, row), lost=0)
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -111,6 +111,7 @@ class Journal:
             if self._ended:
                 return
             self._ended = True
+            # The kernel interrupts runs when it restarts: such an end is not the person's.
             if not self._open or status != "cancelled":
                 self._end(status, output, stores, error)
 
@@ -120,11 +121,13 @@ class Journal:
         with self._ends:
             self._open = True
             if self._ended:
+                # The end was faster than the exit of the process: take it back.
                 self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
+        # Also where no row follows: a run whose file is gone must say so at its end.
         try:
             self.store.writer.check_place()
         except JournalError as broken:
@@ -164,7 +167,7 @@ class Journal:
 
     # --- calls ---
 
-    def recorded(self, key: CallKey) -> Outcome | None:
+    def recorded(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of this call in an earlier session."""
         return self.earlier.take(key) if self.earlier is not None else None
 
@@ -187,6 +190,10 @@ class Journal:
     ) -> asyncio.Future[None] | None:
         """Write the value of a call: see `durable`."""
         return self._write(*self.rows.finished(call, value, secret))
+
+    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
+        """The result of an identical call in another run, which then is not made."""
+        return self.reuse.take(call.digest) if self.reuse is not None else None
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not
@@ -241,6 +248,7 @@ class Journal:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if self.earlier is not None and ("fired", key) in self.earlier.marks:
             return False
+        # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
         await self.durable(
             self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
@@ -258,8 +266,8 @@ class Journal:
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write that something happened, and for which ``error``, without waiting."""
-        known = self.earlier is not None and (what, key) in self.earlier.marks
-        if self.is_open and not known:
+        is_written = self.earlier is not None and (what, key) in self.earlier.marks
+        if self.is_open and not is_written:
             self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
@@ -283,6 +291,7 @@ class Journal:
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
         secret = self.secret
+        # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
         signature = None
@@ -293,13 +302,13 @@ class Journal:
                 if key is not None
                 else None
             )
+        # The names that feed a secret argument are left out even if no call has received it.
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
         text = secret.to_show(kept, self.most).text
         failure = error_json(error, secret) if error is not None else None
-        tree = (
-            None if secret.too_many else encode(self.summary())
-        )  # without a tree, that of the calls is shown
+        # Without a tree, that of the calls is shown.
+        tree = None if secret.too_many else encode(self.summary())
         end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
         end_crc = checksum(self.num, *end)
         state = (status, time.time(), *self.used(), self._lost)
@@ -341,6 +350,8 @@ class Journal:
 
     def _not_ended(self, error: JournalError) -> None:
         self._break(error)
+        # The row says `running` for ever, and this process lives: the store remembers that it
+        # ended.
         self.store.unended[self.num] = self._lost
         self.warn_broken()
 

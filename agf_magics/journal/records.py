@@ -130,15 +130,15 @@ class SequenceRow(NamedTuple):
     """None: its elements are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
-        known = self.digest is not None and other.digest is not None
-        return self[:2] != other[:2] or (known and self.digest != other.digest)
+        both_known = self.digest is not None and other.digest is not None
+        return self[:2] != other[:2] or (both_known and self.digest != other.digest)
 
 
 def sequence_row(record: Record) -> SequenceRow:
     """Raises JournalError for a damaged one."""
-    found = decoded(record.shown)
-    if isinstance(found, list) and len(found) == 2:
-        length, digest = found
+    stored = decoded(record.shown)
+    if isinstance(stored, list) and len(stored) == 2:
+        length, digest = stored
         if type(length) is int and (digest is None or type(digest) is str):
             return SequenceRow(record.name, length, digest)
     raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
@@ -171,20 +171,20 @@ def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
     step, index = outer[place], outer[place + 1 :]
     if inner[:place] != outer[:place] or len(inner) <= place:
         return False
-    found = inner[place]
+    inside = inner[place]
     assert isinstance(step, str)
     if (
-        not isinstance(found, str)
-        or not found.startswith(step)
-        or found[len(step) :][:1] not in ("", ".", "[")
+        not isinstance(inside, str)
+        or not inside.startswith(step)
+        or inside[len(step) :][:1] not in ("", ".", "[")
     ):
         return False
     return inner[place + 1 : place + 1 + len(index)] == index
 
 
 def check_tries(tries: str) -> None:
-    for one in tries.split(SPLIT):
-        *outer, attempt = json.loads(one)
+    for attempt_at in tries.split(SPLIT):
+        *outer, attempt = json.loads(attempt_at)
         if not is_at(tuple(outer)) or type(attempt) is not int:
             raise ValueError
 
@@ -224,21 +224,27 @@ def row_crc(row: tuple[Any, ...]) -> int:
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
-    found: dict[str, Any] = {"at": error.path if isinstance(error, StepError) else None, "said": []}
+    stored: dict[str, Any] = {
+        "at": error.path if isinstance(error, StepError) else None,
+        "said": [],
+    }
     if isinstance(error, AgfError):
-        for one in map(secrets.diagnostic, error.diagnostics[:20]):
+        for diagnostic in map(secrets.diagnostic, error.diagnostics[:20]):
             span = (
-                (one.span.source.name, one.span.start, one.span.end)
-                if one.span is not None
+                (diagnostic.span.source.name, diagnostic.span.start, diagnostic.span.end)
+                if diagnostic.span is not None
                 else None
             )
-            found["said"].append([one.code, one.message, one.hint, span, one.severity])
+            stored["said"].append(
+                [diagnostic.code, diagnostic.message, diagnostic.hint, span, diagnostic.severity]
+            )
     else:
         message = secrets.text(f"{type(error).__name__}: {error}")
-        found["said"].append(["step.tool-failed", message, None, None, "error"])
+        stored["said"].append(["step.tool-failed", message, None, None, "error"])
+    # The whole chain is searched, because a traceback shows the whole chain.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
-        found["cause"] = _cause_json(error.__cause__)
-    return encode(found)
+        stored["cause"] = _cause_json(error.__cause__)
+    return encode(stored)
 
 
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
@@ -246,21 +252,21 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
 
     Raises ValueError or another of `UNREADABLE`.
     """
-    found = json.loads(text)
-    known = {source.name: source for source in sources}
-    diagnostics, at = [_diagnostic(known, *one) for one in found["said"]], found["at"]
+    stored = json.loads(text)
+    by_name = {source.name: source for source in sources}
+    diagnostics, at = [_diagnostic(by_name, *said) for said in stored["said"]], stored["at"]
     if not diagnostics or not (at is None or is_at(tuple(at))):
         raise ValueError("a failure has an error and its place")
     error = StepError(*diagnostics)
     if at is not None:
         error.path = tuple(at)
         error.where = ev.format_path(error.path)
-    error.__cause__ = _cause(*found["cause"]) if "cause" in found else None
+    error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
     return error
 
 
 def _diagnostic(
-    known: Mapping[str, Source],
+    sources: Mapping[str, Source],
     code: str,
     message: str,
     hint: str | None,
@@ -279,7 +285,8 @@ def _diagnostic(
     name, start, end = place
     if not (isinstance(name, str) and type(start) is int and type(end) is int):
         raise ValueError("a place is a name and two numbers")
-    source = known.get(name)
+    source = sources.get(name)
+    # The text may be another one now, and then a caret would point at anything.
     there = source is not None and 0 <= start <= end <= len(source.text)
     return Diagnostic(
         code, message, Span(source, start, end) if source and there else None, hint, severity
@@ -290,7 +297,8 @@ def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
     try:
         text, args = str(cause), list(cause.args)
-    except Exception:  # a class of a user
+    # Code of a user's class runs here.
+    except Exception:
         text, args = "", []
     return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
@@ -300,9 +308,11 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     if not isinstance(name, str) or not isinstance(text, str):
         raise ValueError("a cause is the name of a class and a text")
     name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
-    known = getattr(builtins, name, None)
-    if isinstance(args, list) and isinstance(known, type) and issubclass(known, Exception):
+    # Only classes of Python itself: importing a module by a stored name would run its code.
+    kind = getattr(builtins, name, None)
+    if isinstance(args, list) and isinstance(kind, type) and issubclass(kind, Exception):
         with contextlib.suppress(Exception):
-            return known(*args)
-    made: BaseException = type(name, (Exception,), {})(text)
-    return made
+            return kind(*args)
+    # Its class may be gone, or take other arguments: a class with its name is shown as it was.
+    cause: BaseException = type(name, (Exception,), {})(text)
+    return cause

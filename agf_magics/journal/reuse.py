@@ -54,7 +54,8 @@ class CallDigest:
             return None
         if text is None:
             shown: dict[str, Value] = dict(given)
-            if isinstance(callee, Agent) and "tools" in shown:  # its result depends on the tools
+            # Its result depends on the tools that it may call, also on their code.
+            if isinstance(callee, Agent) and "tools" in shown:
                 offered = {
                     name: self.called(tool) for name, tool in tools.items() if grant.allows(name)
                 }
@@ -91,6 +92,8 @@ class CallDigest:
 
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
         """The digest of the function of a callee; None if its calls are never reused."""
+        # By identity, with the callee itself kept: a new object at its address would get its
+        # digest.
         cached = self._called.get(id(callee))
         if cached is None:
             never = (isinstance(callee, Tool) and not callee.reuse) or (
@@ -152,24 +155,25 @@ class Reuse:
 
     def count(self, digest: bytes) -> int:
         """How many results of this digest are known."""
-        known = self._left.get(digest)
-        return len(known) if type(known) is deque else int(known is not None)
+        stored = self._left.get(digest)
+        return len(stored) if type(stored) is deque else int(stored is not None)
 
     def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer
         run has so many."""
-        found = self._left
+        left = self._left
         for record in records:
             digest, stored = _result(record, run_id) if type(record) is Record else record  # type: ignore[misc]
             if not digest or stored is None:
                 continue
-            known = found.get(digest)
-            if known is None:  # not `setdefault(…) is stored`: two equal texts may be one object
-                found[digest] = stored
-            elif type(known) is deque:
-                known.append(stored)
+            earlier = left.get(digest)
+            # Not `setdefault(…) is stored`: two equal texts may be one object.
+            if earlier is None:
+                left[digest] = stored
+            elif type(earlier) is deque:
+                earlier.append(stored)
             else:
-                found[digest] = deque((known, stored))  # type: ignore[arg-type]
+                left[digest] = deque((earlier, stored))  # type: ignore[arg-type]
 
     def _missing(self, records: Iterable[Record | JsonResult]) -> Iterator[Record | JsonResult]:
         """The results in ``records`` that no newer run has."""
@@ -202,9 +206,11 @@ class Reuse:
                 del self._left[digest]
             else:
                 left.popleft()  # type: ignore[union-attr]  # it is a deque
-            try:  # `suppress` takes as long as reading the value
+            # `suppress` takes as long as reading the value. What is not JSON is left out: the next
+            # one.
+            try:
                 return decode(text), text
-            except Exception:  # it is not JSON: the next one
+            except Exception:
                 continue
 
     def _next(self, digest: bytes) -> _Stored | None:

@@ -42,7 +42,7 @@ FORM_NAME = re.compile(r"[A-Za-z_-]*")
 """Keys that name a field: ``password`` is not a part of the secret, its value is."""
 
 
-class Parts(NamedTuple):
+class SecretParts(NamedTuple):
     texts: frozenset[str] = frozenset()
     raws: frozenset[bytes] = frozenset()
     numbers: frozenset[int | float] = frozenset()
@@ -72,11 +72,12 @@ class Forms(NamedTuple):
 # --- parts ---
 
 
-def parts_of(secret: Any) -> Parts:
+def parts_of(secret: Any) -> SecretParts:
     """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be
     secret."""
     texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
     short = opaque = False
+    # The objects are kept with their ids: an object that is freed gives its id to the next one.
     seen, left = {id(secret): secret}, [secret]
     while left:
         part = left.pop()
@@ -85,8 +86,8 @@ def parts_of(secret: Any) -> Parts:
             break
         members = _members(part)
         if members is not None:
-            news = [one for one in members if id(one) not in seen]
-            seen.update((id(one), one) for one in news)
+            news = [member for member in members if id(member) not in seen]
+            seen.update((id(member), member) for member in news)
             left += news
         elif (
             part is None
@@ -95,6 +96,7 @@ def parts_of(secret: Any) -> Parts:
         ):
             continue
         elif isinstance(part, str):
+            # `str.__str__`: a class of a user may write itself otherwise, or as a mask.
             texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
             short = short or len(part) < SHORTEST
         elif isinstance(part, bytes | bytearray | memoryview):
@@ -111,17 +113,17 @@ def parts_of(secret: Any) -> Parts:
                 found_numbers.add(number)
         else:
             opaque = True
-    return Parts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
+    return SecretParts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
 
 
 def _number(part: numbers.Real) -> int | float | None:
     """A plain number without its sign; None if it is not finite or too long to be written."""
     try:
-        found = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
-        repr(found)
+        number = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
+        repr(number)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return number if math.isfinite(number) else None
 
 
 def _members(part: Any) -> Iterable[Any] | None:
@@ -152,7 +154,8 @@ def _written(part: Any) -> Iterator[Any]:
     yield str(part)
     if isinstance(part, datetime.date | datetime.time):
         yield part.isoformat()
-        yield part.__reduce__()[1][0]  # as it is pickled
+        # As it is pickled.
+        yield part.__reduce__()[1][0]
     elif isinstance(part, uuid.UUID):
         yield from (part.hex, part.bytes, part.int)
     elif isinstance(part, complex):
@@ -178,16 +181,16 @@ def _fields(part: Any) -> list[Any] | None:
     try:
         if callable(getattr(part, "get_secret_value", None)):
             return [part.get_secret_value()]
-        found = list(vars(part).values()) if hasattr(part, "__dict__") else []
+        values = list(vars(part).values()) if hasattr(part, "__dict__") else []
         if dataclasses.is_dataclass(part):
-            found += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
+            values += [getattr(part, field.name, None) for field in dataclasses.fields(part)]
         slots = [
             name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
         ]
-        found += [getattr(part, name, None) for name in slots]
+        values += [getattr(part, name, None) for name in slots]
     except Exception:  # a class of a user
         return None
-    return found or None
+    return values or None
 
 
 def _names(slots: Any) -> Iterable[str]:
@@ -197,19 +200,20 @@ def _names(slots: Any) -> Iterable[str]:
 # --- forms ---
 
 
-def forms_of(parts: Parts) -> Forms:
+def forms_of(parts: SecretParts) -> Forms:
     texts, raws, slices = set[str](), set[bytes](), set[str]()
     for whole in (*parts.texts, *parts.raws):
         part: Any = whole  # a slice of str | bytes has no type that mypy knows
         if len(whole) > LONGEST_SECRET:
+            # From the middle: long secrets begin alike, as keys and certificates do.
             part = part[len(part) // 2 :][: LONGEST_SECRET // 10]
-        found = {form for text in _read(part) for form in _texts(text)}
+        forms = {form for text in _read(part) for form in _texts(text)}
         if isinstance(part, bytes):
-            found |= set(_of_bytes(part))
+            forms |= set(_of_bytes(part))
             raws.add(part)
         raws |= {form for text in _read(part) for form in _encoded(text)}
-        texts |= found
-        slices |= found if part is not whole else set()
+        texts |= forms
+        slices |= forms if part is not whole else set()
     for number in parts.numbers:
         written = list(_number_texts(number))
         texts |= {form for text in written for form in _texts(text)}
@@ -235,9 +239,8 @@ def _texts(text: str) -> Iterator[str]:
     yield json.dumps(text)[1:-1]
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield from (written(text)[1:-1] for written in (repr, ascii))
-    yield from (
-        written(f"{text}'\"")[1:-4] for written in (repr, ascii)
-    )  # as in a text that has both quotes
+    # As in a text that has both quotes: `repr` then escapes one of them.
+    yield from (written(f"{text}'\"")[1:-4] for written in (repr, ascii))
     yield text.translate(_LINES)
     yield html.escape(text)
     yield html.escape(text, quote=False)
@@ -252,12 +255,14 @@ def _of_bytes(raw: bytes) -> Iterator[str]:
     yield repr(raw + b"'\"")[2:-4]
     quoted = quote_from_bytes(raw, safe="")
     yield quoted
-    yield re.sub("%..", lambda found: found[0].lower(), quoted)
+    yield re.sub("%..", lambda match: match[0].lower(), quoted)
     yield raw.hex()
     yield raw.hex().upper()
     for between in (",", ", "):
         yield between.join(map(str, raw))
-    for before in range(3):  # inside of something longer, as in "user:password"
+    # Inside of something longer, as in "user:password": base64 has three ways to write it,
+    # depending on what comes before. The letters at both ends also depend on that.
+    for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).decode("ascii")
         sure = encoded[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6]
         if len(sure) > SHORTEST:
@@ -325,9 +330,8 @@ class _Inspector(pickle.Pickler):
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
             self.readable = self.readable and _is_text(bytes(part))
-        return (
-            True if isinstance(part, datetime.date | datetime.time) else None
-        )  # they are written as raw bytes
+        # A date is pickled as raw bytes, which are no text and yet can be searched.
+        return True if isinstance(part, datetime.date | datetime.time) else None
 
     def _look_at(self, buffer: pickle.PickleBuffer) -> None:
         """The memory of an array: numbers and texts can be searched, single bytes may be
@@ -351,7 +355,8 @@ def is_readable(value: Any) -> bool:
         inspector.dump(value)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # of a user's __reduce__; a class that cannot be found by its name
+    # Of a user's __reduce__; a class that cannot be found by its name.
+    except BaseException:
         return False
     return inspector.readable
 

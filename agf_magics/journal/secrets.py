@@ -28,7 +28,7 @@ from ..flow import events as ev
 from ..flow.values import ATOMS, Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from .codec import EncodedValue, encode, encode_value, preview, to_show
-from .secret_forms import SHORTEST, Forms, Parts, forms_of, is_readable, parts_of
+from .secret_forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
 
 ALONE = 8
 """Characters below which a secret word or number is searched for only as a whole word, outside of
@@ -75,11 +75,11 @@ def names_a_secret(name: str) -> bool:
     return _NAMED.search(name) is not None
 
 
-def surrounding() -> Parts:
+def surrounding() -> SecretParts:
     """The secrets in the environment: tools read them, and exceptions write them out (decision
     D42)."""
     texts = (text for name, text in os.environ.items() if names_a_secret(name))
-    return Parts(frozenset(text for text in texts if len(text) >= LEAST))
+    return SecretParts(frozenset(text for text in texts if len(text) >= LEAST))
 
 
 class Preview(NamedTuple):
@@ -106,9 +106,9 @@ class Secrets:
         """Those that any tool may read from its surroundings."""
         self._forms = self._surrounding
         """Both."""
-        self._returned = Parts()
+        self._returned = SecretParts()
         self._unsearchable = False
-        self._known = set[Parts]()
+        self._known = set[SecretParts]()
 
     # --- collecting ---
 
@@ -120,7 +120,7 @@ class Secrets:
 
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
-        more = forms_of(Parts(frozenset(text for text in texts if len(text) >= LEAST)))
+        more = forms_of(SecretParts(frozenset(text for text in texts if len(text) >= LEAST)))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)
 
@@ -139,18 +139,18 @@ class Secrets:
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
-        found = [self.learn(given.get(name)) for name in tool.secret]
-        return Received(any(one.any for one in found), any(one.short for one in found))
+        received = [self.learn(given.get(name)) for name in tool.secret]
+        return Received(any(each.any for each in received), any(each.short for each in received))
 
     def returned(self, value: Value) -> None:
         """Add a value that feeds a secret argument: it is masked in the end of the run, even if
         that call is not made. Not before, because its parts occur in the outcomes of other calls,
         which are stored."""
         if not self.too_many:
-            found, known = parts_of(value), self._returned
-            self._unsearchable = self._unsearchable or found.opaque
-            self._returned = Parts(
-                known.texts | found.texts, known.raws | found.raws, known.numbers | found.numbers
+            parts, before = parts_of(value), self._returned
+            self._unsearchable = self._unsearchable or parts.opaque
+            self._returned = SecretParts(
+                before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
             )
 
     @property
@@ -187,11 +187,13 @@ class Secrets:
         return self.active and not self.blind and self.holds(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
+        # A search of the whole text first: nearly no text has one, and parsing takes longer.
         if not any(form in text for form in self._forms.jsons):
             return False
         return self._in_value(json.loads(text), near)
 
     def _in_value(self, value: Value, near: bool) -> bool:
+        # A stack of its own: a value of a user may nest deeper than Python's.
         left = [value]
         while left:
             part = left.pop()
@@ -204,8 +206,8 @@ class Secrets:
         return False
 
     def _in_text(self, text: str, near: bool) -> bool:
-        found = [form for form in self._forms.texts if form in text]
-        return bool(found) and (near or _pattern(found, _alone).search(text) is not None)
+        forms = [form for form in self._forms.texts if form in text]
+        return bool(forms) and (near or _pattern(forms, _alone).search(text) is not None)
 
     def _is_number(self, value: Value) -> bool:
         return type(value) in (int, float) and abs(value) in self._forms.numbers
@@ -266,6 +268,7 @@ class Secrets:
     def shown(self, value: Value) -> Value:
         if not self._forms.texts and not self.active:
             return value
+        # No value is safe, and None and booleans cannot be secret.
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
         return self._shown(value, 200)
@@ -280,10 +283,11 @@ class Secrets:
         if kind in ATOMS:
             return MASK if self._is_number(value) else value
         if kind in (list, tuple) and room:
-            return kind(self._shown(one, room - 1) for one in value)
+            return kind(self._shown(part, room - 1) for part in value)
         if kind is dict and room:
             return {
-                self._shown(key, room - 1): self._shown(one, room - 1) for key, one in value.items()
+                self._shown(key, room - 1): self._shown(part, room - 1)
+                for key, part in value.items()
             }
         # A table is not written out for each look at it only because there is a key in the
         # environment.
@@ -291,31 +295,36 @@ class Secrets:
 
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
+        # Code of a user's class runs here; what cannot be searched counts as a secret.
         try:
             texts = f"{value!r} {value}"
-        except Exception:  # a class of a user
+        except Exception:
             return True
         packed = encode_value(value, 1 << 30)
         data = packed.data if isinstance(packed.data, bytes) else b""
         return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
 
     def text(self, text: str) -> str:
-        found = [form for form in self._forms.texts if form in text]
-        if not found:
+        forms = [form for form in self._forms.texts if form in text]
+        if not forms:
             return text
-        if not self._forms.slices.isdisjoint(found):
+        # Only a part of a long secret is searched for, so nobody knows where it ends.
+        if not self._forms.slices.isdisjoint(forms):
             return MASK
-        return _pattern(found).sub(lambda _: MASK, text)
+        return _pattern(forms).sub(lambda _: MASK, text)
 
     def maskable(self, text: str) -> int:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
         arrives: no secret begins in them and ends after them."""
-        forms = self._learned.texts  # the keys of the environment would hold back each reply
+        # Not those of the environment: nearly every text ends like the beginning of one of them,
+        # and
+        # each reply would be held back.
+        forms = self._learned.texts
         if not forms:
             return len(text)
         length = max(0, len(text) + 1 - max(map(len, forms)))
-        found = [form for form in forms if form in text]
-        for match in _pattern(found).finditer(text) if found else ():
+        inside = [form for form in forms if form in text]
+        for match in _pattern(inside).finditer(text) if inside else ():
             if match.start() < length < match.end():
                 return match.start()
         return length
@@ -324,10 +333,11 @@ class Secrets:
         """Mask an error of ours, and remove its cause if that contains a secret."""
         if not (self.active or self._forms.texts) or not isinstance(error, AgfError):
             return
-        found = tuple(map(self.diagnostic, error.diagnostics))
-        if found != error.diagnostics:
-            error.diagnostics = found
-            error.args = found
+        masked = tuple(map(self.diagnostic, error.diagnostics))
+        if masked != error.diagnostics:
+            # The very same object: who has caught it already may show it later.
+            error.diagnostics = masked
+            error.args = masked
         cause = error.__cause__
         if cause is not None and self.raised(cause):
             error.__cause__ = None
@@ -351,18 +361,18 @@ class Secrets:
         texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
         return any(self._in_text(text, True) for text in texts)
 
-    def diagnostic(self, found: Diagnostic) -> Diagnostic:
+    def diagnostic(self, shown: Diagnostic) -> Diagnostic:
         message, hint = (
-            self.text(found.message),
-            self.text(found.hint) if found.hint else found.hint,
+            self.text(shown.message),
+            self.text(shown.hint) if shown.hint else shown.hint,
         )
-        if (message, hint) == (found.message, found.hint):
-            return found
-        return Diagnostic(found.code, message, found.span, hint, found.severity, found.related)
+        if (message, hint) == (shown.message, shown.hint):
+            return shown
+        return Diagnostic(shown.code, message, shown.span, hint, shown.severity, shown.related)
 
 
 @lru_cache(maxsize=8)
-def _forms_of_all(parts: Parts) -> Forms:
+def _forms_of_all(parts: SecretParts) -> Forms:
     """`forms_of`, kept: the environment is the same for most runs."""
     return forms_of(parts)
 
@@ -370,7 +380,7 @@ def _forms_of_all(parts: Parts) -> Forms:
 def hide(value: Value, names: Collection[str]) -> Value:
     """Arguments with a mask for these names."""
     return (
-        {name: MASK if name in names else one for name, one in value.items()}
+        {name: MASK if name in names else argument for name, argument in value.items()}
         if isinstance(value, dict)
         else value
     )
@@ -378,24 +388,24 @@ def hide(value: Value, names: Collection[str]) -> Value:
 
 def _arguments(error: BaseException) -> list[str]:
     """The arguments of an exception and of those in its chain."""
-    found, left, seen = list[str](), [error], set[int]()
+    texts, left, seen = list[str](), [error], set[int]()
     while left:
-        one = left.pop()
-        if id(one) in seen:
+        raised = left.pop()
+        if id(raised) in seen:
             continue
-        seen.add(id(one))
+        seen.add(id(raised))
         try:
-            found.append(repr(one.args))
+            texts.append(repr(raised.args))
         except Exception:  # a class of a user
-            found.append("")
-        left += [each for each in (one.__cause__, one.__context__) if each is not None]
-        left += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
-    return found
+            texts.append("")
+        left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
+        left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
+    return texts
 
 
-def _pattern(found: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
+def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
     """Matches these forms, the longest first."""
-    return re.compile("|".join(written(form) for form in sorted(found, key=len, reverse=True)))
+    return re.compile("|".join(written(form) for form in sorted(forms, key=len, reverse=True)))
 
 
 def _alone(form: str) -> str:
@@ -416,7 +426,8 @@ def replace_secrets(
         tool, given = tools.get(call["tool"]), call["arguments"]
         if not isinstance(tool, Tool) or not tool.secret:
             continue
-        if not isinstance(given, dict):  # it could not be parsed, and any part may be the secret
+        # It could not be parsed, and any part may be the secret.
+        if not isinstance(given, dict):
             call["arguments"] = MASK
         else:
             secrets.receive(tool, given)
@@ -435,11 +446,11 @@ def substitute_secrets(
     tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
 ) -> dict[str, Value]:
     """``given`` with the values of its placeholders."""
-    found = {}
+    secrets = {}
     for name in tool.secret & given.keys():
         value = given[name]
         if isinstance(value, str) and value in values:
-            found[name] = values[value]
+            secrets[name] = values[value]
         elif isinstance(value, str) and value.startswith(f"{MASK} #"):
             message = (
                 f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
@@ -448,10 +459,10 @@ def substitute_secrets(
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
-    return {**given, **found} if found else given
+    return {**given, **secrets} if secrets else given
 
 
 def _placeholder(value: Value, values: dict[str, Value]) -> str:
-    made = f"{MASK} #{len(values) + 1}"
-    values[made] = value
-    return made
+    placeholder = f"{MASK} #{len(values) + 1}"
+    values[placeholder] = value
+    return placeholder

@@ -67,10 +67,12 @@ class ProcessLock:
     def __init__(self, folder: Path) -> None:
         """Raises OSError if no file can be created."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Random digits: a container has the same process ids as the one before it.
         self.name = f"{os.getpid()}-{secrets.token_hex(6)}"
         self._path = folder / self.name
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
         self._file: IO[bytes] = os.fdopen(descriptor, "r+b")
+        # Windows locks bytes, so there must be one.
         self._file.write(b".")
         self._file.flush()
         _lock(self._file)
@@ -91,10 +93,13 @@ def alive(folder: Path, name: str) -> bool:
     """Whether the process with the lock ``name`` is alive. The lock of a dead one is removed."""
     if not is_name(name):
         return False
+    # Opening and closing the file of our own lock would release it (POSIX). A forked child has
+    # `_held` too, but not the locks: the process id tells it.
     if name in _held and name.startswith(f"{os.getpid()}-"):
         return True
     path = folder / name
     try:
+        # Looked at before it is opened, and again after: opening a device may do something.
         if stat.S_ISLNK(os.lstat(folder).st_mode) or not _is_lock(os.lstat(path)):
             return False
         with os.fdopen(os.open(path, os.O_RDWR | _NO_LINK), "r+b") as file:
@@ -103,6 +108,7 @@ def alive(folder: Path, name: str) -> bool:
             _lock(file)
     except FileNotFoundError:
         return False
+    # Locked by another process. If it cannot be known, nobody takes the run from it.
     except OSError:
         return True
     with contextlib.suppress(OSError):
@@ -110,9 +116,9 @@ def alive(folder: Path, name: str) -> bool:
     return False
 
 
-def _is_lock(found: os.stat_result) -> bool:
+def _is_lock(facts: os.stat_result) -> bool:
     """Whether it is a plain file of one byte, as `ProcessLock` makes it."""
-    return stat.S_ISREG(found.st_mode) and found.st_size == 1
+    return stat.S_ISREG(facts.st_mode) and facts.st_size == 1
 
 
 def _lock(file: IO[bytes]) -> None:
@@ -175,11 +181,13 @@ class Store:
             create_file(path)
             self.file = identity(path)
             """Device and inode: another file at this path gets no rows of this store."""
+            # Closing a file would end the locks that SQLite has on it.
             if self.file not in {
                 store.file for store in (*self._open.values(), *self._retired, *self._unused)
             }:
                 check_header(path)  # closing a file would end the locks that SQLite has on it
             connection = open_journal(path)
+            # A store that fails half-way leaves no lock: its process would count as alive.
             with contextlib.ExitStack() as undo:
                 undo.callback(connection.close)
                 self.owner = ProcessLock(self.owners)
@@ -193,22 +201,24 @@ class Store:
         """The store of this process. Raises JournalError."""
         path = path.absolute()
         with cls._lock:
-            found = cls._open.get(path)
-            if found is not None and found.pid != os.getpid():
+            store = cls._open.get(path)
+            if store is not None and store.pid != os.getpid():
                 # SQLite's locks do not survive a fork, neither for this connection nor for a new
                 # one.
                 raise JournalError(
                     "journal.unwritable",
                     f"{path}: a forked process cannot use what its parent has open",
                 )
-            if found is not None and found.is_there:
+            if store is not None and store.is_there:
+                # Now the most recently used one: a dict keeps the order of insertion.
                 cls._open[path] = cls._open.pop(path)
-                return found
-            if found is not None:
+                return store
+            if store is not None:
+                # Not closed: runs that still write to the old file must be told, not cut off.
                 cls._retired.append(cls._open.pop(path))
             cls._close_unused()
-            found = cls._open[path] = cls(path)
-            return found
+            store = cls._open[path] = cls(path)
+            return store
 
     @classmethod
     def _close_unused(cls) -> None:
@@ -239,6 +249,7 @@ class Store:
         """Write all rows and close all files."""
         with cls._lock:
             for store in (*cls._open.values(), *cls._retired):
+                # A forked child would write the rows of its parent again.
                 if store.pid == os.getpid():
                     store.close()
             cls._open.clear()
@@ -290,6 +301,7 @@ class Store:
     def with_room(self, do: Callable[[], T]) -> T:
         """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises
         JournalError."""
+        # The log first: it is given back without a loss, the reserve only once.
         for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
             try:
                 return do()
@@ -323,6 +335,7 @@ class Store:
         """A connection for this thread that sees one state of the file. Raises JournalError."""
         with self._connected() as (connection, until):
             connection.execute("BEGIN")
+            # BEGIN alone reads nothing: the first statement decides which state is seen.
             patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
             yield connection
 

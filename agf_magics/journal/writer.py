@@ -47,12 +47,12 @@ def notify(
     """Tell those who wait that the rows are durable, or why they cannot be written. ``here``: the
     loop of this thread."""
     by_loop: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
-    for one in batch:
-        if one.done is not None and one.loop is not None:
-            by_loop.setdefault(one.loop, []).append(one.done)
-        elif error is not None and one.failed is not None:
-            for _ in one.rows:
-                one.failed(error)
+    for write in batch:
+        if write.done is not None and write.loop is not None:
+            by_loop.setdefault(write.loop, []).append(write.done)
+        elif error is not None and write.failed is not None:
+            for _ in write.rows:
+                write.failed(error)
     for loop, waiting in by_loop.items():
         if loop is here:
             _wake(waiting, error)
@@ -87,19 +87,21 @@ class Writer:
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         """``connection`` belongs to this writer from now on."""
-        connection.execute("PRAGMA busy_timeout=0")  # a loop does not wait
-        connection.execute(
-            "PRAGMA wal_autocheckpoint=0"
-        )  # the thread moves the log, so a commit never syncs
-        connection.execute("PRAGMA journal_size_limit=0")  # the log is as large as its content
-        connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()  # creates the log and its index
+        # A loop does not wait: what would wait is left to the thread.
+        connection.execute("PRAGMA busy_timeout=0")
+        # The thread moves the log, so a commit never syncs.
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        # The log is as large as its content: `_move_log` decides by its size.
+        connection.execute("PRAGMA journal_size_limit=0")
+        # Creates the log and its index, whose identities are noted below.
+        connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
         self._path = path
         self._name = str(path)
         self._connection = connection
         self._pid = os.getpid()
         self._log = log_of(path)
         self._file = identity(path)
-        self._log_files = {one: identity(one) for one in (self._log, index_of(path))}
+        self._log_files = {file: identity(file) for file in (self._log, index_of(path))}
         """The log and its index, which belong to this file and not to one that replaces it."""
         self._full = LOG
         """Bytes of the log at which it is moved next."""
@@ -109,6 +111,7 @@ class Writer:
         self._committing = threading.Lock()
         self._due: set[asyncio.AbstractEventLoop] = set()
         """Loops that will commit in their next turn."""
+        # Not a Queue or a Condition: an interrupt inside of their locks leaves them locked.
         self._requests: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         """Requests to the thread: commit and call; None: commit and end."""
         self._sleeps = True
@@ -123,9 +126,8 @@ class Writer:
         """A future whose result comes when the row is durable, or a JournalError."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
-        self._queue.append(
-            tuple.__new__(PendingWrite, (statement, (row,), done, loop, None))
-        )  # half of the time
+        # Half of the time of PendingWrite(…): this is done for each call.
+        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))
         if loop not in self._due:
             self._schedule(loop)
         return done
@@ -167,15 +169,14 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
-        own = (
-            threading.current_thread() is self._thread or os.getpid() != self._pid
-        )  # a fork has no such thread
-        if not own and not self._closed:
-            written: SimpleQueue[None] = (
-                SimpleQueue()
-            )  # an interrupt can leave an Event locked, for the thread too
+        # The thread cannot wait for itself, and a forked child has no such thread.
+        cannot_wait = threading.current_thread() is self._thread or os.getpid() != self._pid
+        if not cannot_wait and not self._closed:
+            # An interrupt can leave an Event locked, for the thread too.
+            written: SimpleQueue[None] = SimpleQueue()
             self._requests.put(lambda: written.put(None))
             until = time.monotonic() + BUSY
+            # In beats: the thread may end meanwhile, and then nobody answers.
             while self._thread.is_alive() and time.monotonic() < until:
                 with contextlib.suppress(Empty):
                     return written.get(timeout=BEAT)
@@ -188,25 +189,25 @@ class Writer:
         """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
         into a file without a name, and SQLite would apply this file's log to the other one."""
         try:
-            found = os.lstat(self._name)
+            facts = os.lstat(self._name)
         except OSError:
             raise JournalError(
                 "journal.unwritable", f"{self._path} was removed during the run"
             ) from None
-        if (found.st_dev, found.st_ino) != self._file:
-            for (
-                place,
-                known,
-            ) in self._log_files.items():  # away from the file that replaced this one
-                if known is not None and identity(place) == known:
+        if (facts.st_dev, facts.st_ino) != self._file:
+            # SQLite finds a log by its name: it would apply this one to the file that replaced
+            # ours.
+            # It is moved and not deleted, because it has rows of this run.
+            for place, log in self._log_files.items():
+                if log is not None and identity(place) == log:
                     with contextlib.suppress(OSError):
-                        os.replace(place, f"{place}-of-replaced-{known[1]}")
+                        os.replace(place, f"{place}-of-replaced-{log[1]}")
             message = f"{self._path} was replaced by another file while this process had it open"
             raise JournalError("journal.replaced", message)
-        if not found.st_size or any(
-            known is not None and identity(place) != known
-            for place, known in self._log_files.items()
-        ):  # a new connection would apply the index of the lost log to an empty one
+        # A new connection would apply the index of the lost log to an empty one.
+        if not facts.st_size or any(
+            log is not None and identity(place) != log for place, log in self._log_files.items()
+        ):
             message = f"a part of {self._path} was removed while this process had it open"
             raise JournalError("journal.cut", message)
 
@@ -223,11 +224,13 @@ class Writer:
             self._wake_thread()
         elif loop not in self._due:
             self._due.add(loop)
+            # At the end of the turn: all calls that end in one turn of the loop share a commit.
             loop.call_soon(self._turn, loop)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Commit the rows of this turn, unless the loop would have to wait."""
         self._due.discard(loop)
+        # Never wait for the lock: the thread holds it while another process holds the file.
         if os.getpid() == self._pid and self._committing.acquire(blocking=False):
             try:
                 if not self._closed and self._commit(loop):
@@ -237,6 +240,7 @@ class Writer:
         self._wake_thread()
 
     def _wake_thread(self) -> None:
+        # Before the request: the thread must not fall asleep between the two.
         self._sleeps = False
         self._requests.put(_nothing)
         if self._closed:  # there is no thread
@@ -251,12 +255,15 @@ class Writer:
             try:
                 done = self._requests.get(timeout=None if self._sleeps else BEAT)
             except Empty:
+                # The same row was first a beat ago, so a call blocks the loop that should commit
+                # it.
                 before, first = first, _first(self._queue)
                 done = _nothing if first is not None and first is before else None
-                self._sleeps = commits == self._commits  # nothing was written for a beat
-                self._sleeps = (
-                    self._sleeps and not self._queue
-                )  # checked after that: no row is left behind
+                # Nothing was written for a beat. The queue is looked at after `_sleeps` is set,
+                # because who
+                # adds a row looks at `_sleeps` after that: so no row is left behind.
+                self._sleeps = commits == self._commits
+                self._sleeps = self._sleeps and not self._queue
                 commits = self._commits
             else:
                 if done is None:
@@ -271,13 +278,16 @@ class Writer:
     def _end(self) -> None:
         with self._committing:
             self._commit()
-            self._closed = True  # from now on, who adds a row also refuses it
+            # From now on, who adds a row also refuses it.
+            self._closed = True
             self._connection.close()
-            self._log_files = {}  # SQLite removes them with the last connection
+            # SQLite removes them with the last connection.
+            self._log_files = {}
             self._refuse()
 
     def _refuse(self) -> None:
         """Fail the rows that came after the end."""
+        # By count, not until it is empty: other threads add rows meanwhile.
         batch = [self._queue.popleft() for _ in range(len(self._queue))]
         notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
 
@@ -290,17 +300,20 @@ class Writer:
                 return
             self._full = size + LOG
             self.check_place()
-            uri = f"{self._path.absolute().as_uri()}?mode=rw"  # does not create a removed file
+            # A connection of its own, which does not hold up the commits; `rw` does not create a
+            # file
+            # that was removed.
+            uri = f"{self._path.absolute().as_uri()}?mode=rw"
             with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
                 other.execute("PRAGMA wal_checkpoint(PASSIVE)")
             with self._committing:
                 busy, pages, moved = self._connection.execute(
                     "PRAGMA wal_checkpoint(PASSIVE)"
                 ).fetchone()
-                if (
-                    not busy and pages == moved
-                ):  # the next commit starts the log again; until then it keeps its size
+                # The next commit starts the log again; until then it keeps its size.
+                if not busy and pages == moved:
                     self._full, self._moved = LOG, size
+                # The rows that waited for this.
                 self._commit()
 
     # --- on either, while `_committing` is held ---
@@ -322,10 +335,12 @@ class Writer:
         error = error or self._write_batch(batch)
         if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
             notify(batch, error, loop)
-        else:  # a single row may be the cause, for example a value of more than a gigabyte
-            for one in batch:
-                for row in one.rows:
-                    alone = one._replace(rows=(row,))
+        # A single row may be the cause, for example a value of more than a gigabyte: it fails
+        # alone.
+        else:
+            for write in batch:
+                for row in write.rows:
+                    alone = write._replace(rows=(row,))
                     notify([alone], self._write_alone(alone), loop)
         self._commits += 1
         return True
@@ -334,6 +349,7 @@ class Writer:
         """Start a transaction; False if another process writes and this call must not wait."""
         execute = self._connection.execute
         try:
+            # IMMEDIATE: a transaction that becomes a write later fails instead of waiting.
             execute("BEGIN IMMEDIATE")
             return True
         except sqlite3.OperationalError as error:
@@ -352,26 +368,27 @@ class Writer:
         connection = self._connection
         try:
             for statement, writes in itertools.groupby(batch, STATEMENT):
-                rows = [row for one in writes for row in one.rows]
+                rows = [row for write in writes for row in write.rows]
+                # The end of a run changes its row only if this process owns it: else nothing
+                # changed.
                 changed = connection.executemany(statement, rows).rowcount
-                if changed < len(rows):  # the row of a run that ends is this process's own
+                if changed < len(rows):
                     message = f"{self._path}: the run was deleted or taken over while it ran"
                     raise JournalError("journal.gone", message)
             connection.execute("COMMIT")
-        except (
-            Exception
-        ) as error:  # of any class: the tasks must be woken, and the next rows written
+        # Of any class: the tasks must be woken, and the next rows written.
+        except Exception as error:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             return journal_error_of(self._path, error)
         return None
 
-    def _write_alone(self, one: PendingWrite) -> JournalError | None:
+    def _write_alone(self, write: PendingWrite) -> JournalError | None:
         try:
             self._begin(patient=True)
         except sqlite3.Error as error:
             return journal_error_of(self._path, error)
-        return self._write_batch([one])
+        return self._write_batch([write])
 
 
 def _nothing() -> None:

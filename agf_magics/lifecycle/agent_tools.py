@@ -190,7 +190,9 @@ def _describe(
 ) -> None:
     """Give ``call`` what agent libraries read."""
     call.__signature__ = signature  # type: ignore[attr-defined]
-    call.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+    call.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in signature.parameters.values()
+    }
     call.__annotations__["return"] = signature.return_annotation
     call.__name__ = call.__qualname__ = name
     call.__doc__ = text

@@ -38,7 +38,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepErr
 from ..text.nodes import Fields, Items, Node
 from ..text.source import Source, Span
 from ..text.yamlnodes import documents
-from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, Offer, request_text
+from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, PlanOffer, request_text
 from .define import load
 from .launch import start_run
 from .run import Run
@@ -52,7 +52,7 @@ READ_ONLY: Final = ("input", "error")
 """The kinds of messages that a model cannot write: the task's data, and the record of failures."""
 
 
-class Reply(NamedTuple):
+class PlannerReply(NamedTuple):
     """A reply that is a plan (`ticks.PlannedTick`)."""
 
     flow: Flow
@@ -62,9 +62,11 @@ class Reply(NamedTuple):
     def output_problem(self, output: Value) -> str | None:
         """Why the output of the plan does not conform to ``gives``: a reference can have any
         value."""
-        found = judge(self.gives)(output) if self.gives is not None else []
+        violations = judge(self.gives)(output) if self.gives is not None else []
         return (
-            f"the output does not conform to its schema: {describe_all(found)}" if found else None
+            f"the output does not conform to its schema: {describe_all(violations)}"
+            if violations
+            else None
         )
 
 
@@ -74,7 +76,7 @@ class ReplyReader:
 
     name: str
     """The name of the tick in messages: ``tick 2``."""
-    offer: Offer
+    offer: PlanOffer
     registry: Registry
     log: Log
     """The context that the plan continues."""
@@ -89,7 +91,7 @@ class ReplyReader:
         self.read(reply)
         return reply
 
-    def read(self, reply: Value) -> Reply:
+    def read(self, reply: Value) -> PlannerReply:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
@@ -117,8 +119,8 @@ class ReplyReader:
         try:
             return parse_json_reply(answer)
         except StepError as error:
-            found = error.diagnostic
-        raise self._refusal(found.message, answer, "reply with JSON alone")
+            diagnostic = error.diagnostic
+        raise self._refusal(diagnostic.message, answer, "reply with JSON alone")
 
     def _violations(self, reply: Value, node: Node) -> Iterator[Diagnostic]:
         hint = 'reply with {"calls": [...], "output": ...}'
@@ -158,43 +160,45 @@ class ReplyReader:
             yield _problem(
                 f"calls[{number}]: no tool {tool!r} is offered", fields.fields.get("_tool"), near
             )
-        elif found := judge({**self.offer.calls[tool], "$defs": self.offer.defs})(call):
-            known = self.offer.calls[tool]["properties"]
-            unknown = [fields.keys[name] for name in fields.fields if name not in known]
+        elif violations := judge({**self.offer.calls[tool], "$defs": self.offer.defs})(call):
+            properties = self.offer.calls[tool]["properties"]
+            unknown = [fields.keys[name] for name in fields.fields if name not in properties]
             places = [
                 fields.fields[part]
-                for one in found
-                for part in one.path[:1]
+                for violation in violations
+                for part in violation.path[:1]
                 if part in fields.fields
             ]
-            own = [name for name in known if not name.startswith("_")]
-            near = suggest(unknown[0].text, known) if unknown else None
+            arguments = [name for name in properties if not name.startswith("_")]
+            near = suggest(unknown[0].text, properties) if unknown else None
             place = next(iter([*unknown, *places]), fields)
-            message = f"calls[{number}] ({tool}): {describe_all(found)}"
+            message = f"calls[{number}] ({tool}): {describe_all(violations)}"
             yield _problem(
-                message, place, near or f"its arguments are {', '.join(own) or '(none)'}"
+                message, place, near or f"its arguments are {', '.join(arguments) or '(none)'}"
             )
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
         if output is None or self.offer.gives is None or _is_reference(output):
             return
-        if found := judge(self.offer.gives)(output):
-            yield _problem(f"output: {describe_all(found)}", node, "null until the task is done")
+        if violations := judge(self.offer.gives)(output):
+            yield _problem(
+                f"output: {describe_all(violations)}", node, "null until the task is done"
+            )
 
-    def _loaded(self, reply: dict[str, Value], source: Source) -> Reply:
+    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannerReply:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         named = {call["_tool"] for call in reply["calls"]}
         asks = (
             self.confirm
             if isinstance(self.confirm, bool)
-            else [one for one in self.confirm if one in named]
+            else [tool for tool in self.confirm if tool in named]
         )
         document = {key: value for key, value in reply.items() if key != "output" or has_output}
         text = json.dumps(
             {**document, **({"confirm": asks} if asks else {})}, ensure_ascii=False, indent=1
         )
-        found: Sequence[Diagnostic]
+        problems: Sequence[Diagnostic]
         try:
             flow = load(
                 Source(self.name, text),
@@ -203,23 +207,30 @@ class ReplyReader:
                 latent=sorted(self.offer.latent),
             )
         except DefinitionError as error:
-            found = error.diagnostics
+            problems = error.diagnostics
         else:
             self._refuse(self._plan_problems(flow))
-            return Reply(flow, has_output, self.offer.gives)
-        raise _refusals([replace(one, message=f"{one.message} [{one.code}]") for one in found])
+            return PlannerReply(flow, has_output, self.offer.gives)
+        raise _refusals(
+            [
+                replace(problem, message=f"{problem.message} [{problem.code}]")
+                for problem in problems
+            ]
+        )
 
     def _plan_problems(self, flow: Flow) -> Iterator[Diagnostic]:
         assert isinstance(flow.extension, PlanExtension), "the text is a plan"
         plan = flow.extension.plan
         for call in plan.calls:
-            for one in call.destinations:
-                if one.kind in READ_ONLY:
-                    message = f"{call.id} ({call.tool.text}): {one} cannot be written"
+            for destination in call.destinations:
+                if destination.kind in READ_ONLY:
+                    message = f"{call.id} ({call.tool.text}): {destination} cannot be written"
                     hint = "write the result to †state.NAME"
                     yield Diagnostic("planner.reply", message, call.path_span or call.span, hint)
             yield from self._exposed(call)
-        for ref in (ref for one in expressions(plan.output) for ref in references(one)):
+        for ref in (
+            ref for expression in expressions(plan.output) for ref in references(expression)
+        ):
             if self._is_secret(ref.kind, ref.path):
                 yield Diagnostic(
                     "planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out"
@@ -231,7 +242,9 @@ class ReplyReader:
         for name, _, template in call.given:
             if name in self.offer.secret.get(call.tool.text, ()):
                 continue
-            for ref in (ref for one in expressions(template) for ref in references(one)):
+            for ref in (
+                ref for expression in expressions(template) for ref in references(expression)
+            ):
                 if self._is_secret(ref.kind, ref.path):
                     message = (
                         f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
@@ -250,8 +263,8 @@ class ReplyReader:
         source = Source(self.name, begin if len(begin) < 80 else f"{begin}…")
         return StepError(Diagnostic("planner.reply", message, source.span(0, len(begin)), hint))
 
-    def _refuse(self, found: Iterator[Diagnostic]) -> None:
-        if problems := list(found):
+    def _refuse(self, errors: Iterator[Diagnostic]) -> None:
+        if problems := list(errors):
             raise _refusals(problems)
 
 
@@ -267,8 +280,8 @@ def _problem(message: str, node: Node | None, hint: str | None) -> Diagnostic:
     return Diagnostic("planner.reply", message, span, hint)
 
 
-def _refusals(found: Sequence[Diagnostic]) -> StepError:
-    named = [replace(one, code="planner.reply", severity="error") for one in found]
+def _refusals(problems: Sequence[Diagnostic]) -> StepError:
+    named = [replace(problem, code="planner.reply", severity="error") for problem in problems]
     return StepError(*named[:MOST_REASONS])
 
 
@@ -285,7 +298,7 @@ class Assignment:
     model: Model | None
     """None: the configured one."""
     task: str
-    offer: Offer
+    offer: PlanOffer
     instructions: str = ""
     """Added to `INSTRUCTIONS`."""
     confirm: bool | tuple[str, ...] = False
@@ -297,17 +310,17 @@ class ModelPlanner:
     def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
         self.assignment, self.ticks = assignment, ticks
 
-    def __call__(self, number: int) -> Reply | None:
+    def __call__(self, number: int) -> PlannerReply | None:
         """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
         options = self.ticks.options
         reader = self.reader(number)
         flow = request_flow(options.context, number, options.registry)
-        given: Value = {"prompt": self._prompt(reader.log)}
+        request: Value = {"prompt": self._prompt(reader.log)}
         return self.replied(
-            self.ticks.execute(partial(start_run, flow, given), self.registry(reader)), reader
+            self.ticks.execute(partial(start_run, flow, request), self.registry(reader)), reader
         )
 
-    def replied(self, run: Run, reader: ReplyReader) -> Reply | None:
+    def replied(self, run: Run, reader: ReplyReader) -> PlannerReply | None:
         """The plan that the run of a request got."""
         self.ticks.asked.append(run)
         self.ticks.error = run.error
@@ -315,31 +328,31 @@ class ModelPlanner:
 
     def reader(self, number: int) -> ReplyReader:
         """Reads the replies of a tick in the context as it is now."""
-        options, own = self.ticks.options, self.assignment
+        options, assignment = self.ticks.options, self.assignment
         return ReplyReader(
             name=f"tick {number}",
-            offer=own.offer.for_instances(self.ticks.log.instances),
+            offer=assignment.offer.for_instances(self.ticks.log.instances),
             registry=options.registry,
             log=self.ticks.log,
-            confirm=own.confirm,
+            confirm=assignment.confirm,
             secret=frozenset(options.secret),
         )
 
     def registry(self, reader: ReplyReader) -> Registry:
         """A registry in which the model answers the request."""
-        own, made = self.assignment, copy.copy(self.ticks.options.registry)
-        made.agents = Agents()
+        assignment, registry = self.assignment, copy.copy(self.ticks.options.registry)
+        registry.agents = Agents()
         agent = ModelAgent(
             name=AGENT,
-            model=own.model,
-            instructions="\n\n".join(filter(None, (INSTRUCTIONS, own.instructions))),
+            model=assignment.model,
+            instructions="\n\n".join(filter(None, (INSTRUCTIONS, assignment.instructions))),
             tools=(),
             gives=reader.offer.schema,
             read=reader.check,
             steps=STEPS,
         )
-        made.agents.add(agent)
-        return made
+        registry.agents.add(agent)
+        return registry
 
     def _prompt(self, log: Log) -> str:
         secret, secrets = self.ticks.options.secret, Secrets()

@@ -7,11 +7,13 @@ differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from ..flow.events import format_path
+from ..flow.rows import key_of
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..journal.records import Record
@@ -24,8 +26,7 @@ from ..pictures.difference import (
     text_difference,
 )
 from ..pictures.plain import counted, html, line
-from ..text.source import Source
-from .manifest import Manifest, Text
+from .manifest import Manifest
 from .run import Trace
 
 MOST_VALUES = 100
@@ -39,7 +40,7 @@ LONGEST_COMPARED = 1_000_000
 differs."""
 
 
-class RunLike(Protocol):
+class ComparedRun(Protocol):
     """What the comparison reads of a run."""
 
     run_id: str
@@ -63,17 +64,10 @@ class Differences(Trace):
     def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         rows = []
         for row in self:
-            values = row["first"], row["other"]
+            differs, values = row["differs"], (row["first"], row["other"])
             first, other = values if values == ("…", "…") else shorten_pair(*values)
-            missing = row["differs"]
-            rows.append(
-                (
-                    line(row["value"], 120),
-                    missing,
-                    "" if missing == SECOND else first,
-                    "" if missing == FIRST else other,
-                )
-            )
+            first, other = first * (differs != SECOND), other * (differs != FIRST)
+            rows.append((line(row["value"], 120), differs, first, other))
         return self.columns, tuple(rows)
 
 
@@ -81,14 +75,8 @@ class Comparison(Trace):
     """The steps of two runs and their differences."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        "step",
-        "calls",
-        "calls of the other",
-        "same input",
-        "same output",
-        "differs",
-        "took",
-        "took in the other",
+        *("step", "calls", "calls of the other", "same input", "same output"),
+        *("differs", "took", "took in the other"),
     )
 
     runs: tuple[str, str]
@@ -101,227 +89,181 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        titles = [html(line(title, 300)) for title in self._titles]
-        steps = super()._repr_html_() if self else ""
-        values = self.values._repr_html_() if self.values else ""
-        definitions = diff_html(self.definitions) if self.definitions else ""
-        parts = zip(titles, (steps, values, definitions), strict=True)
         return "".join(
-            f'<p style="margin:8px 0 2px"><strong>{title}</strong></p>{part}'
-            for title, part in parts
+            f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
+            for title, part in self._titled(Trace._repr_html_, diff_html)
         )
 
     def __repr__(self) -> str:
-        steps, values, definitions = self._titles
-        parts = [
-            steps,
-            *([super().__repr__()] if self else []),
-            "",
-            values,
-            *([repr(self.values)] if self.values else []),
-            "",
-            definitions,
-        ]
-        return "\n".join([*parts, *([diff_text(self.definitions)] if self.definitions else [])])
+        titled = self._titled(Trace.__repr__, diff_text)
+        return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in titled)
+
+    def _titled(
+        self, table: Callable[[Trace], str], text: Callable[[str], str]
+    ) -> Iterator[tuple[str, str]]:
+        """The parts with their titles; a part without rows is empty."""
+        steps = table(self) if self else ""
+        values = table(self.values) if self.values else ""
+        definitions = text(self.definitions) if self.definitions else ""
+        return zip(self._titles, (steps, values, definitions), strict=True)
 
     @property
     def _titles(self) -> tuple[str, str, str]:
-        first, other = self.runs
         more = f": the first {len(self.values)}" if self.is_cut else ""
+        no_call = "" if self else ": neither run made a call"
         return (
-            f"{first}, compared with the other run "
-            f"{other}{'' if self else ': neither run made a call'}",
+            f"{self.runs[0]}, compared with the other run {self.runs[1]}{no_call}",
             f"Values that differ{more}" if self.values else "The values are the same",
             "Definitions that differ" if self.definitions else "The definitions are the same",
         )
 
 
 class _Call(NamedTuple):
-    outcome: str
+    """What is remembered of each call."""
+
+    what: str
     output: int
     """The hash of its result or error, and of its input."""
     input: int
     seconds: float
 
 
-def compare(a: RunLike, b: RunLike) -> Comparison:
+Calls = dict[str, _Call]
+"""The calls of a step, by their paths."""
+
+
+def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
     damaged."""
-    left, right = _by_step(a), _by_step(b)
-    found = Comparison(
-        _row(step, left.get(step, {}), right.get(step, {}))
-        for step in dict.fromkeys((*left, *right))
+    first, other = _by_step(a), _by_step(b)
+    steps = dict.fromkeys((*first, *other))
+    comparison = Comparison(_row(step, first[step], other[step]) for step in steps)
+    comparison.runs = (a.run_id, b.run_id)
+    rows = list(islice(_differences(a, b, first, other), MOST_VALUES + 1))
+    comparison.is_cut = len(rows) > MOST_VALUES
+    comparison.values = Differences(rows[:MOST_VALUES])
+    texts, others = _texts(a.order), _texts(b.order)
+    comparison.definitions = "".join(
+        text_difference(title, texts.get(title), others.get(title))
+        for title in dict.fromkeys((*texts, *others))
     )
-    found.runs = (a.run_id, b.run_id)
-    rows = list(islice(_values(a, b, left, right), MOST_VALUES + 1))
-    found.is_cut = len(rows) > MOST_VALUES
-    found.values = Differences(rows[:MOST_VALUES])
-    found.definitions = "".join(_definitions(a.order, b.order))
-    return found
+    return comparison
 
 
-def _row(step: str, one: dict[str, _Call], other: dict[str, _Call]) -> dict[str, Any]:
-    both = one.keys() & other.keys()
-    same = sum(one[key][:2] == other[key][:2] for key in both)
-    only = "only in the first" if not other else "only in the second" if not one else ""
+def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
+    pairs = [(first[path], other[path]) for path in first.keys() & other.keys()]
+    same = sum(a[:2] == b[:2] for a, b in pairs)
+    only = FIRST if not other else SECOND if not first else ""
     return {
         "step": step,
-        "calls": len(one),
+        "calls": len(first),
         "calls of the other": len(other),
-        "same input": sum(one[key].input == other[key].input for key in both),
+        "same input": sum(a.input == b.input for a, b in pairs),
         "same output": same,
-        "differs": only or ("" if same == len(one) == len(other) else "yes"),
-        "seconds": sum(call.seconds for call in one.values()),
+        "differs": only or ("" if same == len(first) == len(other) else "yes"),
+        "seconds": sum(call.seconds for call in first.values()),
         "seconds of the other": sum(call.seconds for call in other.values()),
     }
 
 
-def _by_step(run: RunLike) -> dict[str, dict[str, _Call]]:
-    """The calls of each step, by their paths."""
-    found: dict[str, dict[str, _Call]] = {}
-    for record in run.records():
-        if record.kind and record.what in ("finished", "failed"):
-            step = "/".join(bit for bit in record.at if isinstance(bit, str))
-            took = (record.ended or 0) - (record.started or 0)
-            call = _Call(record.what, hash(_outcome(record)), hash(record.given), took)
-            found.setdefault(step, {})[format_path(record.at)] = call
-    return found
+def _by_step(run: ComparedRun) -> dict[str, Calls]:
+    calls: dict[str, Calls] = defaultdict(dict)
+    for record in _ended_calls(run):
+        took = (record.ended or 0) - (record.started or 0)
+        output = record.error or (record.value if record.form == "json" else record.shown)
+        call = _Call(record.what, hash(output), hash(record.given), took)
+        calls["/".join(key_of(record.at))][format_path(record.at)] = call
+    return calls
 
 
-def _outcome(record: Record) -> str | bytes | None:
-    return record.error or (record.value if record.form == "json" else record.shown)
+def _ended_calls(run: ComparedRun) -> Iterator[Record]:
+    return (rec for rec in run.records() if rec.kind and rec.what in ("finished", "failed"))
 
 
-# --- values
-# --------------------------------------------------------------------------------------------------
+# --- values ---
 
 FIRST, SECOND = "only in the first", "only in the second"
-NOT_LISTED = {"first": "…", "other": "…"}
-"""The values of a row that only says that there are more."""
 
 
-def _values(
-    a: RunLike, b: RunLike, left: dict[str, dict[str, _Call]], right: dict[str, dict[str, _Call]]
+def _differences(
+    a: ComparedRun, b: ComparedRun, first: dict[str, Calls], other: dict[str, Calls]
 ) -> Iterator[dict[str, Any]]:
-    yield from _differ("input", a.input, b.input)
-    yield from _differ("output", a.output, b.output)
+    yield from _parts("input", a.input, b.input)
+    yield from _parts("output", a.output, b.output)
     same = _unwritten(a) & _unwritten(b)  # their difference is that of the input
-    mine, theirs = (
-        {name: each.stores[name] for name in each.stores if name not in same} for each in (a, b)
-    )
-    yield from _differ("stores", mine, theirs)
-    changed = dict.fromkeys(
-        path
-        for step, calls in left.items()
+    stores = [{name: run.stores[name] for name in run.stores if name not in same} for run in (a, b)]
+    yield from _parts("stores", *stores)
+    changed = {
+        path: (call, other[step][path])
+        for step, calls in first.items()
         for path, call in calls.items()
-        if (other := right.get(step, {}).get(path)) is not None and other[:3] != call[:3]
-    )
-    wanted = dict.fromkeys(islice(changed, MOST_CALLS))
-    before, after = (_last(run, wanted) for run in (a, b)) if wanted else ({}, {})
-    for path in wanted:
-        yield from _call(path, before[path], after[path])
-    if len(changed) > MOST_CALLS:
-        yield {
-            "value": counted(len(changed) - MOST_CALLS, "more call"),
-            "differs": "yes",
-            **NOT_LISTED,
-        }
-
-
-def _unwritten(run: RunLike) -> set[str]:
-    """The stores that still have the value of the input."""
-    given = run.input if isinstance(run.input, dict) else {}
-    return {
-        name
-        for name, value in run.stores.items()
-        if name in given and encode(value) == encode(given[name])
+        if path in other[step] and other[step][path][:3] != call[:3]
     }
+    shown = dict(islice(changed.items(), MOST_CALLS))
+    # The values are read again: those of all calls may be more than the memory holds.
+    before, after = (dict(_small_records(run, shown)) for run in (a, b))
+    for path, calls in shown.items():
+        yield from _call_parts(path, calls, (before[path], after[path]))
+    if len(changed) > MOST_CALLS:
+        yield _difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
 
-def _last(run: RunLike, wanted: Mapping[str, None]) -> dict[str, tuple[Record, int, int]]:
-    """The last record of each of these calls without its large values, and the hashes of its input
-    and result."""
-    found = {}
-    for record in run.records():
-        if (
-            record.kind
-            and record.what in ("finished", "failed")
-            and (path := format_path(record.at)) in wanted
-        ):
-            small = record._replace(
-                given=_small(record.given),
-                value=_small(record.value),
-                shown=_small(record.shown),
-                digest=None,
-            )
-            found[path] = small, hash(record.given), hash(_outcome(record))
-    return found
+def _unwritten(run: ComparedRun) -> set[str]:
+    """The stores that still have the value of the input."""
+    input = run.input if isinstance(run.input, dict) else {}
+    names = [name for name in run.stores if name in input]
+    return {name for name in names if encode(run.stores[name]) == encode(input[name])}
+
+
+def _small_records(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[str, Record]]:
+    """The records of these calls, without their large values."""
+    for record in _ended_calls(run) if paths else ():
+        if format_path(record.at) in paths:
+            value, shown = _small(record.value), _small(record.shown)
+            small = record._replace(given=_small(record.given), value=value, shown=shown)
+            yield format_path(record.at), small._replace(digest=None)
 
 
 def _small(text: Any) -> Any:
-    return (
-        text
-        if text is None or len(text) <= LONGEST_COMPARED
-        else encode(f"{len(text):,} characters of JSON")
-    )
+    if text is None or len(text) <= LONGEST_COMPARED:
+        return text
+    return encode(f"{len(text):,} characters of JSON")
 
 
-def _call(
-    path: str, a: tuple[Record, int, int], b: tuple[Record, int, int]
+def _call_parts(
+    path: str, calls: tuple[_Call, _Call], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
-    (one, given, result), (other, other_given, other_result) = a, b
-    if given != other_given:
-        yield from _differ(f"{path} input", one.given_shown, other.given_shown)
-    if one.error or other.error:
-        if result != other_result:
-            yield _difference(
-                f"{path} output", one.message or "it succeeded", other.message or "it succeeded"
-            )
-    elif result != other_result:
-        yield from _differ(f"{path} output", one.value_shown, other.value_shown)
+    a, b = records
+    # By the hashes: a large value is not in its record.
+    if calls[0].input != calls[1].input:
+        yield from _parts(f"{path} input", a.given_shown, b.given_shown)
+    if calls[0].output != calls[1].output and (a.error or b.error):
+        yield _difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
+    elif calls[0].output != calls[1].output:
+        yield from _parts(f"{path} output", a.value_shown, b.value_shown)
 
 
-def _differ(name: str, first: Value, other: Value) -> Iterator[dict[str, Any]]:
-    found = find_differences(first, other)
-    for at, one, two in islice(found, MOST_EACH):
-        yield _difference(name + at, one, two)
-    if next(found, None) is not None:
-        yield {"value": f"more of {name}", "differs": "yes", **NOT_LISTED}
+def _parts(name: str, first: Value, other: Value) -> Iterator[dict[str, Any]]:
+    parts = find_differences(first, other)
+    for path, a, b in islice(parts, MOST_EACH):
+        yield _difference(name + path, a, b)
+    if next(parts, None) is not None:
+        yield _difference(f"more of {name}", "…", "…")
 
 
 def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:
     differs = SECOND if first is MISSING else FIRST if other is MISSING else "yes"
-    return {
-        "value": value,
-        "differs": differs,
-        "first": None if first is MISSING else first,
-        "other": None if other is MISSING else other,
-    }
-
-
-# --- definitions
-# --------------------------------------------------------------------------------------------------
-
-
-def _definitions(a: Manifest, b: Manifest) -> Iterator[str]:
-    """The differences of the definitions, and of the schemas that none of them declares."""
-    left, right = _texts(a), _texts(b)
-    for title in dict.fromkeys((*left, *right)):
-        yield text_difference(title, left.get(title), right.get(title))
+    first, other = (None if part is MISSING else part for part in (first, other))
+    return {"value": value, "differs": differs, "first": first, "other": other}
 
 
 def _texts(order: Manifest) -> dict[str, str]:
-    """The texts of a run, each once, by language and name."""
-    found: dict[str, str] = {}
-    main, *others = order.flows
-    for title, source in [(f"{main.language} {main.name}", main.source), *_titled(order, others)]:
-        found.setdefault(title, source.text)
-    return found
-
-
-def _titled(order: Manifest, others: Iterable[Text]) -> Iterator[tuple[str, Source]]:
-    for one in others:
-        if not one.made:
-            yield f"{one.language} {one.name}", one.source
-    for number, (language, source) in enumerate(order.schemas):
-        yield f"{language} schema {number + 1}", source
+    """The texts of a run, each once, by language and name; and of the schemas that none of them
+    declares."""
+    texts: dict[str, str] = {}
+    for number, text in enumerate(order.flows):
+        if number == 0 or not text.made:
+            texts.setdefault(f"{text.language} {text.name}", text.source.text)
+    for number, (language, source) in enumerate(order.schemas, 1):
+        texts.setdefault(f"{language} schema {number}", source.text)
+    return texts

@@ -80,11 +80,11 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         try:
             return resolve(self._at(at), reference, instance)
         except StepError as error:
-            found = error.diagnostic
-            if at is None or found.code != "plan.not-found":
+            diagnostic = error.diagnostic
+            if at is None or diagnostic.code != "plan.not-found":
                 raise
         hint = f"at={at} reads the context after the first {at} of its {len(self)} messages"
-        raise StepError(replace(found, hint=hint))
+        raise StepError(replace(diagnostic, hint=hint))
 
     def sources(
         self, reference: str, instance: str | None = None, at: int | None = None
@@ -148,8 +148,8 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         Raises DefinitionError if a line is not a message.
         """
-        found = parse_lines(source_of(Path(path)))
-        self._registry.contexts.renew(self.name, Log(found, loses=True))
+        messages = parse_lines(source_of(Path(path)))
+        self._registry.contexts.renew(self.name, Log(messages, loses=True))
 
     def _at(self, count: int | None) -> Log:
         return self.log if count is None else self.log.until(count)
@@ -185,7 +185,7 @@ call is in the context as a message of the kind error: change it before you repe
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class PlanOffer:
     """The calls that a reply may contain."""
 
     calls: Mapping[str, Mapping[str, Any]]
@@ -198,7 +198,7 @@ class Offer:
     gives: Mapping[str, Any] | None = None
     """JSON Schema of the output; None: anything."""
 
-    def for_instances(self, names: Sequence[str]) -> Offer:
+    def for_instances(self, names: Sequence[str]) -> PlanOffer:
         """The offer in a context with these instances: each call may name one."""
         if not names:
             return self
@@ -241,7 +241,7 @@ def make_offer(
     latent: Mapping[str, str],
     paths: Mapping[str, str],
     gives: Mapping[str, Any] | None,
-) -> Offer:
+) -> PlanOffer:
     """The offer of these tools. Raises DefinitionError ``flow.unknown-tool``,
     ``planner.no-tools``."""
     callees = _callees(registry, tools, latent)
@@ -261,7 +261,7 @@ def make_offer(
         for name, callee in callees.items()
         if isinstance(callee, Tool) and callee.secret
     }
-    return Offer(calls, defs, frozenset(latent), secret, gives)
+    return PlanOffer(calls, defs, frozenset(latent), secret, gives)
 
 
 def _callees(
@@ -273,17 +273,17 @@ def _callees(
             for name, tool in registry.offered.items()
             if name not in LAUNCHES and name not in latent
         }
-    found: dict[str, Tool | Flow] = {}
+    callees: dict[str, Tool | Flow] = {}
     problems = []
     for name in dict.fromkeys(names):
         callee = registry.tools.get(name) or registry.flows.get(name)
         if callee is None or name in LAUNCHES:
             problems.append(registry.tools.missing(name, None, "flow.unknown-tool"))
         elif name not in latent:
-            found[name] = callee
+            callees[name] = callee
     if problems:
         raise DefinitionError(*problems)
-    return found
+    return callees
 
 
 def _latent_call(name: str, description: str, paths: Mapping[str, str]) -> dict[str, Any]:
@@ -307,8 +307,8 @@ def _call(
     name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any], prefix: str
 ) -> dict[str, Any]:
     accepts = callee.accepts or {"type": "object"}
-    for own, schema in accepts.get("$defs", {}).items():
-        defs[prefix + own] = _renamed(schema, prefix)
+    for definition, schema in accepts.get("$defs", {}).items():
+        defs[prefix + definition] = _renamed(schema, prefix)
     secret = callee.secret if isinstance(callee, Tool) else frozenset[str]()
     arguments = {
         argument: {**REFERENCE, "description": "A secret: only a reference"}
@@ -319,15 +319,15 @@ def _call(
             "_"
         )  # a call has keys of these names; the engine fills such parameters
     }
-    required = [one for one in accepts.get("required", ()) if one in arguments]
+    required = [field for field in accepts.get("required", ()) if field in arguments]
     properties = {"_tool": {"const": name}, **arguments, "_outputPath": _where(path)}
-    made = _object(
+    call = _object(
         properties,
         ["_tool", *required, *(["_outputPath"] if path is not None else [])],
         callee.description,
     )
     more = accepts.get("additionalProperties", "properties" not in accepts)
-    return made if more is False else {**made, "patternProperties": {"^[^_]": {}}}
+    return call if more is False else {**call, "patternProperties": {"^[^_]": {}}}
 
 
 def _object(properties: Mapping[str, Any], required: list[str], description: str) -> dict[str, Any]:
@@ -356,7 +356,7 @@ def _or_reference(schema: Any) -> Any:
         inner["items"] = _or_reference(inner["items"])
     if isinstance(inner.get("properties"), Mapping):
         inner["properties"] = {
-            name: _or_reference(one) for name, one in inner["properties"].items()
+            name: _or_reference(field) for name, field in inner["properties"].items()
         }
     return {"anyOf": [inner, REFERENCE]}
 
@@ -368,11 +368,11 @@ def _renamed(schema: Any, prefix: str) -> Any:
         return [_renamed(part, prefix) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    made = {key: _renamed(part, prefix) for key, part in schema.items() if key != "$defs"}
+    renamed = {key: _renamed(part, prefix) for key, part in schema.items() if key != "$defs"}
     target = schema.get("$ref")
     if isinstance(target, str) and target.startswith("#/$defs/"):
-        made["$ref"] = f"#/$defs/{prefix}{target.removeprefix('#/$defs/')}"
-    return made
+        renamed["$ref"] = f"#/$defs/{prefix}{target.removeprefix('#/$defs/')}"
+    return renamed
 
 
 # --- the context
@@ -385,7 +385,7 @@ def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> s
     masked = (secrets.shown(message) for message in map(_visible, messages))
     return "\n".join(
         format_for_model(line)
-        for line in format_lines(one for one in masked if isinstance(one, dict))
+        for line in format_lines(entry for entry in masked if isinstance(entry, dict))
     )
 
 
@@ -403,7 +403,7 @@ def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
     return seen
 
 
-def secret_fields(offer: Offer, input: Mapping[str, Value]) -> Iterator[str]:
+def secret_fields(offer: PlanOffer, input: Mapping[str, Value]) -> Iterator[str]:
     """The fields of the input that are secret: those with the name of a secret argument of an
     offered tool."""
     names = frozenset[str]().union(*offer.secret.values())

@@ -72,10 +72,10 @@ def load(
     """
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    found = check_definition(
+    defined = check_definition(
         text, language, strict=strict, registry=registry or default(), latent=latent
     )
-    flow = _flow_of(found.flow, file or language, text)
+    flow = _flow_of(defined.flow, file or language, text)
     flow = replace(flow, name=_checked_name(name)) if name is not None else flow
     _name_text(text, flow)
     return flow
@@ -125,11 +125,11 @@ def register(
     defined the name, there is a note (decision A2)."""
     registry, file, text = registry or default(), file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    found = check_definition(
+    defined = check_definition(
         text, language, strict=strict, registry=registry, latent=latent, given=given
     )
     notes: list[Diagnostic] = []
-    flow = found.flow
+    flow = defined.flow
     name = (
         _checked_name(name)
         if name is not None
@@ -139,7 +139,7 @@ def register(
     )
     if flow is not None and not (name or flow.name):
         raise DefinitionError(_nameless(flow))
-    for schema in found.schemas.values():
+    for schema in defined.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
@@ -147,7 +147,7 @@ def register(
         _name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
-    return Defined(flow, found.schemas, (*found.findings, *notes))
+    return Defined(flow, defined.schemas, (*defined.findings, *notes))
 
 
 def _name_text(source: Source, flow: Flow) -> None:
@@ -208,8 +208,10 @@ def check_definition(
     flow, schemas, problems = _checked(source_of(text), language, latent)
     _check_refs(schemas, registry, problems)
     if flow is not None:
-        for found in link_flow(flow, registry)[1]:
-            problems.add(replace(found, severity="warning") if found.severity == "error" else found)
+        for problem in link_flow(flow, registry)[1]:
+            problems.add(
+                replace(problem, severity="warning") if problem.severity == "error" else problem
+            )
     findings = Diagnostics()
     findings.extend(for_input(problems, given))
     findings.refuse(strict)
@@ -219,12 +221,12 @@ def check_definition(
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
     """Check the schemas of a text with those to which they refer: a schema of another cell may
     close a circle."""
-    known, used = {**registry.schemas, **schemas}, dict(schemas)
+    registered, used = {**registry.schemas, **schemas}, dict(schemas)
     waiting = list(schemas)
     for name in waiting:  # grows as schemas refer to others
-        for ref in references(known[name].fields):
-            if ref.schema in known and ref.schema not in used:
-                used[ref.schema] = known[ref.schema]
+        for ref in references(registered[name].fields):
+            if ref.schema in registered and ref.schema not in used:
+                used[ref.schema] = registered[ref.schema]
                 waiting.append(ref.schema)
     check_schemas(used, problems)
 
@@ -235,11 +237,11 @@ UNLESS_GIVEN = "pipeline.template-name"
 
 def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The findings that remain when the input has these names."""
-    for found in findings:
-        if found.code != UNLESS_GIVEN or found.span is None or not given:
-            yield found
-        elif found.span.text not in given:
-            yield replace(found, hint=suggest(found.span.text, given) or found.hint)
+    for finding in findings:
+        if finding.code != UNLESS_GIVEN or finding.span is None or not given:
+            yield finding
+        elif finding.span.text not in given:
+            yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
 
 
 def _checked(
@@ -250,9 +252,9 @@ def _checked(
         definition = load_definition(source, language, problems, latent)
         flow = definition.flow
         if flow is not None:
-            flow, found = check(flow)
+            flow, findings = check(flow)
             told = {problem.span for problem in problems}  # by the language, which knows more
-            problems.extend(one for one in found if one.span not in told)
+            problems.extend(finding for finding in findings if finding.span not in told)
     problems.refuse()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which
@@ -265,26 +267,28 @@ def load_definition(
     source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()
 ) -> Definition:
     """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
-    known = language_of(language)
+    reader = language_of(language)
     if not latent:
-        return known.load(source, problems, current.settings.bounds)
+        return reader.load(source, problems, current.settings.bounds)
     if isinstance(latent, str) or not all(
         isinstance(name, str) and name.strip() for name in latent
     ):
         message, hint = "latent must be a list of names of tools", "latent=['think']"
         raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
-    if known.latent is None:
+    if reader.latent is None:
         message, hint = f"a {language} has no latent tools", "latent= is for plans"
         raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
-    return known.latent(source, problems, current.settings.bounds, latent)
+    return reader.latent(source, problems, current.settings.bounds, latent)
 
 
 def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
     """The findings of a definition that is run at once, without the errors of that run."""
     if defined.flow is None:
         return defined.findings
-    refusing = {(found.code, found.span) for found in link_flow(defined.flow, registry)[1].errors}
-    return tuple(found for found in defined.findings if (found.code, found.span) not in refusing)
+    refusing = {(error.code, error.span) for error in link_flow(defined.flow, registry)[1].errors}
+    return tuple(
+        finding for finding in defined.findings if (finding.code, finding.span) not in refusing
+    )
 
 
 def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
@@ -294,9 +298,9 @@ def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     of a short run.
     """
     version = registry.version  # before: another thread may register now
-    known: Linked | None = flow.linked.get(version)
-    if known is not None:
-        return known, Diagnostics()
+    cached: Linked | None = flow.linked.get(version)
+    if cached is not None:
+        return cached, Diagnostics()
     files, opened = file_opener(_of_file), list[Name]()
 
     def open_file(name: Name, around: Flow) -> Flow | Tool:
@@ -304,11 +308,11 @@ def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
         return files(name, around)
 
     with share_suggestion_budget():
-        linked, found = link(flow, registry, open_file)
-    if not opened and not any(found) and depends_on_names(linked):
+        linked, problems = link(flow, registry, open_file)
+    if not opened and not any(problems) and depends_on_names(linked):
         flow.linked.clear()
         flow.linked[version] = linked
-    return linked, found
+    return linked, problems
 
 
 def _of_file(path: Path) -> Flow:
@@ -325,8 +329,12 @@ def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
         # A context has a name of the document's: two texts without a name do not share one.
         if flow.name:
             return flow
-        own = flow.extension
-        return replace(flow, name=name, extension=own and own.with_context(own.context or None))
+        extension = flow.extension
+        return replace(
+            flow,
+            name=name,
+            extension=extension and extension.with_context(extension.context or None),
+        )
     hint = "write a document with pipeline: and steps:"
     raise DefinitionError(
         Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)
@@ -351,15 +359,17 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
 
     Raises DefinitionError if the expression is malformed, and StepError if it fails on its data.
     """
-    known = {name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()}
-    if language not in known:
-        hint = suggest(language, known, "expression languages")
+    parsers = {
+        name: parse for lang in LANGUAGES.values() for name, parse in lang.expressions.items()
+    }
+    if language not in parsers:
+        hint = suggest(language, parsers, "expression languages")
         raise DefinitionError(
             Diagnostic("evaluate.language", f"unknown expression language {language!r}", hint=hint)
         )
     if not isinstance(expression, str):
         raise TypeError(f"an expression must be text, not {type_name(expression)}")
-    parsed = known[language](Source("<expression>", expression).span())
+    parsed = parsers[language](Source("<expression>", expression).span())
     try:
         frame = settle(context)
     except TooDeep as error:

@@ -22,8 +22,8 @@ from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
 from ..workers.queue import CallQueue
+from .influence import secret_paths
 from .run import Run
-from .secret_flow import secret_paths
 from .settings import current
 
 JUST_NOW = 2.0
@@ -168,7 +168,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
     if run._workers is not None:
         from ..workers.elements import Elements  # here: a run without workers does not import it
 
-        queue = CallQueue(run._workers, lambda found: run._emit(Warned(clock(), found)))
+        queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
         place.queue, whole = queue, Elements(queue.dispatcher)
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
@@ -213,9 +213,11 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
 
 def _limit(run: Run) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    own, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
-    if own is not None and (cap is None or own <= cap):
-        return job.Limit(own, lambda left: engine.timeout_exceeded(run._linked, run.limits, left))
+    timeout, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
+    if timeout is not None and (cap is None or timeout <= cap):
+        return job.Limit(
+            timeout, lambda left: engine.timeout_exceeded(run._linked, run.limits, left)
+        )
     if cap is not None:
         return job.Limit(cap, lambda left: duration_exceeded(run.flow, left))
     return None

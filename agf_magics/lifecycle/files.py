@@ -39,21 +39,21 @@ DEFINITIONS = (".yaml", ".yml", ".json")
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
-def file_opener(define: Callable[[Path], Flow], known: dict[Path, Flow] | None = None) -> Files:
+def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow] | None = None) -> Files:
     """A function that opens a file for the linker. ``define`` loads a definition; files in
-    ``known`` are not read."""
-    known = {} if known is None else known
+    ``loaded`` are not read."""
+    loaded = {} if loaded is None else loaded
 
     def opened(name: Name, around: Flow) -> Flow | Tool:
         python, module = FUNCTION.fullmatch(name.text), MODULE.fullmatch(name.text)
         if module and not python:
             return _function(module["module"], module["function"], name)
-        path = _within(Path(python["path"] if python else name.text), name, around, known)
+        path = _within(Path(python["path"] if python else name.text), name, around, loaded)
         if python:
             return _function(path, python["function"], name)
-        if path not in known:
-            known[path] = replace(_defined(path, name, define), file=str(path))
-        return known[path]
+        if path not in loaded:
+            loaded[path] = replace(_defined(path, name, define), file=str(path))
+        return loaded[path]
 
     return opened
 
@@ -72,20 +72,20 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
     )
 
 
-def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Path:
+def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
     """The place of ``path``, relative to the definition that names it."""
-    own = source_folder(around.source.name)
-    root = Path.cwd().resolve() if own.is_relative_to(Path.cwd().resolve()) else own
+    folder = source_folder(around.source.name)
+    root = Path.cwd().resolve() if folder.is_relative_to(Path.cwd().resolve()) else folder
     try:
-        found = (own / path).resolve()
-        there = found in known or found.is_file()
+        place = (folder / path).resolve()
+        there = place in loaded or place.is_file()
     except UNUSABLE as error:
         raise _refused(
             "file.missing",
             f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
             name,
         ) from None
-    if not found.is_relative_to(root):
+    if not place.is_relative_to(root):
         hint = "move the file into the notebook's folder, or below it"
         raise _refused(
             "file.outside",
@@ -93,16 +93,16 @@ def _within(path: Path, name: Name, around: Flow, known: Collection[Path]) -> Pa
             name,
             hint,
         )
-    if any(part.startswith(".") for part in found.relative_to(root).parts):
+    if any(part.startswith(".") for part in place.relative_to(root).parts):
         hint = "a definition cannot name a dot-file, or a file in a dot-folder"
         raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
         raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
-    if found.stat().st_size > LARGEST:
+    if place.stat().st_size > LARGEST:
         message = f"{shorten(name.text)!r} has more than {LARGEST // 10**6} MB"
         raise _refused("file.protected", message, name)
-    return found
+    return place
 
 
 def _function(where: Path | str, function: str, name: Name) -> Tool:
@@ -116,7 +116,7 @@ def _function(where: Path | str, function: str, name: Name) -> Tool:
             f"{SWITCH} allows it, or register the function with @tool",
         )
     try:
-        found = getattr(
+        value = getattr(
             importlib.import_module(where) if isinstance(where, str) else _imported(where), function
         )
     except BaseException as error:  # of user code
@@ -126,7 +126,7 @@ def _function(where: Path | str, function: str, name: Name) -> Tool:
             name,
         ) from error
     try:
-        return make_tool(found, name_of(found, "tool", function), None, None, True, ())
+        return make_tool(value, name_of(value, "tool", function), None, None, True, ())
     except (TypeError, ValueError) as error:
         raise _refused("file.import", str(error), name) from None
 

@@ -4,37 +4,23 @@ others are counted."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..catalog import Agent, Policy, Tool, Transform
 from ..engine import call as dry_run
-from ..engine.limits import ANYTHING, Grant
-from ..engine.linked import Linked, Person
+from ..engine.linked import Linked, Person, flow_at
 from ..engine.requests import dry_reply
-from ..engine.run import OfflineJournal, refuse_call
 from ..flow.events import StepPath
-from ..flow.progress import Key
+from ..flow.rows import Key, key_of
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..journal.call_rows import StartedCall
 from ..journal.codec import DecodeError, encode
-from ..journal.queries import records
 from ..journal.records import CallKey, Record, around, error_from, value_of
 from ..journal.reuse import ReadValue, Reuse, ReusedResult
-from ..journal.store import Store
-from .lookup import latest_runs
-from .run import Run
-
-LONGEST_EVALUATION = 10.0
-"""Seconds that an evaluation without calls may take."""
-
-MOST_RECORDS = 200_000
-"""Journaled calls that are read, of the newest runs first."""
-
-MOST_CHARACTERS = 200_000_000
-"""Characters of their values: all of them are in memory."""
+from .offline import OfflineJournal, refuse_call
 
 MOST_TEXT = 20_000
 """Characters of the arguments of a call that are remembered to say why it differs."""
@@ -52,123 +38,88 @@ class Forecast(OfflineJournal):
     """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
 
     def __init__(
-        self, most: int, run_id: str, linked: Linked, reuse: Reuse, known: KnownResults
+        self, most: int, run_id: str, linked: Linked, results: Reuse, recorded: RecordedCalls
     ) -> None:
         super().__init__(most, run_id)
-        self.linked, self.known = linked, known
+        self.linked, self._results, self._recorded = linked, results, recorded
         self.made, self.taken = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
         """Why the first call of a step is made again."""
         self.shows_edit = False
         """Whether a call is made again because of an edit."""
-        self.asked: dict[CallKey, None] = {}
-        self.reuse = _Taking(self, reuse)
-        self._call: tuple[Invoke, object, StartedCall] | None = None
-
-    def start_call(
-        self,
-        step: Invoke,
-        callee: object,
-        key: CallKey,
-        given: Any,
-        tools: Mapping[str, Tool] | None = None,
-        grant: Grant = ANYTHING,
-    ) -> StartedCall:
-        call = super().start_call(step, callee, key, given, tools, grant)
-        self.asked.pop(key, None)  # it was an approval: the call counts
-        self._call = step, callee, call
-        return call
+        self._asked: dict[CallKey, None] = {}
 
     def answered(self, key: CallKey) -> Record | None:
         """A person is asked again; here the answer is that of the run."""
-        self.asked[key] = None
-        return self.known.answer(key.at) or _record(key.at, True)
+        self._asked[key] = None
+        answer = self._recorded.answer(key.at)
+        return answer or Record(0, "answered", key.at, form="json", value=encode(True))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
-        call = self.start_call(step, callee, key, given, {})
-        if self.reuse is not None:
-            self.reuse.take(call.digest)
+        self.find_reused(step, callee, self.start_call(step, callee, key, given, {}))
         return False
 
-    def miss(self) -> Record:
-        """The call that was just started is made again: count it, and give a result for the steps
-        after it."""
-        assert self._call is not None, "a result is looked up after the start of its call"
-        step, callee, call = self._call
+    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult:
+        """The result of an identical call; else the call is made again, and gets a result for the
+        steps after it. Raises the failure that it gets."""
+        self._asked.pop(call.key, None)  # it was an approval: the call counts
         key = key_of(call.key.at)
+        result = self._results.take(call.digest)
+        if result is not None:
+            self.taken[key] += 1
+            return result
         self.made[key] += 1
-        missed = self.known.why(callee, call, self._edited(callee))
-        self.misses.setdefault(key, missed)
-        self.shows_edit |= missed.shows_edit
-        found = self.known.result(call)
-        if found is None:
-            self.known.is_complete = False
-            return _record(call.key.at, self._sample(step, callee, call.key.at))
-        return found
+        miss = self._recorded.why(callee, call, self._edited(callee))
+        self.misses.setdefault(key, miss)
+        self.shows_edit |= miss.shows_edit
+        record = self._recorded.result(call)
+        if record is None:
+            self._recorded.is_complete = False
+            return self._sample(step, callee, key), None
+        if record.error is not None:
+            raise error_from(record.error, ())
+        return value_of(record), None
 
     def _edited(self, callee: object) -> str:
         """What was edited if a call with the same arguments has another digest now."""
-        if isinstance(callee, Tool | Agent | Transform | Policy):
-            before, digest = self.known.functions.get(callee.name), self.digests.function(callee)
-            if before is None or digest is None:
-                return "its function, its model or its schema was edited"
-            now = digest.parts
-            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
-            if names:
-                return f"its function was edited: {', '.join(names)}"
-        return "its model or its schema was edited"
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            return "its model or its schema was edited"
+        before, digest = self._recorded.functions.get(callee.name), self.digests.function(callee)
+        if before is None or digest is None:
+            return "its function, its model or its schema was edited"
+        now = digest.parts
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        edited = f"its function was edited: {', '.join(names)}"
+        return edited if names else "its model or its schema was edited"
 
-    def hit(self) -> None:
-        assert self._call is not None, "a result is looked up after the start of its call"
-        self.taken[key_of(self._call[2].key.at)] += 1
-
-    def _sample(self, step: Invoke, callee: object, at: StepPath) -> Value:
+    def _sample(self, step: Invoke, callee: object, key: Key) -> Value:
         """A value of the type of the result, for a call without a result."""
-        if isinstance(callee, Tool | Agent):
-            return dry_run.result(step, callee, linked_at(self.linked, key_of(at)[:-1]))
+        linked = flow_at(self.linked, key[:-1])
+        if isinstance(callee, Tool | Agent) and linked is not None:
+            return dry_run.result(step, callee, linked)
         if hasattr(callee, "request"):
             return dry_reply(step.asking.config, getattr(callee, "name", ""))
         refuse_call()
 
     def count_questions(self) -> None:
         """The persons whom a new run asks."""
-        for at, _ in self.asked:
+        for at, _ in self._asked:
             key = key_of(at)
-            linked = linked_at(self.linked, key[:-1])
-            if isinstance(linked.callees.get(key[-1]), Person):
+            linked = flow_at(self.linked, key[:-1])
+            if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
                 self.made[key] += 1
                 self.misses.setdefault(key, Miss("a person is asked again"))
 
 
-class _Taking(Reuse):
-    """The results of earlier runs for a `Forecast`: `take` always gives one."""
-
-    def __init__(self, forecast: Forecast, reuse: Reuse) -> None:
-        self.run_id, self._forecast, self._reuse = reuse.run_id, forecast, reuse
-
-    def take(self, digest: bytes | None) -> ReusedResult | None:
-        found = self._reuse.take(digest)
-        if found is None:
-            missed = self._forecast.miss()
-            if missed.error is not None:
-                raise error_from(missed.error, ())
-            return value_of(missed), None
-        self._forecast.hit()
-        return found
-
-    def take_json(self, digest: bytes, most: int) -> tuple[Value, str] | None:
-        return None
-
-
-class KnownResults:
-    """The results of the run: for a call that is made again, a value of the kind that the steps
-    after it expect."""
+class RecordedCalls:
+    """The calls of the run: for one that is made again, a value of the kind that the steps after it
+    expect."""
 
     def __init__(
         self,
         run_id: str,
         functions: Mapping[str, Mapping[str, str]],
-        found: Iterator[Record],
+        records: Iterable[Record],
         read: ReadValue,
         is_complete: bool,
     ) -> None:
@@ -184,18 +135,19 @@ class KnownResults:
         self._handled: set[StepPath] = set()
         """Elements and branches that were dropped, and steps whose failure led elsewhere."""
         self._answers: dict[StepPath, Record] = {}
-        for record in found:
-            if record.what == "answered":
-                self._answers[record.at] = record
-            elif record.what == "failed":
-                self._failed[record.at] = record
-            elif record.what in ("dropped", "rescued"):
-                self._handled.add(record.at)
-            elif record.what == "finished" and record.form != "again":
-                self._failed.pop(record.at, None)
-                self._by_path[record.at] = self._by_name[record.name] = record
-                if record.given is not None and len(record.given) <= MOST_TEXT:
-                    self._by_arguments[record.name, record.given] = record
+        for record in records:
+            match record.what:
+                case "answered":
+                    self._answers[record.at] = record
+                case "failed":
+                    self._failed[record.at] = record
+                case "dropped" | "rescued":
+                    self._handled.add(record.at)
+                case "finished" if record.form != "again":
+                    self._failed.pop(record.at, None)
+                    self._by_path[record.at] = self._by_name[record.name] = record
+                    if record.given is not None and len(record.given) <= MOST_TEXT:
+                        self._by_arguments[record.name, record.given] = record
 
     def result(self, call: StartedCall) -> Record | None:
         """Of a call with the same arguments, else at the same place, else of the same function. It
@@ -211,13 +163,12 @@ class KnownResults:
             by_path if by_path is not None and by_path.name == call.name else None,
             self._by_name.get(call.name),
         )
-        for record in filter(None, candidates):
-            with suppress(DecodeError):
-                return self._read(record, self._run_id)
-        return None
+        return next(filter(None, map(self._readable, candidates)), None)
 
     def answer(self, at: StepPath) -> Record | None:
-        record = self._answers.get(at)
+        return self._readable(self._answers.get(at))
+
+    def _readable(self, record: Record | None) -> Record | None:
         with suppress(DecodeError):
             return self._read(record, self._run_id) if record is not None else None
         return None
@@ -236,73 +187,7 @@ class KnownResults:
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
             is_edited = failed.given == call.given and failed.digest not in (None, call.digest)
-            return (
-                Miss("it failed, and was edited since then", True)
-                if is_edited
-                else Miss("it failed")
-            )
-        why = (
-            "its arguments differ" if call.name in self._by_name else "the run has no result of it"
-        )
+            return Miss(f"it failed{', and was edited since then' * is_edited}", is_edited)
+        is_called = call.name in self._by_name
+        why = "its arguments differ" if is_called else "the run has no result of it"
         return Miss(why, self.is_complete)
-
-
-class Bounded:
-    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in
-    total."""
-
-    def __init__(self) -> None:
-        self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
-        self.note = ""
-        """Why records are missing; empty if none are."""
-
-    def read(self, found: Iterable[Record]) -> Iterator[Record]:
-        """``found``, up to the bound."""
-        for record in found:
-            self._calls -= 1
-            self._characters -= sum(
-                len(text) for text in (record.given, record.value, record.shown) if text
-            )
-            if min(self._calls, self._characters) < 0:
-                self.note = (
-                    f"only the first {MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} "
-                    f"characters, are read"
-                )
-                return
-            yield record
-
-
-def read_last_runs(
-    store: Store, run: Run, bounded: Bounded
-) -> Iterator[tuple[str, Iterator[Record]]]:
-    """The ids and the records of the last runs of the flow of ``run``, as ``--reuse`` reads
-    them."""
-    for head in latest_runs(store, run):
-        if not bounded.note:
-            yield head.run_id, bounded.read(records(store, head.num))
-
-
-def key_of(at: StepPath) -> Key:
-    """The key of the row of a path."""
-    return tuple(bit for bit in at if isinstance(bit, str))
-
-
-def linked_at(linked: Linked, key: Key) -> Linked:
-    """The flow that the calls ``key`` lead to."""
-    found: object = linked
-    for id in key:
-        callee = found.callees.get(id) if isinstance(found, Linked) else None
-        found = (
-            next(
-                (one for one in getattr(callee, "callees", {}).values() if isinstance(one, Linked)),
-                callee,
-            )
-            if not isinstance(callee, Linked)
-            else callee
-        )
-    assert isinstance(found, Linked), "a row is of a linked flow"
-    return found
-
-
-def _record(at: StepPath, value: Value) -> Record:
-    return Record(0, "finished", at, form="json", value=encode(value), unpickled=(value,))

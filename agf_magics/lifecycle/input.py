@@ -109,7 +109,7 @@ def find_workers(
     problems = Diagnostics()
     problems.extend(find_problems(backend, list(_needs(linked))))
     problems.refuse()
-    return backend, tuple(Warned(clock(), found) for found in problems)
+    return backend, tuple(Warned(clock(), problem) for problem in problems)
 
 
 def _wanted(options: RunOptions) -> object:
@@ -155,8 +155,8 @@ def settle_fields(input: Value) -> dict[str, Value]:
 
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
-    found: dict[str, Diagnostic] = {}
-    known = {
+    missing: dict[str, Diagnostic] = {}
+    hints = {
         warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint
     }
     written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
@@ -165,22 +165,22 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     ]
     for ref in flow.inputs:
         name = ref.path[-1]
-        if ref.certain and name not in given and name not in found:
+        if ref.certain and name not in given and name not in missing:
             # The hint of a warning about the same token is more specific.
             hint = (
-                (ref.span and known.get(ref.span))
+                (ref.span and hints.get(ref.span))
                 or suggest(name, given)
                 or " else ".join(
                     filter(None, (suggest(name, written), _give(name, ref.span, optional)))
                 )
             )
-            found[name] = Diagnostic(
+            missing[name] = Diagnostic(
                 "run.missing-input",
                 f"{flow.name!r} reads {name!r}, which the input lacks",
                 ref.span,
                 hint,
             )
-    return list(found.values())
+    return list(missing.values())
 
 
 def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
@@ -264,9 +264,9 @@ def ask_at_prompt(
     one of the choices; else the text. Raises NoUser."""
     say(format_question(question))
     for _ in range(TRIES):
-        found = parse_answer(question, _read(read or builtins.input, _prompt(question)))
-        if found is not None:
-            return found
+        answer = parse_answer(question, _read(read or builtins.input, _prompt(question)))
+        if answer is not None:
+            return answer
         say(f"please answer {_prompt(question).strip()}")
     raise NoUser(f"none of {TRIES} answers was understood")
 
@@ -301,12 +301,12 @@ def _mapping(text: str) -> Value:
     """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
     problems = Diagnostics()
     nodes = documents(Source("", text), problems)
-    found = (
+    mapping = (
         plain_value(nodes[0])
         if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
         else None
     )
-    return found or None
+    return mapping or None
 
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
@@ -321,8 +321,8 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 def change_examples(question: Question) -> list[str]:
     """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
-    one = next(iter(question.arguments or ()), None)
-    shown = ([line(one, 40)] if one is not None else []) + [question.result]
+    argument = next(iter(question.arguments or ()), None)
+    shown = ([line(argument, 40)] if argument is not None else []) + [question.result]
     return [f"{{{name}: …}}" for name in shown]
 
 

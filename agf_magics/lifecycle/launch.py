@@ -52,13 +52,13 @@ R = TypeVar("R")
 def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
     """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is
     given."""
-    known = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
         for name in named:
-            if name not in known:
-                near = suggest(name, known)
+            if name not in parameters:
+                near = suggest(name, parameters)
                 hint = (
                     near or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
                 )
@@ -176,9 +176,9 @@ async def arun(
     options = RunOptions(
         registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
-    made = prepare_run(flow, input, await prepare_workers(options))
-    await run_here(made, make_emitter(made.progress, on_event, made.secrets))
-    return made.result() if raises else made
+    started = prepare_run(flow, input, await prepare_workers(options))
+    await run_here(started, make_emitter(started.progress, on_event, started.secrets))
+    return started.result() if raises else started
 
 
 @_explains_input
@@ -242,10 +242,10 @@ def start(
 
 def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
     """Start a run and return it at once."""
-    made = prepare_run(flow, input, options)
-    listener = make_emitter(made.progress, options.on_event, made.secrets, made._queue)
-    start_on_engine(made, listener, options.enter, options.background)
-    return made
+    started = prepare_run(flow, input, options)
+    listener = make_emitter(started.progress, options.on_event, started.secrets, started._queue)
+    start_on_engine(started, listener, options.enter, options.background)
+    return started
 
 
 def prepare_run(
@@ -253,11 +253,11 @@ def prepare_run(
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with
     all problems."""
-    made = link_run(flow, input, options, copies=options.dry)
-    start_journal(made)
+    prepared = link_run(flow, input, options, copies=options.dry)
+    start_journal(prepared)
     if options.reuse:
-        reuse_results(made, options.reuse)
-    return made
+        reuse_results(prepared, options.reuse)
+    return prepared
 
 
 def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
@@ -270,31 +270,44 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         problems = gate(found_flow, problems, rights().grant.identity)
     if options.background:
         problems.extend(kernel_bound(linked))
-    given = FlowInput(
+    flow_input = FlowInput(
         settle_input(input, found_flow), context=_context(found_flow, registry, copies)
     )
-    fields = given.input if isinstance(given.input, dict) else {}
+    fields = flow_input.input if isinstance(flow_input.input, dict) else {}
     for missing in missing_fields(found_flow, fields):
         problems.add(missing)
     for code in WHO_ANSWERS if options.dry else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
-    own = for_input(found_flow.warnings, given.input if isinstance(given.input, dict) else {})
-    found = sort_findings((*own, *unused_fields(found_flow, fields)), tuple(problems))
-    seen = {(one.code, one.span) for one in options.shown if one.severity == "warning"}
-    warnings = tuple(one for one in found if (one.code, one.span) not in seen)
-    if given.context is not None and not copies:
-        registry.contexts.add(given.context)
-    made = Run(linked, given, options.limits or current.settings.limits, warnings, options.dry)
-    made._asker, made._budget, made._stream = options.ask, options.budget, options.stream
-    made._workers = workers
+    of_definition = for_input(
+        found_flow.warnings, flow_input.input if isinstance(flow_input.input, dict) else {}
+    )
+    findings = sort_findings((*of_definition, *unused_fields(found_flow, fields)), tuple(problems))
+    seen = {
+        (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
+    }
+    warnings = tuple(finding for finding in findings if (finding.code, finding.span) not in seen)
+    if flow_input.context is not None and not copies:
+        registry.contexts.add(flow_input.context)
+    linked_run = Run(
+        linked, flow_input, options.limits or current.settings.limits, warnings, options.dry
+    )
+    linked_run._asker, linked_run._budget, linked_run._stream = (
+        options.ask,
+        options.budget,
+        options.stream,
+    )
+    linked_run._workers = workers
     for warning in about_workers:
-        made.progress.apply(warning)
-    made._continuing, made._queue = options.continuing, EventQueue() if options.queue else None
+        linked_run.progress.apply(warning)
+    linked_run._continuing, linked_run._queue = (
+        options.continuing,
+        EventQueue() if options.queue else None,
+    )
     for value in options.secrets:
-        made.secrets.learn(value)
-    return made
+        linked_run.secrets.learn(value)
+    return linked_run
 
 
 def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:

@@ -8,11 +8,13 @@ with the new run too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 
-from ..flow.values import type_name
+from ..catalog import Registry
+from ..flow.steps import Flow
+from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError
 from ..journal.file import CURES, JournalError
 from ..journal.queries import (
@@ -32,9 +34,10 @@ from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from .driving import live
-from .manifest import read_manifest
+from .manifest import Manifest, read_manifest
 from .persistence import journal_file, this_notebook
 from .run import Run
+from .settings import current
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -57,25 +60,50 @@ def find_run(store: Store, run_id: str) -> RunRow:
     if not isinstance(run_id, str):
         message = f"a run's id is text, not {type_name(run_id)}"
         raise refused("journal.unknown-run", message, "use run.run_id")
-    found = read_run(store, run_id)
-    if found is not None:
-        return found
+    row = read_run(store, run_id)
+    if row is not None:
+        return row
     started = [
         run.run_id for run in live.running if run.journal is not None
     ]  # its row may not be written yet
-    known = list(dict.fromkeys([*started, *(one.run_id for one in list_runs(store))]))
-    near = [one for one in known if one.startswith(run_id)]
+    run_ids = list(dict.fromkeys([*started, *(head.run_id for head in list_runs(store))]))
+    near = [each for each in run_ids if each.startswith(run_id)]
     if run_id and len(near) == 1:
-        found = read_run(store, near[0])
-        if found is None:
+        row = read_run(store, near[0])
+        if row is None:
             raise refused_running(run_id)
-        return found
+        return row
     hint = (
         f"it may be {', '.join(near[:5])}"
         if near
-        else suggest(run_id, known, "runs") or "the journal is empty"
+        else suggest(run_id, run_ids, "runs") or "the journal is empty"
     )
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]
+
+
+def check_given(order: Manifest, input: Value, run_id: str) -> None:
+    """Raises DefinitionError if ``input`` lacks a part of the run's input that is not in the
+    journal."""
+    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    if order.unkept and not input:
+        hint = "give it again: --input VAR (in Python: input=…)"
+        message = f"the input of run {run_id!r} is not in the journal: {order.unkept}"
+        raise refused("journal.input", message, hint)
+    missing = [name for name in order.secret if name not in fields]
+    if missing:
+        hint = f"give it again: {current.words.give.format(missing[0])}"
+        names = ", ".join(missing)
+        message = f"run {run_id!r} needs {names}, which is secret and not in the journal"
+        raise refused("journal.secret", message, hint)
 
 
 def find_resumable(store: Store, run: str | None) -> RunRow:
@@ -90,12 +118,12 @@ def find_resumable(store: Store, run: str | None) -> RunRow:
         if head.status not in RESUMABLE:
             continue
         try:
-            found = find_run(store, head.run_id)
+            row = find_run(store, head.run_id)
         except JournalError as error:  # a damaged run does not hide the others
             errors.append(error)
             continue
-        if run is not None or _notebook(found) == this_notebook():
-            return found
+        if run is not None or _notebook(row) == this_notebook():
+            return row
         others.append(head)
     if errors:
         raise errors[0]
@@ -104,9 +132,9 @@ def find_resumable(store: Store, run: str | None) -> RunRow:
     raise refused("journal.unknown-run", f"no run of {whose} can be resumed: all ended well", hint)
 
 
-def _notebook(found: RunRow) -> str:
+def _notebook(row: RunRow) -> str:
     try:
-        return read_manifest(found).notebook
+        return read_manifest(row).notebook
     except DecodeError:  # `resume` reports it
         return this_notebook()
 
@@ -114,8 +142,8 @@ def _notebook(found: RunRow) -> str:
 def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record | JsonOutcome]:
     """The records of a run with their values. Raises DecodeError for a value that the user has not
     signed."""
-    for found in outcomes(store, head.num):
-        yield unpickled(found, head.run_id, trust) if isinstance(found, Record) else found
+    for outcome in outcomes(store, head.num):
+        yield unpickled(outcome, head.run_id, trust) if isinstance(outcome, Record) else outcome
 
 
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
@@ -178,14 +206,14 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         return
     store = journal()
     with as_definition_errors():
-        found = (
+        heads = (
             latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
         )
         if run.journal is not None:
-            source = found[0].run_id if len(found) == 1 else f"the last {len(found)} runs"
+            source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
             with reading_texts(store) as connection:
-                for head in found:
+                for head in heads:
                     missing = (
                         results(connection, head.num)
                         if reuse.is_empty
@@ -199,10 +227,10 @@ def latest_runs(store: Store, run: Run) -> list[RunHead]:
     """The last runs of this name, the newest first. Raises DefinitionError if no run has the
     name."""
     heads = list_runs(store, run.name, MAX_RUNS + 1)  # this run may be one of them
-    found = [head for head in heads if head.run_id != run.run_id and head.status != "damaged"][
+    earlier = [head for head in heads if head.run_id != run.run_id and head.status != "damaged"][
         :MAX_RUNS
     ]
-    if not found:
+    if not earlier:
         message = f"the journal has no earlier run of {run.name!r}"
         raise refused("journal.unknown-run", message, "run it once without --reuse")
-    return found
+    return earlier

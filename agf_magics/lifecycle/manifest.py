@@ -35,8 +35,8 @@ from ..journal.codec import (
 from ..journal.queries import RunRow, keep_parts
 from ..languages import LANGUAGES
 from ..text.source import Source
+from .influence import secret_paths
 from .run import Run
-from .secret_flow import secret_paths
 from .settings import current
 
 FORMAT = 1

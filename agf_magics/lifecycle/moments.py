@@ -8,34 +8,30 @@ called and nothing is unpickled: a value that is not JSON is shown by its previe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
 
 from ..catalog import Context, Registry, agent, default, tool
 from ..engine.limits import refuse_inside
-from ..engine.link import link
 from ..engine.linked import Linked
-from ..engine.run import OfflineJournal, refuse_call, run_offline
-from ..engine.runner import Runner
 from ..flow import events as ev
+from ..flow.rows import key_of
 from ..flow.step import FlowInput, Frame
-from ..flow.steps import Flow, every
+from ..flow.steps import Flow, every, stores_in
 from ..flow.values import Value
 from ..journal.queries import records
-from ..journal.reading import Outcome, ReplayLog
+from ..journal.reading import RecordedOutcome, ReplayLog
 from ..journal.records import CallKey, Record, decoded
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
 from ..text.diagnostics import AgfError
-from .define import load
-from .files import file_opener
-from .forecast import LONGEST_EVALUATION, Bounded
 from .lookup import as_definition_errors, find_run, refused
 from .manifest import Manifest
+from .offline import Bounded, OfflineJournal, refuse_call, run_offline
 from .past_run import PastRun
-from .resume import as_it_was
+from .resume import link_as_it_was
 from .run import Run
 
 MOST_MOMENTS = 10_000
@@ -71,37 +67,33 @@ class Difference(NamedTuple):
 class Moments:
     """The states of one run, in their order."""
 
-    def __init__(self, flow: Flow, found: list[Moment], note: str, secrets: Secrets) -> None:
-        self._flow, self._found = flow, found
+    def __init__(self, flow: Flow, moments: list[Moment], note: str, secrets: Secrets) -> None:
+        self._flow, self._moments = flow, moments
         self.note = note
         """Why the last moments are missing; empty if none is missing."""
         self._mask = secrets.shown
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._moments)
 
     def __getitem__(self, number: int) -> Moment:
-        return self._found[number]
+        return self._moments[number]
 
     def state(self, number: int) -> dict[str, Value]:
         """The named values at a moment, without secrets."""
-        flow, frame = self._flow, self._found[number].frame
-        values = flow.kept(frame) if flow.kept is not None else flow.end(frame).stores
+        values = stores_in(self._flow, self._moments[number].frame)
         return {str(name): self._mask(value) for name, value in values.items()}
 
     def differences(self, first: int, other: int) -> tuple[list[Difference], bool]:
         """At most `MOST_DIFFERENCES` parts that differ between two moments, and whether more parts
         differ."""
-        one, two = self.state(first), self.state(other)
-        same = {name for name in one if name in two and one[name] is two[name]}
-        left, right = (
-            {name: each[name] for name in each if name not in same} for each in (one, two)
-        )
-        found = [
-            Difference(path.removeprefix("."), a, b)
-            for path, a, b in islice(find_differences(left, right), MOST_DIFFERENCES + 1)
-        ]
-        return found[:MOST_DIFFERENCES], len(found) > MOST_DIFFERENCES
+        before, after = self.state(first), self.state(other)
+        # Most values are the very same object at both moments, however large.
+        for name in [name for name in before if name in after and before[name] is after[name]]:
+            del before[name], after[name]
+        parts = islice(find_differences(before, after), MOST_DIFFERENCES + 1)
+        differences = [Difference(path.removeprefix("."), a, b) for path, a, b in parts]
+        return differences[:MOST_DIFFERENCES], len(differences) > MOST_DIFFERENCES
 
 
 class NotRecorded(Exception):
@@ -112,43 +104,76 @@ class Enough(Exception):
     """There are `MOST_MOMENTS`."""
 
 
-class _Times:
-    """When the recorded calls ended, and what they called."""
-
-    def __init__(self) -> None:
-        self.ended: float | None = None
-        """The end of the last call whose outcome was taken: the time of the next moment."""
-        self.callees: set[tuple[str, str]] = set()
-        """The kind and the name of each callee."""
-        self._ends: dict[CallKey, float] = {}
-
-    def noted(self, found: Iterable[Record]) -> Iterator[Record]:
-        for record in found:
-            if record.what in ("finished", "failed"):
-                self.callees.add((record.kind, record.name))
-                if record.ended is not None:
-                    self._ends[record.key] = record.ended
-            yield record
-
-    def take(self, key: CallKey) -> None:
-        if key in self._ends:
-            self.ended = max(self.ended or 0.0, self._ends[key])
-
-
-class _Replay(OfflineJournal):
+class _Recorded(OfflineJournal):
     """Gives each call its recorded outcome, and ends the evaluation at the first call without
     one."""
 
-    def __init__(self, run_id: str, log: ReplayLog, times: _Times) -> None:
-        super().__init__(0, run_id, log)
-        self._times = times
+    def __init__(self, run_id: str, records: Iterable[Record]) -> None:
+        self.last_end: float | None = None
+        """The end of the last call whose outcome was taken: the time of the next moment."""
+        self.callees: set[tuple[str, str]] = set()
+        """The kind and the name of each function that was called."""
+        self._times: dict[CallKey, float] = {}
+        super().__init__(0, run_id, ReplayLog(map(self._read, records), ended=False))
 
-    def recorded(self, key: CallKey) -> Outcome | None:
-        found = super().recorded(key)
-        if found is None:
+    def _read(self, record: Record) -> Record:
+        """A record with its value, or with the preview of a value that is not JSON; nothing is
+        unpickled."""
+        if record.what in ("finished", "failed"):
+            self.callees.add((record.kind, record.name))
+            if record.ended is not None:
+                self._times[record.key] = record.ended
+        text = record.value if record.form == "json" else record.shown
+        value = text if isinstance(text, str) else "null"
+        return record._replace(form="json", value=value, unpickled=(decoded(text),))
+
+    def recorded(self, key: CallKey) -> RecordedOutcome:
+        outcome = super().recorded(key)
+        if outcome is None:
             raise NotRecorded(ev.format_path(key.at))
-        self._times.take(key)
-        return found
+        if key in self._times:
+            self.last_end = max(self.last_end or 0.0, self._times[key])
+        return outcome
+
+
+class _Recorder:
+    """Makes a moment of each frame of the outermost flow."""
+
+    def __init__(self, flow: Flow, journal: _Recorded, started: float) -> None:
+        self.moments: list[Moment] = []
+        self._journal, self._started = journal, started
+        self._labels = {
+            step.id: line(f"{step.word} {step.label}".strip(), 80) for step in every(flow.body)
+        }
+        self._ended: dict[str, None] = {}
+        """The steps of the outermost flow that ended since the last moment."""
+
+    def on_event(self, event: ev.Event) -> None:
+        if type(event) is ev.StepFinished and len(key_of(event.at)) == 1:
+            self._ended.setdefault(str(event.at[0]))
+
+    def on_frame(self, frame: Frame) -> None:
+        moments, ended = self.moments, self._journal.last_end
+        if moments and frame is moments[-1].frame:
+            return
+        if len(moments) >= MOST_MOMENTS:
+            raise Enough
+        seconds = None if ended is None else max(0.0, ended - self._started)
+        moments.append(
+            Moment(self._label(), seconds, frame) if moments else Moment("start", 0.0, frame)
+        )
+        self._ended.clear()
+
+    def _label(self) -> str:
+        """The outermost of the steps that ended; ``end`` if none did since the moment before."""
+        ended = self._ended
+        names = [
+            self._labels.get(step, step)
+            for step in ended
+            if not any(step.startswith((f"{outer}.", f"{outer}[")) for outer in ended)
+        ]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        return ", ".join(names[:MOST_NAMED]) + more or "end"
 
 
 def find_moments(run: Run | PastRun) -> Moments:
@@ -156,83 +181,52 @@ def find_moments(run: Run | PastRun) -> Moments:
     cannot be read."""
     refuse_inside("moments")
     past = run if isinstance(run, PastRun) else _past(run)
-    order, (store, num) = past.order, past.place
-    times = _Times()
+    order, (store, num), bounded = past.order, past.place, Bounded()
     with as_definition_errors():
-        bounded = Bounded()
-        log = ReplayLog(times.noted(map(_read, bounded.read(records(store, num)))), ended=False)
-    linked = run._linked if isinstance(run, Run) else _linked(order, times.callees)
-    found = list[Moment]()
-    recorder = _recorder(linked.flow, found, times, past.started.timestamp())
-    given = FlowInput(_input(run, order), None, _context(order))
+        journal = _Recorded(past.run_id, bounded.read(records(store, num)))
+    linked = run._linked if isinstance(run, Run) else _link(order, journal.callees)
+    input = run.input
+    if isinstance(run, PastRun) and isinstance(input, dict):
+        input = {**input, **dict.fromkeys(order.secret, HIDDEN)}
+    context = Context(order.context_name, order.context) if order.context_name else None
+    recorder = _Recorder(linked.flow, journal, past.started.timestamp())
     error = run_offline(
         linked,
-        given,
-        _Replay(past.run_id, log, times),
-        emit=recorder.emit,
+        FlowInput(input, None, context),
+        journal,
+        emit=recorder.on_event,
+        on_frame=recorder.on_frame,
         limits=order.limits,
-        secrets=Secrets(),
-        seconds=LONGEST_EVALUATION,
         grant=order.grant,
-        make=recorder,
     )
-    return Moments(
-        linked.flow, found, "; ".join(filter(None, (_note(error), bounded.note))), run.secrets
-    )
+    note = "; ".join(filter(None, (_note(error), bounded.note)))
+    return Moments(linked.flow, recorder.moments, note, run.secrets)
 
 
 def _past(run: Run) -> PastRun:
     if run.journal is None:
-        raise refused(
-            "journal.unknown-run", f"run {run.run_id!r} is not journaled: its states are not known"
-        )
-    store = run.journal.store
+        message = f"run {run.run_id!r} is not journaled: its states are not known"
+        raise refused("journal.unknown-run", message)
     with as_definition_errors():
-        return PastRun(store, find_run(store, run.run_id))
+        return PastRun(run.journal.store, find_run(run.journal.store, run.run_id))
 
 
-def _read(record: Record) -> Record:
-    """A record with its value, or with the preview of a value that is not JSON; nothing is
-    unpickled."""
-    text = record.value if record.form == "json" else record.shown
-    return record._replace(
-        form="json", value=text if isinstance(text, str) else "null", unpickled=(decoded(text),)
-    )
-
-
-def _input(run: Run | PastRun, order: Manifest) -> Value:
-    if isinstance(run, Run):
-        return run.input
-    return (
-        {**order.input, **dict.fromkeys(order.secret, HIDDEN)}
-        if isinstance(order.input, dict)
-        else order.input
-    )
-
-
-def _context(order: Manifest) -> Context | None:
-    return Context(order.context_name, order.context) if order.context_name else None
-
-
-def _linked(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
+def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     """The definitions of a past run, linked with functions that only have the names of those that
     it called."""
     now, then = default(), Registry()
     for shelf, things in vars(now).items():
         if shelf not in ("tools", "agents"):
             setattr(then, shelf, things)
-    for kind, called in callees:
+    for kind, name in callees:
         if kind == "agent":
-            agent(_any, name=called, registry=then)
+            agent(_any, name=name, registry=then)
         elif kind == "tool":
-            tool(_any, name=called, registry=then)
-    for name, known in now.agents.items():
+            tool(_any, name=name, registry=then)
+    for name, registered in now.agents.items():
         if name not in then.agents:
-            then.agents.add(known)
-    flow, registry, known_files = as_it_was(order, then)
-    linked, problems = link(
-        flow, registry, file_opener(lambda path: load(path, registry=registry), known_files)
-    )
+            then.agents.add(registered)
+    linked, problems = link_as_it_was(order, then)
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):
             problems.refuse()
@@ -243,64 +237,11 @@ def _any(**given: Value) -> Value:
     refuse_call()
 
 
-def _recorder(flow: Flow, found: list[Moment], times: _Times, started: float) -> Any:
-    """The class of a runner that adds each state of the outermost flow to ``found``."""
-    labels = {step.id: line(f"{step.word} {step.label}".strip(), 80) for step in every(flow.body)}
-    ended: dict[str, None] = {}
-
-    class Recorder(Runner):
-        _reached: Frame | None = None
-
-        @property
-        def reached(self) -> Frame | None:
-            return self._reached
-
-        @reached.setter
-        def reached(self, frame: Frame | None) -> None:
-            if frame is None or frame is self._reached:
-                return
-            self._reached = frame
-            if len(found) >= MOST_MOMENTS:
-                raise Enough
-            seconds = None if times.ended is None else max(0.0, times.ended - started)
-            found.append(
-                Moment(
-                    _label(ended, labels) if found else "start", seconds if found else 0.0, frame
-                )
-            )
-            ended.clear()
-
-        @staticmethod
-        def emit(event: ev.Event) -> None:
-            if (
-                type(event) is ev.StepFinished
-                and sum(isinstance(bit, str) for bit in event.at) == 1
-            ):
-                ended.setdefault(str(event.at[0]))
-
-    return Recorder
-
-
-def _label(ended: Mapping[str, None], labels: Mapping[str, str]) -> str:
-    """The outermost of the steps that ended; ``end`` if none did since the moment before."""
-    outermost = [
-        id for id in ended if not any(id.startswith((f"{other}.", f"{other}[")) for other in ended)
-    ]
-    names = [labels.get(id, id) for id in outermost]
-    if not names:
-        return "end"
-    return ", ".join(names[:MOST_NAMED]) + (
-        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    )
-
-
 def _note(error: BaseException | None) -> str:
     match error:
         case NotRecorded():
-            return (
-                f"the result of {line(str(error), 100)} is not in the journal: the state after "
-                f"it is not known"
-            )
+            call = line(str(error), 100)
+            return f"the result of {call} is not in the journal: the state after it is not known"
         case Enough():
             return f"the first {MOST_MOMENTS:,} moments"
         case AgfError():

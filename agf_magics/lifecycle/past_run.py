@@ -26,11 +26,22 @@ from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
-from .lookup import as_definition_errors, describe_lost, describe_resumed, refused, unusable
+from .driving import live
+from .lookup import (
+    as_definition_errors,
+    check_given,
+    describe_lost,
+    describe_resumed,
+    find_run,
+    journal,
+    refused,
+    refused_running,
+    unusable,
+)
 from .manifest import Manifest, Text, read_manifest
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
 from .resume import load_text
-from .run import Calls, Named, Trace, fails_again, trace_rows, unknown_attribute
+from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 
 T = TypeVar("T")
@@ -67,8 +78,8 @@ class PastRun:
 
     @property
     def seconds(self) -> float | None:
-        one = self._row.listed
-        return one.ended - one.started if one.ended is not None else None
+        head = self._row.listed
+        return head.ended - head.started if head.ended is not None else None
 
     @property
     def note(self) -> str:
@@ -117,8 +128,8 @@ class PastRun:
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        found = self._decoded(self._row.stores) or {}
-        return Named(found) if isinstance(found, dict) else self._refuse_end()
+        stores = self._decoded(self._row.stores) or {}
+        return NamedValues(stores) if isinstance(stores, dict) else self._refuse_end()
 
     @cached_property
     def error(self) -> StepError | None:
@@ -143,12 +154,12 @@ class PastRun:
         records = [
             record for record in everything if record.what in ("finished", "failed", "dropped")
         ]
-        one, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
+        head, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
-        progress.when, progress.ended = one.started, one.ended or max(last, one.started)
+        progress.when, progress.ended = head.started, head.ended or max(last, head.started)
         try:
-            if (found := self._decoded(self._row.tree)) is not None:
-                restore_rows(progress, found)
+            if (rows := self._decoded(self._row.tree)) is not None:
+                restore_rows(progress, rows)
             else:
                 count_calls(progress, records)
             time_calls(progress, records)
@@ -163,8 +174,8 @@ class PastRun:
     def usage(self) -> Usage:
         """The use of models in this run, without results that were reused from another run."""
         used = Usage()
-        for one in uses(self.records()):
-            used = used.plus(one_reply(one.input, one.output, one.model, one.cost))
+        for reply in uses(self.records()):
+            used = used.plus(one_reply(reply.input, reply.output, reply.model, reply.cost))
         return used
 
     @property
@@ -176,7 +187,7 @@ class PastRun:
     @property
     def steps(self) -> Mapping[str, Row]:
         """The state of each step, by id."""
-        return Named((row.id, row) for row in self.progress.rows.values())
+        return NamedValues((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:
@@ -187,9 +198,9 @@ class PastRun:
         )
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> CallTable:
         """A table with one row per journaled call, in the order of their ends."""
-        return Calls(_readable(_call_rows(self.records())))
+        return CallTable(_readable(_call_rows(self.records())))
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
@@ -202,18 +213,18 @@ class PastRun:
         if at is None:
             row = self._row
             return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
-        found = None
+        call = None
         for record in self.records():
             if record.what == "finished" and format_path(record.at) == at:
-                found = record
-        if found is None:
+                call = record
+        if call is None:
             raise refused(
                 "journal.unknown-call",
                 f"there is no call {at!r} in this run",
                 "run.calls lists them",
             )
         return self._value(
-            at, found.form, found.value, found.sign, (encode(found.at), found.tries), trust
+            at, call.form, call.value, call.sign, (encode(call.at), call.tries), trust
         )
 
     def compare(self, other: PastRun) -> Comparison:
@@ -244,8 +255,8 @@ class PastRun:
                 "usage": self.usage.as_json(),
                 "error": str(self.error) if self.error else None,
                 "definitions": [
-                    {"name": one.name, "language": one.language, "text": one.source.text}
-                    for one in self.order.flows
+                    {"name": text.name, "language": text.language, "text": text.source.text}
+                    for text in self.order.flows
                 ],
             }
             file.write(_strict(head)[:-1] + ',"calls":[')
@@ -259,22 +270,22 @@ class PastRun:
         """Its definitions, linked with each other only: nothing of the kernel is used."""
         texts = self.order.flows
         flows = [load_text(text) for text in texts]
-        made: dict[int, Linked] = {}
+        linked: dict[int, Linked] = {}
         if flows[0] is None:
             raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
         _add_sessions(flows, texts)
         for number in reversed(range(len(texts))):
             flow = flows[number]
             if flow is not None:
-                made[number] = Linked(flow, {})
-        for number in made:
+                linked[number] = Linked(flow, {})
+        for number in linked:
             callees = {
-                step: made[first]
+                step: linked[first]
                 for step, (first, *_) in texts[number].calls.items()
-                if first in made
+                if first in linked
             }
-            made[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
-        return made[0]
+            linked[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
+        return linked[0]
 
     def _value(
         self,
@@ -315,6 +326,32 @@ class PastRun:
         return f"<PastRun {self.run_id} {self.status}>"
 
 
+def find_past_run(run_id: str) -> PastRun:
+    """A run of the journal. Raises DefinitionError."""
+    store = journal()
+    with as_definition_errors():
+        return PastRun(store, find_run(store, run_id))
+
+
+def find_ended(run: Run | PastRun | str) -> Run | PastRun:
+    """A run that has ended and is journaled: the live one, which still has its definitions, its
+    input and its secrets, else that of the journal. Raises DefinitionError."""
+    if isinstance(run, str):
+        run = live.find(run) or find_past_run(run)
+    if run.status in ("running", "pending"):
+        raise refused_running(run.run_id)
+    return run if run.place is not None else find_past_run(run.run_id)
+
+
+def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
+    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
+    DefinitionError if a part is neither known nor given."""
+    fields, input = dict(more or {}), run.input
+    if isinstance(run, PastRun):
+        check_given(run.order, fields, run.run_id)
+    return {**input, **fields} if isinstance(input, dict) else input
+
+
 def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
     """Add the flows of model sessions, at the places of the steps that open them."""
     for number, text in enumerate(texts):
@@ -326,10 +363,10 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
                     flows[called] = recorded_session(*session, texts[called].language, span)
 
 
-def _readable(found: Iterable[T]) -> Iterator[T]:
+def _readable(rows: Iterable[T]) -> Iterator[T]:
     """Rows of a journal. Raises a JournalError as a DefinitionError."""
     with as_definition_errors():
-        yield from found
+        yield from rows
 
 
 def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:

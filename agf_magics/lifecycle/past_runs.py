@@ -23,16 +23,14 @@ from typing import Any, NamedTuple
 from ..catalog.builtin import write_file
 from ..engine.linked import Linked
 from ..flow.events import format_path
-from ..flow.rows import Row
+from ..flow.rows import Row, key_of
 from ..flow.step import Step, Walk
 from ..flow.steps import Each, Flow, Fold, Repeat, children
 from ..flow.values import Value, is_json
-from ..journal import calls as queries_module
 from ..journal import queries
-from ..journal.calls import CallCount, CallSpan, Element
+from ..journal.calls import CallsOfElement, RunCalls
 from ..journal.queries import RunHead
 from ..journal.records import Record
-from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import UNUSABLE, path_error_reason
@@ -47,6 +45,7 @@ from .lookup import (
     refused,
 )
 from .past_run import PastRun
+from .past_run import find_past_run as find_past_run
 from .persistence import forget_old, journal_file, own_files
 from .run import Run
 from .settings import current
@@ -75,12 +74,12 @@ class Runs(tuple[RunLine, ...]):
     @property
     def interrupted(self) -> Runs:
         """The runs whose process ended before them. `resume` resumes them."""
-        return Runs(one for one in self if one.status == "interrupted")
+        return Runs(run for run in self if run.status == "interrupted")
 
     @property
     def waiting(self) -> Runs:
         """The runs that wait for an answer."""
-        return Runs(one for one in self if one.status == "waiting")
+        return Runs(run for run in self if run.status == "waiting")
 
     def _repr_html_(self) -> str:
         from ..pictures.run_page import runs_html
@@ -104,18 +103,11 @@ def runs(run_id: str | None = None) -> Any:
     if run_id is not None:
         return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
-    found = [
+    lines = [
         *(_live_line(run) for run in reversed(here.values())),
-        *(_line(one) for one in journaled_runs()),
+        *(_line(head) for head in journaled_runs()),
     ]
-    return Runs(sorted(found, key=lambda line: line.started, reverse=True))
-
-
-def find_past_run(run_id: str) -> PastRun:
-    """A run of the journal. Raises DefinitionError."""
-    store = journal()
-    with as_definition_errors():
-        return PastRun(store, find_run(store, run_id))
+    return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
 
 
 def notebook_of(run_id: str) -> str:
@@ -129,20 +121,20 @@ def notebook_of(run_id: str) -> str:
 def find_call(run: PastRun, place: str) -> Record:
     """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last
     failed call is taken, else the last one. Raises DefinitionError."""
-    found: Record | None = None
+    call: Record | None = None
     for record in run.records():
         if record.kind == "tool" and record.given is not None:
-            step = "/".join(bit for bit in record.at if isinstance(bit, str))
-            failed_before = found is not None and found.what == "failed" and record.what != "failed"
+            step = "/".join(key_of(record.at))
+            failed_before = call is not None and call.what == "failed" and record.what != "failed"
             if format_path(record.at) == place or (step == place and not failed_before):
-                found = record
-    if found is None:
+                call = record
+    if call is None:
         raise refused(
             "journal.unknown-call",
             f"there is no tool call {place!r} in this run",
             "run.calls lists them",
         )
-    return found
+    return call
 
 
 def journaled_runs() -> list[RunHead]:
@@ -159,23 +151,25 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
     with as_definition_errors():
-        damaged = {one.run_id: one for one in queries.list_runs(store) if one.status == "damaged"}
-        found = [damaged.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
-        for one in found:
-            if one.status == "running":
+        damaged = {
+            head.run_id: head for head in queries.list_runs(store) if head.status == "damaged"
+        }
+        heads = [damaged.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
+        for head in heads:
+            if head.status == "running":
                 raise refused(
                     "journal.running",
-                    f"run {one.run_id!r} is running",
-                    f"%runs --cancel {one.run_id}",
+                    f"run {head.run_id!r} is running",
+                    f"%runs --cancel {head.run_id}",
                 )
-        queries.forget(store, found)
+        queries.forget(store, heads)
         queries.shrink(store)
-        left = {one.run_id for one in queries.list_runs(store)}
-    for one in found:
-        if one.run_id in left:
-            message = f"run {one.run_id!r} was resumed by another kernel just now"
-            raise refused("journal.running", message, f"%runs --cancel {one.run_id}")
-    return [one.run_id for one in found]
+        left = {head.run_id for head in queries.list_runs(store)}
+    for head in heads:
+        if head.run_id in left:
+            message = f"run {head.run_id!r} was resumed by another kernel just now"
+            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+    return [head.run_id for head in heads]
 
 
 def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]:
@@ -196,27 +190,29 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     """The runs that can be resumed, and the problem of the journal (or an empty text), for the
     start of a session. The journal may be someone else's: nothing in it may end the session."""
     try:
-        found = journaled_runs()
+        heads = journaled_runs()
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard
         return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
-    damaged = sum(one.status == "damaged" for one in found)
+    damaged = sum(head.status == "damaged" for head in heads)
     problem = (
         f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
         if damaged
         else ""
     )
-    return [one for one in found if one.status in UNFINISHED], problem
+    return [head for head in heads if head.status in UNFINISHED], problem
 
 
-def _line(one: RunHead) -> RunLine:
-    seconds = one.ended - one.started if one.ended is not None else None
-    note = "; ".join(filter(None, (describe_resumed(one.taken), describe_lost(one.lost))))
-    if one.status == "damaged":
+def _line(head: RunHead) -> RunLine:
+    seconds = head.ended - head.started if head.ended is not None else None
+    note = "; ".join(filter(None, (describe_resumed(head.taken), describe_lost(head.lost))))
+    if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
-    cost = Decimal(one.cost) if one.cost is not None else None
-    return RunLine(one.run_id, one.name, one.status, one.started, seconds, note, one.tokens, cost)
+    cost = Decimal(head.cost) if head.cost is not None else None
+    return RunLine(
+        head.run_id, head.name, head.status, head.started, seconds, note, head.tokens, cost
+    )
 
 
 def _live_line(run: Run) -> RunLine:
@@ -231,82 +227,19 @@ def _live_line(run: Run) -> RunLine:
     )
 
 
-class RunCalls:
-    """The calls of a run in the journal. All methods raise DefinitionError if the journal cannot be
-    read."""
-
-    def __init__(self, store: Store, num: int) -> None:
-        self._store, self._num = store, num
-
-    def count(self, row: Row, index: Sequence[int] = ()) -> CallCount:
-        with as_definition_errors():
-            return queries_module.count_calls(self._store, self._num, row.key, index)
-
-    def page(
-        self,
-        row: Row,
-        limit: int,
-        offset: int = 0,
-        *,
-        failed: bool = False,
-        failed_first: bool = False,
-        index: Sequence[int] = (),
-    ) -> list[Record]:
-        """See `read_calls`."""
-        with as_definition_errors():
-            return queries_module.read_calls(
-                self._store,
-                self._num,
-                row.key,
-                limit=limit,
-                offset=offset,
-                failed=failed,
-                failed_first=failed_first,
-                index=index,
-            )
-
-    def attempts(self, row: Row, limit: int) -> list[Record]:
-        """The last calls that a step itself made outside of fan-outs and loops."""
-        with as_definition_errors():
-            return queries_module.read_own_calls(self._store, self._num, row.key, limit)
-
-    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
-        """Which attempt of its path each of these calls is, counted over all sessions of the
-        run."""
-        with as_definition_errors():
-            return queries_module.number_attempts(self._store, self._num, calls)
-
-    def call(self, number: int) -> Record | None:
-        """The call with this number, as `number` gives it."""
-        with as_definition_errors():
-            return queries_module.read_call(self._store, self._num, self._num + number)
-
-    def number(self, record: Record) -> int:
-        """The number of a call in its run. Its line in the journal is too large for a page, which
-        has floats."""
-        return record.line - self._num
-
-    def spans(self, row: Row, limit: int) -> list[CallSpan]:
-        with as_definition_errors():
-            return queries_module.read_spans(self._store, self._num, row.key, limit)
-
-    def elements(self, row: Row, flow: Flow) -> list[Element]:
-        """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one
-        outside of all loops); none for other steps. ``flow``: the flow that has the step."""
-        if not isinstance(row.step, Each | Fold | Repeat):
-            return []
-        own = not (isinstance(row.step, Repeat) and row.step.session)
-        with as_definition_errors():
-            return queries_module.group_calls(
-                self._store, self._num, row.key, (loops_around(flow.body, row.step) or 0) + own
-            )
-
-
 def calls_of(run: Run | PastRun) -> RunCalls | None:
-    """The calls of a run; None if it is not journaled."""
-    if isinstance(run, PastRun):
-        return RunCalls(*run.place)
-    return RunCalls(run.journal.store, run.journal.num) if run.journal is not None else None
+    """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
+    not journaled."""
+    return RunCalls(*run.place, as_definition_errors) if run.place is not None else None
+
+
+def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
+    """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
+    of all loops); none for other steps. ``flow``: the flow that has the step."""
+    if not isinstance(row.step, Each | Fold | Repeat):
+        return []
+    has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
+    return calls.elements(row, (loops_around(flow.body, row.step) or 0) + has_numbers)
 
 
 def loops_around(outer: Step, step: Step) -> int | None:
@@ -314,12 +247,12 @@ def loops_around(outer: Step, step: Step) -> int | None:
     if outer is step:
         return 0
     for child in children(outer):
-        found = loops_around(child, step)
-        if found is not None:
+        loops = loops_around(child, step)
+        if loops is not None:
             repeats = isinstance(outer, Fold | Repeat | Walk) or (
                 isinstance(outer, Each) and child is outer.body
             )
-            return found + repeats
+            return loops + repeats
     return None
 
 
@@ -359,17 +292,17 @@ def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
         ) from None
     real, written = Path(os.path.realpath(root)), list[Path]()
     stores: Mapping[str, Value] = run.stores
-    for one in flow.exports:
-        value = stores.get(one.name)
+    for file in flow.exports:
+        value = stores.get(file.name)
         if value is None:
             continue
-        text = format_export(value, one.format)
+        text = format_export(value, file.format)
         if text is None:
-            message = f"{one.name!r} has no text: it is a Python object"
+            message = f"{file.name!r} has no text: it is a Python object"
             hint = "a node before the end can make a text or JSON of it"
-            raise StepError(Diagnostic("run.export", message, one.span, hint))
-        write_file(real, one.file, text, own_files())
-        written.append(root / one.file)
+            raise StepError(Diagnostic("run.export", message, file.span, hint))
+        write_file(real, file.file, text, own_files())
+        written.append(root / file.file)
     return written
 
 

@@ -13,7 +13,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..engine.linked import Linked, reachable_flows
 from ..engine.runner import clock
 from ..flow.events import TokensUsed, Warned
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
-from ..flow.rows import PRICE, Row, Usage, cost_of
+from ..flow.rows import PRICE, Row, Usage, cost_of, key_of
 from ..journal import queries
 from ..journal.codec import key_file, preview
 from ..journal.file import JournalError, is_private, not_journaled
@@ -33,9 +33,9 @@ from ..journal.records import Record, error_from, is_within
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .influence import find_secret_sources
 from .manifest import write_manifest
 from .run import Run
-from .secret_flow import find_secret_sources
 from .settings import current, user_file
 
 DAY = 86_400.0
@@ -59,22 +59,22 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
     now = time.time()
     if automatic:
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
-    found = [one for one in runs if one.status in statuses]
-    old = _old(store, found, now - days * DAY if days else 0.0, size)
+    ended = [run for run in runs if run.status in statuses]
+    old = _old(store, ended, now - days * DAY if days else 0.0, size)
     return queries.forget(store, old) if old else 0
 
 
-def _old(store: Store, found: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
-    old = [one for one in found if (one.ended or one.started) < since]
+def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    old = [run for run in runs if (run.ended or run.started) < since]
     if size and queries.size(store.path) > size:
         sizes = queries.sizes(store)
-        left = sum(sizes.values()) - sum(sizes.get(one.num, 0) for one in old)
-        for one in reversed(found):
+        left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
+        for run in reversed(runs):
             if left <= size:
                 break
-            if one not in old:
-                old.append(one)
-                left -= sizes.get(one.num, 0)
+            if run not in old:
+                old.append(run)
+                left -= sizes.get(run.num, 0)
     return old
 
 
@@ -89,7 +89,30 @@ COUNTS = (
     "retried",
     "earlier",
 )
-OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 62
+
+
+def _is_flag(value: object) -> bool:
+    return type(value) is bool
+
+
+def _is_time(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and isfinite(value))
+
+
+OTHERS: Mapping[str, Callable[[Any], bool]] = {
+    "excused": _is_flag,
+    "fatal": _is_flag,
+    "asks": _is_flag,
+    "width": lambda width: width is None or _is_count(width),
+    "why": lambda why: why is None or isinstance(why, str),
+    "when": _is_time,
+    "ended": _is_time,
+}
+"""The other attributes of a row, and what their stored values may be."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
@@ -101,11 +124,11 @@ def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     ]
 
 
-def restore_rows(progress: Progress, found: list[Any]) -> None:
+def restore_rows(progress: Progress, rows: list[Any]) -> None:
     """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
-    for one in found:
-        key, counts, others, value, error = one
-        if not all(isinstance(part, list) for part in (one, key, counts, others)) or not _is_row(
+    for stored in rows:
+        key, counts, others, value, error = stored
+        if not all(isinstance(part, list) for part in (stored, key, counts, others)) or not _is_row(
             counts, others, error
         ):
             raise ValueError("a row of the tree is damaged")
@@ -123,42 +146,23 @@ def restore_rows(progress: Progress, found: list[Any]) -> None:
 def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
     """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and
     message."""
-    if len(counts) != len(COUNTS) or len(others) != len(OTHERS):
+    if (len(counts), len(others)) != (len(COUNTS), len(OTHERS)):
         return False
-    excused, fatal, asks, width, why, when, ended = others
+    fits = zip(OTHERS.values(), others, strict=True)
+    is_error = isinstance(error, list) and list(map(type, error)) == [str, str]
     return (
-        all(_is_count(count) for count in counts)
-        and all(isinstance(flag, bool) for flag in (excused, fatal, asks))
-        and (width is None or _is_count(width))
-        and (why is None or isinstance(why, str))
-        and all(
-            time is None or (isinstance(time, int | float) and isfinite(time))
-            for time in (when, ended)
-        )
-        and (
-            error is None
-            or (
-                isinstance(error, list)
-                and len(error) == 2
-                and all(isinstance(e, str) for e in error)
-            )
-        )
+        all(map(_is_count, counts))
+        and all(is_kind(value) for is_kind, value in fits)
+        and (error is None or is_error)
     )
-
-
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 62
 
 
 def _row(row: Row, secrets: Secrets) -> list[Any]:
-    error = row.error
-    described = (
-        [error.code, secrets.text(error.diagnostic.message)]
-        if isinstance(error, AgfError)
-        else None
-    )
-    if error is not None and described is None:
-        described = ["step.tool-failed", type(error).__name__]
+    described = None
+    if isinstance(row.error, AgfError):
+        described = [row.error.code, secrets.text(row.error.diagnostic.message)]
+    elif row.error is not None:
+        described = ["step.tool-failed", type(row.error).__name__]
     return [
         [getattr(row, name) for name in COUNTS],
         [getattr(row, name) for name in OTHERS],
@@ -174,7 +178,7 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
     for record in records:
         if record.what == "dropped":
             continue
-        last = tuple(bit for bit in record.at if isinstance(bit, str))
+        last = key_of(record.at)
         seen[last] = None
         row = progress.rows.get(last)
         if (
@@ -198,17 +202,17 @@ def count_calls(progress: Progress, records: Iterable[Record]) -> None:
 
 def time_calls(progress: Progress, records: Iterable[Record]) -> None:
     """Take the times of calls from the journal: a resumed run did not repeat them."""
-    found: dict[tuple[str, ...], tuple[float, float]] = {}
+    times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.started is not None and record.ended is not None:
-            key = tuple(bit for bit in record.at if isinstance(bit, str))
+            key = key_of(record.at)
             while (
                 key and key not in progress.rows
             ):  # a step without a row: count the time for the step around it
                 key = key[:-1]
-            first, last = found.get(key, (record.started, record.ended))
-            found[key] = min(first, record.started), max(last, record.ended)
-    for key, (first, last) in found.items():
+            first, last = times.get(key, (record.started, record.ended))
+            times[key] = min(first, record.started), max(last, record.ended)
+    for key, (first, last) in times.items():
         if key:
             progress.rows[key].when, progress.rows[key].ended = first, last
 
@@ -235,14 +239,10 @@ def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
         ):
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
-            known = usage if isinstance(usage, dict) else {}
-            input, output = (_amount(known, what) for what in ("input", "output"))
-            yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(known))
-
-
-def _amount(usage: dict[str, Any], what: str) -> int:
-    count = usage.get(what, 0)
-    return count if _is_count(count) else 0
+            amounts = usage if isinstance(usage, dict) else {}
+            tokens = [amounts.get(what, 0) for what in ("input", "output")]
+            input, output = (count if _is_count(count) else 0 for count in tokens)
+            yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(amounts))
 
 
 PROJECT = ("pyproject.toml", ".git", ".agf")
@@ -289,8 +289,8 @@ def own_files() -> tuple[Path, ...]:
     )
     return (
         *runs,
-        *(one.with_name("owners") for one in runs[:1]),
-        *(one.parent for one in user if one is not None),
+        *(file.with_name("owners") for file in runs[:1]),
+        *(file.parent for file in user if file is not None),
     )
 
 

@@ -31,7 +31,7 @@ from ..languages.plan import Log
 from ..languages.plan.load import PlanExtension
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
-from .asking import Assignment, ModelPlanner, Reply, request_name
+from .asking import Assignment, ModelPlanner, PlannerReply, request_name
 from .contexts import make_offer, secret_fields
 from .define import load
 from .input import settle_fields
@@ -49,9 +49,12 @@ def resume_planner(planner: ModelPlanner) -> None:
     be continued."""
     ticks = planner.ticks
     (head, number, is_request), *earlier = _runs(ticks.options.context)
-    for one, _, asks in [*earlier, *([(head, number, is_request)] if head.status == "ok" else [])]:
+    for earlier_run, _, asks in [
+        *earlier,
+        *([(head, number, is_request)] if head.status == "ok" else []),
+    ]:
         ticks.count(
-            asks, one.tokens or 0, one.cost
+            asks, earlier_run.tokens or 0, earlier_run.cost
         )  # a run that is resumed counts its own use again
     if _restore(planner, head) and head.status == "ok" and not is_request:
         message = (
@@ -70,7 +73,7 @@ def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     """Whether the planner has ended after the tick of this request."""
     ticks, reader = planner.ticks, planner.reader(number)
     if head.status == "ok":
-        tick: Reply | None = reader.read(find_past_run(head.run_id).output)
+        tick: PlannerReply | None = reader.read(find_past_run(head.run_id).output)
     else:
         run = ticks.execute(partial(resume_run, head.run_id, None), planner.registry(reader))
         tick = planner.replied(run, reader)
@@ -79,13 +82,13 @@ def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
 
 def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     """Whether the planner has ended after this plan."""
-    ticks, own = planner.ticks, planner.assignment
+    ticks, assignment = planner.ticks, planner.assignment
     if head.status == "ok":
         return False
-    given = dict(ticks.options.secret) or None
-    run = ticks.execute(partial(resume_run, head.run_id, given), ticks.options.registry)
+    fields = dict(ticks.options.secret) or None
+    run = ticks.execute(partial(resume_run, head.run_id, fields), ticks.options.registry)
     ticks.runs.append(run)
-    return ticks.ends(run, Reply(run.flow, _has_output(run.flow), own.offer.gives))
+    return ticks.ends(run, PlannerReply(run.flow, _has_output(run.flow), assignment.offer.gives))
 
 
 def _has_output(flow: Flow) -> bool:
@@ -109,8 +112,8 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
         before, _, rest = head.name.partition(f"{context}-")
-        if not before and (found := _TICK.fullmatch(rest)):
-            runs.append((head, int(found[1]), found[2] is not None))
+        if not before and (tick := _TICK.fullmatch(rest)):
+            runs.append((head, int(tick[1]), tick[2] is not None))
             if head.name == request_name(context, 1):
                 break
     if runs:
@@ -197,7 +200,7 @@ def run_planner(
     Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to
     call, and StepError ``planner.reply`` if a model does not reply with a valid plan.
     """
-    registry, given = registry or default(), settle_fields(input or {})
+    registry, fields = registry or default(), settle_fields(input or {})
     options = TickOptions(
         context=context,
         max_ticks=checked_ticks(max_ticks),
@@ -207,7 +210,7 @@ def run_planner(
         ask=ask,
         on=on,
     )
-    own = {
+    own_tools = {
         "task": task,
         "tools": tools,
         "latent": latent,
@@ -217,11 +220,11 @@ def run_planner(
     }
     if _is_function(planner):
         if named := next(
-            (name for name, value in own.items() if value is not None),
+            (name for name, value in own_tools.items() if value is not None),
             "confirm" if confirm else None,
         ):
             raise TypeError(f"{named} is for a model: a function returns the plan itself")
-        result = run_function(planner, options, given)
+        result = run_function(planner, options, fields)
     else:
         offer = make_offer(
             registry,
@@ -237,7 +240,7 @@ def run_planner(
             instructions=instructions or "",
             confirm=confirm if isinstance(confirm, bool) else tuple(confirm),
         )
-        result = run_model(assignment, options, given, resume=resume)
+        result = run_model(assignment, options, fields, resume=resume)
     if raises and result.error is not None:
         raise result.error
     return result

@@ -9,7 +9,7 @@ definition: a call that differs is made again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -18,20 +18,22 @@ from ..catalog import Registry, default
 from ..engine.host import Asker
 from ..engine.interrupts import held_interrupts
 from ..engine.limits import Limits, refuse_inside
-from ..engine.linked import Linked
+from ..engine.linked import Linked, flow_at
 from ..flow.events import Event
-from ..flow.steps import Branches, Dag, Each, Flow, Step, Walk, children
+from ..flow.rows import Key, key_of
+from ..flow.steps import Branches, Dag, Each, Step, Walk, children
 from ..flow.steps import Sequence as Steps
 from ..flow.values import Value
 from ..journal.queries import records
-from ..journal.records import Record
+from ..journal.records import Record, is_within
 from ..journal.reuse import Reuse
 from ..text.diagnostics import suggest
 from .driving import start_on_engine, wait_for
+from .influence import reached
 from .input import DEFAULTS, RunOptions
 from .launch import make_emitter, prepare_run
-from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
-from .past_run import PastRun
+from .lookup import find_registered, refused, unpickled
+from .past_run import PastRun, find_ended, input_again
 from .run import Run
 
 
@@ -77,156 +79,87 @@ def rerun(
 
 
 def rerun_from(
-    run_id: str, step: str, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+    run: Run | PastRun | str,
+    step: str,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
 ) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
     registry = options.registry or default()
-    with as_definition_errors():
-        past = PastRun(journal(), find_run(journal(), run_id))
-    if past.status == "running":
-        raise refused_running(run_id)
-    key = find_step(past.progress.rows, step, f"run {past.run_id!r}")
-    flow = registry.flows.get(past.name)
-    if flow is None:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {past.name!r} is registered", hint)
-    made = prepare_run(flow, {**_given(past), **(input or {})}, replace(options, reuse=False))
-    find_step(made.progress.rows, step, f"the definition of {past.name!r}")
-    if made.journal is not None:
-        reused = _before(past, key)
-        made.journal.reuse = Reuse(
-            past.run_id, [(past.run_id, reused)], partial(unpickled, trust=False)
-        )
-    start_on_engine(
-        made,
-        make_emitter(made.progress, options.on_event, made.secrets),
-        options.enter,
-        options.background,
-    )
-    return made
+    earlier = find_ended(run)
+    key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
+    flow = find_registered(earlier.name, registry)
+    again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
+    find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    if again.journal is not None:
+        results = [(earlier.run_id, _before(earlier, key))]
+        again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
+    listener = make_emitter(again.progress, options.on_event, again.secrets)
+    start_on_engine(again, listener, options.enter, options.background)
+    return again
 
 
-def failed_step(past: PastRun) -> str:
+def failed_step(run: Run | PastRun) -> str:
     """The id of the innermost step that failed the run. Raises DefinitionError if none did."""
-    failed = [row.id for row in past.progress.rows.values() if row.state == "failed"]
+    failed = [row.id for row in run.progress.rows.values() if row.state == "failed"]
     if not failed:
         hint = "name it: --from STEP (run.steps has the ids)"
-        raise refused("journal.unknown-step", f"no step of run {past.run_id!r} failed", hint)
+        raise refused("journal.unknown-step", f"no step of run {run.run_id!r} failed", hint)
     return failed[-1]
 
 
-def _given(past: PastRun) -> Mapping[str, Value]:
-    """The journaled input, without its secret fields."""
-    order = past.order
-    fields = order.input if isinstance(order.input, dict) else {}
-    return {name: value for name, value in fields.items() if name not in order.secret}
-
-
-def find_step(rows: Iterable[tuple[str, ...]], step: str, where: str) -> tuple[str, ...]:
+def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
     """The key of the row with the id ``step``. Raises DefinitionError."""
-    known = {"/".join(key): key for key in rows}
-    if step not in known:
-        hint = suggest(step, known, "steps") or "run.steps has the ids of all steps"
+    keys = {"/".join(key): key for key in rows}
+    if step not in keys:
+        hint = suggest(step, keys, "steps") or "run.steps has the ids of all steps"
         raise refused("journal.unknown-step", f"{where} has no step {step!r}", hint)
-    return known[step]
+    return keys[step]
 
 
-def _before(past: PastRun, key: Sequence[str]) -> Iterator[Record]:
+def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of what comes after it."""
-    after = [_after(flow, id) for flow, id in zip(_flows(past._linked, key), key, strict=True)]
-    store, num = past.place
+    after, visits = _after(run._linked, key)
+    assert run.place is not None, "`find_ended` has checked it"
     begun = False
-    for record in records(store, num):
-        begun = begun or _is_in(record, key)
-        if not _is_after(record, key, after, begun):
+    for record in records(*run.place):
+        at = key_of(record.at)
+        begun = begun or is_within(at, key)
+        left_out = (key, *after, *visits) if begun else (key, *after)
+        if not any(is_within(at, outer) for outer in left_out):
             yield record
 
 
-def _flows(linked: Linked, key: Sequence[str]) -> Iterator[Flow]:
-    """The flow of each part of a key."""
-    found: object = linked
-    for id in key:
-        assert isinstance(found, Linked), "a row is of a linked flow"
-        yield found.flow
-        found = found.callees.get(id)
+def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
+    """The keys of the steps that come after a step; and of the nodes of a graph, of which only the
+    visits after the step do."""
+    after, visits = list[Key](), list[Key]()
+    for place, step in enumerate(key):
+        calls = key[:place]
+        around = flow_at(linked, calls)
+        assert around is not None, "a row is of a linked flow"
+        for outer, inner in pairwise(_path(around.flow.body, step)):
+            match outer:
+                case Steps(steps=steps):
+                    after += [(*calls, later.id) for later in steps[steps.index(inner) + 1 :]]
+                case Branches(collect=collect) | Each(collect=collect) if (
+                    collect is not None and collect is not inner
+                ):
+                    after.append((*calls, collect.id))
+                case Dag(feeds=feeds):
+                    edges = [(source, dest) for source, dest, _ in feeds]
+                    after += [(*calls, dest) for dest in reached(inner.id, edges)]
+                case Walk(nodes=nodes, edges=edges):
+                    name = next(name for name, node in nodes.items() if node is inner)
+                    names = reached(name, [(edge.source, edge.target) for edge in edges])
+                    visits += [(*calls, nodes[name].id) for name in names if name in nodes]
+    return after, visits
 
 
-class After:
-    """What comes after a step in its flow."""
-
-    def __init__(self) -> None:
-        self.ids = list[str]()
-        self.visits = list[str]()
-        """Nodes of a graph, of which only the visits after the step come after it."""
-
-
-def _after(flow: Flow, id: str) -> After:
-    found = After()
-    path = list(_path(flow.body, id))
-    for outer, inner in pairwise(path):
-        match outer:
-            case Steps(steps=steps):
-                found.ids += [step.id for step in steps[steps.index(inner) + 1 :]]
-            case Branches(collect=collect) | Each(collect=collect) if (
-                collect is not None and collect is not inner
-            ):
-                found.ids.append(collect.id)
-            case Dag(feeds=feeds):
-                found.ids += _reached(inner.id, [(source, dest) for source, dest, _ in feeds])
-            case Walk(nodes=nodes, edges=edges):
-                name = next(name for name, node in nodes.items() if node is inner)
-                reached = _reached(name, [(edge.source, edge.target) for edge in edges])
-                found.visits += [nodes[one].id for one in reached if one in nodes]
-    return found
-
-
-def _path(step: Step, id: str) -> Iterator[Step]:
+def _path(step: Step, id: str) -> list[Step]:
     """The steps from ``step`` to the one with this id; none if no step has it."""
     if step.id == id:
-        yield step
-        return
-    for child in children(step):
-        inner = list(_path(child, id))
-        if inner:
-            yield from (step, *inner)
-            return
-
-
-def _reached(start: str, edges: Sequence[tuple[str, str]]) -> list[str]:
-    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
-    a circle."""
-    found, left = dict[str, None](), [start]
-    while left:
-        source = left.pop()
-        for one, target in edges:
-            if one == source and target not in found:
-                found[target] = None
-                left.append(target)
-    return list(found)
-
-
-def _is_in(record: Record, key: Sequence[str]) -> bool:
-    parts = [bit for bit in record.at if isinstance(bit, str)]
-    return parts[: len(key) - 1] == list(key[:-1]) and _is_of(parts, len(key) - 1, key[-1])
-
-
-def _is_after(record: Record, key: Sequence[str], after: Sequence[After], begun: bool) -> bool:
-    if _is_in(record, key):
-        return True
-    parts = [bit for bit in record.at if isinstance(bit, str)]
-    for place, found in enumerate(after):
-        if parts[:place] != list(key[:place]):
-            return False
-        ids = [*found.ids, *(found.visits if begun else ())]
-        if any(_is_of(parts, place, id) for id in ids):
-            return True
-    return False
-
-
-def _is_of(parts: Sequence[str], place: int, id: str) -> bool:
-    return (
-        place < len(parts)
-        and parts[place].startswith(id)
-        and parts[place][len(id) :][:1] in ("", ".", "[")
-    )
+        return [step]
+    inside = next(filter(None, (_path(child, id) for child in children(step))), None)
+    return [step, *inside] if inside else []

@@ -18,6 +18,7 @@ from ..engine.host import Asker
 from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.link import link
+from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned
 from ..flow.rules import check
@@ -38,6 +39,7 @@ from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_inpu
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
+    check_given,
     find_resumable,
     find_run,
     journal,
@@ -112,30 +114,30 @@ def resume_run(
     run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
 ) -> Run:
     """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
-    made, head = prepare_resumed(run_id, input, options)
-    assert made.journal is not None, "a resumed run has a journal"
-    hold_for(made.cancel)
-    grant = granted.set(made.grant.narrow(rights().grant.tools))
+    resumed, head = prepare_resumed(run_id, input, options)
+    assert resumed.journal is not None, "a resumed run has a journal"
+    hold_for(resumed.cancel)
+    grant = granted.set(resumed.grant.narrow(rights().grant.tools))
     try:
-        claimed = claim(made.journal.store, head)
+        claimed = claim(resumed.journal.store, head)
         if claimed:
-            listener = make_emitter(made.progress, options.on_event, made.secrets)
-            start_on_engine(made, listener, options.enter, options.background)
+            listener = make_emitter(resumed.progress, options.on_event, resumed.secrets)
+            start_on_engine(resumed, listener, options.enter, options.background)
     except JournalError as error:
         raise unusable(error) from None
     except BaseException:
-        if not made._is_started:  # else its end is journaled
+        if not resumed._is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
-                leave(made.journal.store, head)
+                leave(resumed.journal.store, head)
         raise
     finally:
         granted.reset(grant)
     if not claimed:
-        if all(other.run_id != head.run_id for other in list_runs(made.journal.store)):
+        if all(other.run_id != head.run_id for other in list_runs(resumed.journal.store)):
             raise refused("journal.unknown-run", f"run {head.run_id!r} was deleted just now", None)
         message = f"run {head.run_id!r} was resumed in another kernel just now"
         raise refused("journal.running", message)
-    return made
+    return resumed
 
 
 def prepare_resumed(
@@ -147,57 +149,65 @@ def prepare_resumed(
     refuse_inside("resume")
     store = journal()
     with as_definition_errors():
-        found = find_resumable(store, run_id)
-        made = _resumed(store, found, run_id or found.listed.run_id, input, options)
-        made._asker = options.ask
-        made._stream = options.stream
+        row = find_resumable(store, run_id)
+        resumed = _resumed(store, row, run_id or row.listed.run_id, input, options)
+        resumed._asker = options.ask
+        resumed._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
             )
-            made._asker = _answering(options.answer, otherwise)
-    return made, found.listed
+            resumed._asker = _answering(options.answer, otherwise)
+    return resumed, row.listed
 
 
 def _resumed(
-    store: Store, found: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
+    store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     """``run_id``: the id as the user wrote it, for errors."""
-    one, registry = found.listed, options.registry or default()
-    order, earlier = _journaled(store, found, run_id, options.trust)
-    flow, then, known = as_it_was(order, registry)
-    linked, problems = link(flow, then, file_opener(lambda path: load(path, registry=then), known))
+    head, registry = row.listed, options.registry or default()
+    order, earlier = _journaled(store, row, run_id, options.trust)
+    linked, problems = link_as_it_was(order, registry)
+    flow = linked.flow
     if options.background:
         problems.extend(kernel_bound(linked))
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
-    context, moved = _context(order, registry, one.run_id)
-    given = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    made = Run(
-        linked, given, options.limits or order.limits, sort_findings(tuple(problems)), dry=False
+    context, moved = _context(order, registry, head.run_id)
+    flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
+    resumed = Run(
+        linked,
+        flow_input,
+        options.limits or order.limits,
+        sort_findings(tuple(problems)),
+        dry=False,
     )
-    made.run_id, made.grant, made.work = one.run_id, order.grant, found.work
-    made._budget, made._continuing, made._workers = options.budget, options.continuing, workers
+    resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
+    resumed._budget, resumed._continuing, resumed._workers = (
+        options.budget,
+        options.continuing,
+        workers,
+    )
     for value in options.secrets:
-        made.secrets.learn(value)
-    made.journal = Journal(store, one.num, one.run_id, current.settings.journal_value, earlier)
-    watch(made)
+        resumed.secrets.learn(value)
+    resumed.journal = Journal(store, head.num, head.run_id, current.settings.journal_value, earlier)
+    watch(resumed)
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
-        made.progress.apply(warned)
-    return made
+        resumed.progress.apply(warned)
+    return resumed
 
 
-def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
+def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
     """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be
     resumed."""
-    one = found.listed
-    if one.status == "ok":
+    head = row.listed
+    if head.status == "ok":
         raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
-    if one.status == "running":
+    if head.status == "running":
         raise refused_running(run_id)
     try:
-        order = _manifest(found, trust)
-        earlier = ReplayLog(read_all(store, one, trust), one.status in ("error", "cancelled"))
+        order = _manifest(row, trust)
+        earlier = ReplayLog(read_all(store, head, trust), head.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
@@ -210,21 +220,21 @@ def _journaled(store: Store, found: RunRow, run_id: str, trust: bool) -> tuple[M
     return order, earlier
 
 
-def _manifest(found: RunRow, trust: bool) -> Manifest:
+def _manifest(row: RunRow, trust: bool) -> Manifest:
     """The manifest of a run. Raises DecodeError if it is damaged or not signed by the user."""
-    run_id = found.listed.run_id
-    if not trust and not is_signed(user_key(), found.work_sign, run_id, "work", found.work):
+    run_id = row.listed.run_id
+    if not trust and not is_signed(user_key(), row.work_sign, run_id, "work", row.work):
         raise SignatureError("its definitions are not signed with your key")
-    return read_manifest(found, trust)
+    return read_manifest(row, trust)
 
 
 def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
     """The messages of the named context before a run of the journal. Raises DefinitionError."""
     store = journal()
     with as_definition_errors():
-        found = find_run(store, run_id)
+        row = find_run(store, run_id)
     try:
-        return _manifest(found, trust=False).context
+        return _manifest(row, trust=False).context
     except DecodeError as error:
         raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}") from None
 
@@ -232,23 +242,8 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
     """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
     else may differ."""
-    if order.unkept and not input:
-        hint = "give it again: --input VAR (in Python: input=…)"
-        raise refused(
-            "journal.input",
-            f"the input of run {run_id!r} is not in the journal: {order.unkept}",
-            hint,
-        )
     fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
-    missing = [name for name in order.secret if name not in fields]
-    if missing:
-        names = ", ".join(missing)
-        hint = f"give it again: {current.words.give.format(missing[0])}"
-        raise refused(
-            "journal.secret",
-            f"run {run_id!r} needs {names}, which is secret and not in the journal",
-            hint,
-        )
+    check_given(order, input, run_id)
     if order.unkept:
         return input
     original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
@@ -266,9 +261,9 @@ def _given(order: Manifest, input: Value, run_id: str) -> Value:
     return {**original, **extra} if extra else order.input
 
 
-def _same(one: Value, other: Value) -> bool:
+def _same(value: Value, other: Value) -> bool:
     try:
-        return bool(one == other)
+        return bool(value == other)
     except Exception:  # a user's class, a table
         return False
 
@@ -289,9 +284,9 @@ def _context(
     return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
-def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict[Path, Flow]]:
-    """The flow of the run; a registry with the manifest's definitions and schemas and everything
-    else from ``registry``; and the definitions of files. Raises DefinitionError."""
+def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """The flow of the run, linked with the definitions and schemas of its manifest and everything
+    else of ``registry``; and the problems that were found. Raises DefinitionError."""
     then = Registry()
     for shelf, now in vars(registry).items():
         if shelf not in ("flows", "schemas"):
@@ -299,19 +294,19 @@ def as_it_was(order: Manifest, registry: Registry) -> tuple[Flow, Registry, dict
     for language, source in order.schemas:
         for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)
-    main, known = None, dict[Path, Flow]()
+    main, files = None, dict[Path, Flow]()
     for number, text in enumerate(order.flows):
         if text.made:
             continue
         flow, _ = _loaded(text)
         if flow is not None and text.file is not None:
-            known[Path(text.file)] = replace(flow, file=text.file)
+            files[Path(text.file)] = replace(flow, file=text.file)
         elif flow is not None:
             then.flows.define(flow, None)
         main = flow if number == 0 else main
     if main is None:
         raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
-    return main, then, known
+    return link(main, then, file_opener(lambda path: load(path, registry=then), files))
 
 
 def load_text(text: Text) -> Flow | None:
@@ -333,8 +328,8 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
                 message = f"this run cannot be read: a {text.language} has no option {option!r}"
                 raise refused("journal.unreadable", message)
             flow = changed
-        flow, found = check(replace(flow, name=text.name))
-        problems.extend(found)
+        flow, findings = check(replace(flow, name=text.name))
+        problems.extend(findings)
     problems.refuse()
     return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
 
@@ -358,13 +353,13 @@ def _checked_answer(question: Question, answer: Value) -> Value:
     """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
     typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
     asks = question.approval or bool(question.choices)
-    found = parse_answer(question, typed) if asks and isinstance(typed, str) else answer
+    parsed = parse_answer(question, typed) if asks and isinstance(typed, str) else answer
     fits = (
-        isinstance(found, bool | dict)
+        isinstance(parsed, bool | dict)
         if question.approval
-        else not asks or found in question.choices
+        else not asks or parsed in question.choices
     )
-    if found is None or not fits:
+    if parsed is None or not fits:
         what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
         if question.choices:
             what, hint = (
@@ -372,4 +367,4 @@ def _checked_answer(question: Question, answer: Value) -> Value:
                 f"--answer with one of {', '.join(map(repr, question.choices[:10]))}",
             )
         raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint))
-    return found
+    return parsed

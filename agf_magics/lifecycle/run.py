@@ -36,12 +36,13 @@ from ..journal.queries import once_each
 from ..journal.recorder import Journal
 from ..journal.records import Record
 from ..journal.secrets import Secrets
+from ..journal.store import Store
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
 from ..workers.backend import WorkerBackend
-from .secret_flow import bound_secrets
+from .influence import bound_secrets
 from .settings import current
 
 
@@ -139,7 +140,7 @@ class Trace(tuple[dict[str, Any], ...]):
         )
 
 
-class Calls(Trace):
+class CallTable(Trace):
     """The calls of a run, in the order of their ends."""
 
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
@@ -185,7 +186,7 @@ class RunCancelled(StepError):
 V = TypeVar("V")
 
 
-class Named(dict[str, V]):
+class NamedValues(dict[str, V]):
     """Values by name. An unknown name is told with the nearest one."""
 
     def __missing__(self, name: object) -> NoReturn:
@@ -217,19 +218,19 @@ class Run:
     def __init__(
         self,
         linked: Linked,
-        given: FlowInput,
+        flow_input: FlowInput,
         limits: Limits,
         warnings: tuple[Diagnostic, ...],
         dry: bool,
     ) -> None:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
-        self.input, self.context = given.input, given.context
-        count = len(given.context.log or ()) if given.context is not None else 0
+        self.input, self.context = flow_input.input, flow_input.context
+        count = len(flow_input.context.log or ()) if flow_input.context is not None else 0
         self._continues = (
             f"reads {count:,} earlier message{'s' * (count != 1)} of the context "
-            f"{given.context.name!r}"
-            if given.context is not None and count
+            f"{flow_input.context.name!r}"
+            if flow_input.context is not None and count
             else ""
         )
         self.limits = limits
@@ -262,7 +263,7 @@ class Run:
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
         self._warnings = warnings
-        self._given = given
+        self._given = flow_input
         self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
         """Cancels the task that awaits the run."""
@@ -290,6 +291,11 @@ class Run:
         return self.progress.status
 
     @property
+    def place(self) -> tuple[Store, int] | None:
+        """Its journal, and its number there; None if it is not journaled."""
+        return (self.journal.store, self.journal.num) if self.journal is not None else None
+
+    @property
     def done(self) -> bool:
         """Whether the run has ended, with any status."""
         return self._job.done if self._job is not None else self.progress.ended is not None
@@ -297,7 +303,7 @@ class Run:
     @property
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
-        return Named(self.progress.stores)
+        return NamedValues(self.progress.stores)
 
     @property
     def output(self) -> Value:
@@ -325,7 +331,7 @@ class Run:
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(found for found in self._warnings if found.severity == "warning"),
+            *(finding for finding in self._warnings if finding.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -334,7 +340,9 @@ class Run:
         """Whether the run is a dry or a resumed one or reused results, how many earlier messages of
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
-        others = (found.message for found in self._warnings if found.code == "model.configured")
+        others = (
+            finding.message for finding in self._warnings if finding.code == "model.configured"
+        )
         return "; ".join(filter(None, (self._kind, self._continues, *dict.fromkeys(others))))
 
     @property
@@ -364,7 +372,7 @@ class Run:
         """The state of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
         ``steps[1]/steps[0]``.
         """
-        return Named((row.id, row) for row in self.progress.rows.values())
+        return NamedValues((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:

@@ -218,15 +218,15 @@ def read(folder: Path) -> Settings:
     Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project
     cannot have.
     """
-    found, own = Settings(), user_file()
-    if own is not None and own.is_file():
-        found = _read_own(own)
+    settings, user_settings = Settings(), user_file()
+    if user_settings is not None and user_settings.is_file():
+        settings = _read_own(user_settings)
     for place in (folder, *folder.resolve().parents):
         path = place / "pyproject.toml"
         if path.is_file():
-            found = _read_project(path, found)
+            settings = _read_project(path, settings)
             break
-    return replace(found, **_environment())
+    return replace(settings, **_environment())
 
 
 def without_files() -> Settings:
@@ -259,7 +259,7 @@ def variable(name: str) -> str:
 
 
 def _environment() -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, kind in {**OPENING, "on": str}.items():
         text = os.environ.get(variable(name), "").strip()
         value: Any = text if kind is str else SWITCHES.get(text.lower())
@@ -270,8 +270,8 @@ def _environment() -> dict[str, Any]:
             message = f"{variable(name)} must be {TAKES}, got {shorten(text)!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
         if text:
-            found[name] = value
-    return found
+            values[name] = value
+    return values
 
 
 class _Table(NamedTuple):
@@ -347,11 +347,11 @@ def _read_project(path: Path, before: Settings) -> Settings:
             raise DefinitionError(
                 Diagnostic("settings.person-only", message, table.span(key), hint)
             )
-    found = _with_table(before, table, "settings.pyproject")
-    _refuse_higher_limits(found, before, table)
-    _refuse_journal_elsewhere(found, before, table)
-    _refuse_address(found, before, table)
-    return found
+    settings = _with_table(before, table, "settings.pyproject")
+    _refuse_higher_limits(settings, before, table)
+    _refuse_journal_elsewhere(settings, before, table)
+    _refuse_address(settings, before, table)
+    return settings
 
 
 def _with_table(before: Settings, table: _Table, code: str) -> Settings:
@@ -371,10 +371,10 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
         raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
 
 
-def _refuse_higher_limits(found: Settings, before: Settings, table: _Table) -> None:
+def _refuse_higher_limits(settings: Settings, before: Settings, table: _Table) -> None:
     """A project can only lower a limit (decision D4)."""
     for name in LIMITING:
-        limit, most = getattr(found, name), getattr(before, name)
+        limit, most = getattr(settings, name), getattr(before, name)
         has_limit = most != 0 or name not in UNLIMITED_BY_0
         is_lifted = limit == 0 and name in UNLIMITED_BY_0
         if not has_limit or not (limit > most or is_lifted):
@@ -384,33 +384,41 @@ def _refuse_higher_limits(found: Settings, before: Settings, table: _Table) -> N
         if is_lifted:
             message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
         hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
-        written = next((one for one in table.keys if one.replace("-", "_") == name), key)
+        written = next(
+            (written_key for written_key in table.keys if written_key.replace("-", "_") == name),
+            key,
+        )
         raise DefinitionError(
             Diagnostic("settings.person-only", message, table.span(written), hint)
         )
 
 
-def _refuse_journal_elsewhere(found: Settings, before: Settings, table: _Table) -> None:
+def _refuse_journal_elsewhere(settings: Settings, before: Settings, table: _Table) -> None:
     """A project cannot choose a file outside of its folder that is written."""
-    if found.journal and found.journal != before.journal:
-        path = PurePath(found.journal)
-        if path.is_absolute() or path.drive or ".." in path.parts or found.journal.startswith("~"):
-            message = f"a project cannot have its journal outside its folder: {found.journal!r}"
+    if settings.journal and settings.journal != before.journal:
+        path = PurePath(settings.journal)
+        if (
+            path.is_absolute()
+            or path.drive
+            or ".." in path.parts
+            or settings.journal.startswith("~")
+        ):
+            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
             hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
             raise DefinitionError(
                 Diagnostic("settings.person-only", message, table.span("journal"), hint)
             )
 
 
-def _refuse_address(found: Settings, before: Settings, table: _Table) -> None:
+def _refuse_address(settings: Settings, before: Settings, table: _Table) -> None:
     """A project cannot choose where values are sent, nor how many processes start."""
-    if found.on != before.on and found.on not in ("", *FOR_PROJECTS):
+    if settings.on != before.on and settings.on not in ("", *FOR_PROJECTS):
         message = (
             f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to "
-            f"{shorten(found.on)!r}"
+            f"{shorten(settings.on)!r}"
         )
         hint = (
-            f"only you can: --on {found.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
+            f"only you can: --on {settings.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
             f"your own config.toml"
         )
         raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
@@ -436,7 +444,7 @@ SWITCHES = {
 KINDS = {bool: "true or false", str: "text"}
 
 
-class Words(NamedTuple):
+class Phrases(NamedTuple):
     """How hints say what a person writes, which depends on where the package is used."""
 
     give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
@@ -455,7 +463,7 @@ class Words(NamedTuple):
         )
 
 
-COMMAND_LINE = Words(
+COMMAND_LINE = Phrases(
     '--input FILE.json, with {{"{0}": …}}',
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
@@ -472,7 +480,7 @@ class Current:
         (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
-        self.words = Words()
+        self.words = Phrases()
 
 
 current = Current()

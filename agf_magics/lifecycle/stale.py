@@ -8,15 +8,15 @@ depend on it, because the call may have another result.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, ClassVar, Literal
 
 from ..catalog import Registry, default
 from ..engine.limits import refuse_inside, rights
-from ..engine.linked import Linked
-from ..engine.run import run_offline
-from ..flow.progress import Key, Row
+from ..engine.linked import flow_at
+from ..flow.rows import Key, Row
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..journal.queries import records
@@ -24,13 +24,18 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
-from .dependents import align, dependents
-from .driving import live
-from .forecast import LONGEST_EVALUATION, Bounded, Forecast, KnownResults, linked_at, read_last_runs
+from .forecast import Forecast, RecordedCalls
+from .influence import dependents
 from .input import RunOptions
 from .launch import link_run
-from .lookup import as_definition_errors, find_run, journal, refused, refused_running, unpickled
-from .past_run import PastRun
+from .lookup import (
+    as_definition_errors,
+    find_registered,
+    latest_runs,
+    unpickled,
+)
+from .offline import Bounded, run_offline
+from .past_run import PastRun, find_ended, find_past_run, input_again
 from .persistence import watch
 from .run import Run, Trace
 from .settings import current
@@ -70,13 +75,8 @@ class Stale(Trace):
     """The steps of a definition, with what a new run that reuses results would do with each."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        "step",
-        "kind",
-        "label",
-        "state",
-        "calls",
-        "reused",
-        "why",
+        *("step", "kind", "label"),
+        *("state", "calls", "reused", "why"),
     )
 
     run_id: str
@@ -92,36 +92,33 @@ class Stale(Trace):
     @property
     def again(self) -> tuple[str, ...]:
         """The ids of the steps that would run again, or that depend on one of these."""
-        return tuple(row["step"] for row in self if row["state"] in ("again", "depends"))
+        return self._steps("state", "again", "depends")
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """The ids of the steps of which it is not known."""
-        return tuple(row["step"] for row in self if row["state"] == "unknown")
+        return self._steps("state", "unknown")
 
     @property
     def new(self) -> tuple[str, ...]:
         """The ids of the steps that the run does not have."""
-        return tuple(row["step"] for row in self if row["change"] == "new")
+        return self._steps("change", "new")
 
     @property
     def removed(self) -> tuple[str, ...]:
         """The ids of the steps of the run that the definition no longer has."""
-        return tuple(row["step"] for row in self if row["change"] == "removed")
+        return self._steps("change", "removed")
+
+    def _steps(self, key: str, *values: str) -> tuple[str, ...]:
+        return tuple(row["step"] for row in self if row[key] in values)
 
     @property
     def summary(self) -> str:
         """One sentence about all of it."""
-        parts = [
-            f"{counted(len(self.again), 'step')} would run again"
-            if self.again
-            else "no step would run again",
-            f"{len(self.new)} new" if self.new else "",
-            f"{len(self.removed)} removed" if self.removed else "",
-            f"{len(self.unknown)} not known" if self.unknown else "",
-            self.note,
-        ]
-        return "; ".join(filter(None, parts))
+        again = counted(len(self.again), "step") if self.again else "no step"
+        counts = {"new": self.new, "removed": self.removed, "not known": self.unknown}
+        parts = [f"{len(steps)} {what}" for what, steps in counts.items() if steps]
+        return "; ".join(filter(None, (f"{again} would run again", *parts, self.note)))
 
     def _repr_html_(self) -> str:
         return f"<p>{html(self.summary)}</p>{super()._repr_html_()}"
@@ -142,40 +139,50 @@ def find_stale(
 ) -> Stale:
     """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
     would unpickle."""
-    found = _ended(run)
-    past = _past(found.run_id)
-    flow = registry.flows.get(past.name) or (found.flow if isinstance(found, Run) else None)
-    if flow is None:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {past.name!r} is registered", hint)
-    made = link_run(flow, _given(found, past, input), RunOptions(registry=registry), copies=True)
-    store, num = past.place
-    with as_definition_errors():
-        read = partial(unpickled, trust=False) if unpickles else _json_only
-        journaled = Bounded().read(records(store, num))
-        known = KnownResults(
-            past.run_id, past.order.functions, journaled, read, past.status == "ok"
-        )
-        bounded = Bounded()
-        reuse = Reuse("", read_last_runs(store, made, bounded), read)
-    forecast = Forecast(current.settings.journal_value, past.run_id, made._linked, reuse, known)
-    made.journal = forecast
-    watch(made)
+    run = find_ended(run)
+    past = find_past_run(run.run_id)
+    is_live = isinstance(run, Run) and past.name not in registry.flows
+    flow = run.flow if is_live else find_registered(past.name, registry)
+    now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
+    forecast, bounded = _forecast(past, now, unpickles)
+    now.journal = forecast
+    watch(now)
     error = run_offline(
-        made._linked,
-        made._given,
+        now._linked,
+        now._given,
         forecast,
-        emit=made.progress.apply,
-        limits=made.limits,
-        secrets=made.secrets,
-        seconds=LONGEST_EVALUATION,
+        emit=now.progress.apply,
+        limits=now.limits,
+        secrets=now.secrets,
         grant=rights().grant,
-        progress=made.progress,
+        progress=now.progress,
     )
     if isinstance(error, NeedsUnpickling):
         raise error
     forecast.count_questions()
-    return _table(past, made, forecast, error, bounded.note)
+    return _table(past, now, forecast, error, bounded.note)
+
+
+def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
+    """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
+    (store, num), bounded = past.place, Bounded()
+    read = partial(unpickled, trust=False) if unpickles else _json_only
+    with as_definition_errors():
+        calls = RecordedCalls(
+            past.run_id,
+            past.order.functions,
+            Bounded().read(records(store, num)),
+            read,
+            past.status == "ok",
+        )
+        last_runs = (
+            (head.run_id, bounded.read(records(store, head.num)))
+            for head in latest_runs(store, now)
+            if not bounded.note
+        )
+        results = Reuse("", last_runs, read)
+    most = current.settings.journal_value
+    return Forecast(most, past.run_id, now._linked, results, calls), bounded
 
 
 def _json_only(record: Record, run_id: str) -> Record:
@@ -184,118 +191,90 @@ def _json_only(record: Record, run_id: str) -> Record:
     return unpickled(record, run_id, trust=False)
 
 
-def _ended(run: Run | PastRun | str) -> Run | PastRun:
-    found = live.find(run) or _past(run) if isinstance(run, str) else run
-    if found.status in ("running", "pending"):
-        raise refused_running(found.run_id)
-    return found
-
-
-def _past(run_id: str) -> PastRun:
-    with as_definition_errors():
-        return PastRun(journal(), find_run(journal(), run_id))
-
-
-def _given(found: Run | PastRun, past: PastRun, more: Mapping[str, Value] | None) -> Value:
-    """The input of the run, with the fields of ``more``."""
-    order, other = past.order, more or {}
-    if isinstance(found, Run):
-        return {**found.input, **other} if isinstance(found.input, dict) else found.input
-    missing = [name for name in order.secret if name not in other]
-    if missing:
-        hint = f"give it again: {current.words.give.format(missing[0])} (in Python: input=…)"
-        names = ", ".join(missing)
-        raise refused(
-            "journal.secret",
-            f"run {past.run_id!r} needs {names}, which is secret and not in the journal",
-            hint,
-        )
-    if order.unkept and not other:
-        hint = "give it again: input=… in Python"
-        raise refused(
-            "journal.input",
-            f"the input of run {past.run_id!r} is not in the journal: {order.unkept}",
-            hint,
-        )
-    return {**order.input, **other} if isinstance(order.input, dict) else order.input
-
-
 def _table(
-    past: PastRun, made: Run, forecast: Forecast, error: BaseException | None, note: str
+    past: PastRun, now: Run, forecast: Forecast, error: BaseException | None, note: str
 ) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
-    aligned = align(list(past.progress.rows.values()), list(made.progress.rows.values()))
-    depend = dependents(made._linked, forecast.made)
-    stopped = error is not None and (bool(forecast.made) or past.status == "ok")
-    rows = [
-        _row(row, forecast, depend, stopped, row.key not in aligned)
-        for row in made.progress.rows.values()
-    ]
-    ids = {row["key"]: row for row in rows}
-    of_run = {before.id: ids[key] for key, before in aligned.items()}
-    removed = [_removed(row) for row in past.progress.rows.values() if row.id not in of_run]
-    for row in removed:
-        of_run[row["step"]] = row
-    table = Stale([*rows, *removed])
-    table.run_id, table.rows_of_run = past.run_id, of_run
+    aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
+    depend = dependents(now._linked, forecast.made)
+    is_cut = error is not None and (bool(forecast.made) or past.status == "ok")
+    rows, rows_of_run = [], dict[str, dict[str, Any]]()
+    for row in now.progress.rows.values():
+        state, why = _state(row, forecast, depend, is_cut)
+        before = aligned.get(row.key)
+        rows.append(_table_row(row, state, why, "new" if before is None else "", forecast))
+        if before is not None:
+            rows_of_run[before.id] = rows[-1]
+    for row in past.progress.rows.values():
+        if row.id not in rows_of_run:
+            rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
+            rows_of_run[row.id] = rows[-1]
+    table = Stale(rows)
+    table.run_id, table.rows_of_run = past.run_id, rows_of_run
     table.is_edited = forecast.shows_edit or any(row["change"] for row in table)
-    table.note = "; ".join(
-        filter(None, (note, _why_stopped(error) if stopped and table.unknown else ""))
-    )
+    why = f" ({type(error).__name__})"
+    if isinstance(error, AgfError):
+        why = f": {error.diagnostic.message}"
+    cut = f"the comparison ended early{why}" if is_cut and table.unknown else ""
+    table.note = "; ".join(filter(None, (note, cut)))
     return table
 
 
-def _row(
-    row: Row, forecast: Forecast, depend: set[Key], stopped: bool, is_new: bool
+def _table_row(
+    row: Row, state: State, why: str, change: str, forecast: Forecast | None = None
 ) -> dict[str, Any]:
-    state, why = _state(row, forecast, depend, stopped)
     return {
         "step": row.id,
         "kind": row.word,
         "label": row.label,
         "state": state,
-        "calls": forecast.made[row.key],
-        "reused": forecast.taken[row.key],
+        "calls": forecast.made[row.key] if forecast is not None else 0,
+        "reused": forecast.taken[row.key] if forecast is not None else 0,
         "why": why,
-        "change": "new" if is_new else "",
+        "change": change,
         "key": row.key,
     }
 
 
-def _state(row: Row, forecast: Forecast, depend: set[Key], stopped: bool) -> tuple[State, str]:
+def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
     key = row.key
     if forecast.made[key]:
         return "again", forecast.misses[key].why
-    if not isinstance(row.step, Invoke) or _calls_flow(forecast.linked, key):
+    is_flow = flow_at(forecast.linked, key) is not None and not forecast.taken[key]
+    if not isinstance(row.step, Invoke) or is_flow:
         return "", ""
-    if key in depend and (row.started or stopped):
+    if key in depend and (row.started or is_cut):
         return "depends", "it depends on a step that runs again"
     if key in depend:
         return "unknown", "whether it runs depends on a step that runs again"
     if row.started:
         return "reused", ""
-    return ("unknown", "the comparison did not reach it") if stopped else ("", "")
+    return ("unknown", "the comparison did not reach it") if is_cut else ("", "")
 
 
-def _calls_flow(linked: Linked, key: Key) -> bool:
-    return isinstance(linked_at(linked, key[:-1]).callees.get(key[-1]), Linked)
+MOST_COMPARED = 2_000
+"""Steps of a definition that are compared by their order; in a larger one a step is the one with
+the same id."""
 
 
-def _removed(row: Row) -> dict[str, Any]:
-    return {
-        "step": row.id,
-        "kind": row.word,
-        "label": row.label,
-        "state": "",
-        "calls": 0,
-        "reused": 0,
-        "why": "the definition no longer has it",
-        "change": "removed",
-        "key": row.key,
-    }
+def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
+    """Which step of an earlier definition is which of the present one, although an edit moves the
+    ids: for each step of ``now`` that is also in ``before``, by its key, the step there.
 
-
-def _why_stopped(error: BaseException | None) -> str:
-    if isinstance(error, AgfError):
-        return f"the comparison ended early: {error.diagnostic.message}"
-    return f"the comparison ended early ({type(error).__name__})"
+    Steps of equal kind and label, in the same order, are the same step. Between them, steps of one
+    kind in equal number are edited ones; all others are new or removed.
+    """
+    if max(len(before), len(now)) > MOST_COMPARED:
+        words = {row.key: row.word for row in now}
+        return {row.key: row for row in before if words.get(row.key) == row.word}
+    aligned: dict[Key, Row] = {}
+    kinds = [[(row.depth, row.word) for row in rows] for rows in (before, now)]
+    if kinds[0] == kinds[1] and [row.key for row in before] == [row.key for row in now]:
+        return {row.key: row for row in before}
+    names = [[(row.depth, row.word, row.label) for row in rows] for rows in (before, now)]
+    matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
+    for tag, start, end, first, last in matcher.get_opcodes():
+        if tag == "equal" or (tag == "replace" and kinds[0][start:end] == kinds[1][first:last]):
+            keys = (row.key for row in now[first:last])
+            aligned.update(zip(keys, before[start:end], strict=True))
+    return aligned

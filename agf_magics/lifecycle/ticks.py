@@ -126,8 +126,8 @@ class Ticks:
     @property
     def log(self) -> Log:
         """The context."""
-        found = self.options.registry.contexts.named(self.options.context).log
-        return found if isinstance(found, Log) else Log(found or ())
+        log = self.options.registry.contexts.named(self.options.context).log
+        return log if isinstance(log, Log) else Log(log or ())
 
     def count(self, asks: bool, tokens: int, cost: str | None) -> None:
         """Count a run of an earlier session against the limits. ``asks``: whether it was a
@@ -185,7 +185,11 @@ class Ticks:
         if (
             self.error is not None
         ):  # the failure of a call is a message of the context: the planner reacts to it
-            denied = [one.message for one in self.error.diagnostics if one.code == "step.denied"]
+            denied = [
+                diagnostic.message
+                for diagnostic in self.error.diagnostics
+                if diagnostic.code == "step.denied"
+            ]
             self._tell(*denied)
             return run.status != "error" or isinstance(self.error, LimitReached)
         if not tick.has_output:
@@ -210,8 +214,8 @@ class Ticks:
         if problems:
             self.append(
                 *(
-                    {"type": "data", "kind": "error", "data": {"error": {"message": one}}}
-                    for one in problems
+                    {"type": "data", "kind": "error", "data": {"error": {"message": problem}}}
+                    for problem in problems
                 )
             )
 
@@ -224,7 +228,7 @@ class Ticks:
             "waiting",
             *(() if plan is not None else ("error",)),
         )  # a failed plan is followed
-        made = RunOptions(
+        run_options = RunOptions(
             registry=registry,
             limits=limits,
             on_event=options.on_event,
@@ -234,7 +238,7 @@ class Ticks:
             secrets=tuple(options.secret.values()),
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )
-        run = options.execute(begin, made, plan)
+        run = options.execute(begin, run_options, plan)
         return (
             run if run.error is not None else run.result()
         )  # which raises an error that is not of a step
@@ -279,7 +283,9 @@ def plan_name(context: str, number: int) -> str:
 
 def _missing_output(run: Run) -> str | None:
     """Why the output of a plan has no value."""
-    return next((found.message for found in run.warnings if found.code == "plan.no-output"), None)
+    return next(
+        (warning.message for warning in run.warnings if warning.code == "plan.no-output"), None
+    )
 
 
 def _cancelled(run: Run, context: str) -> RunCancelled:

@@ -321,7 +321,7 @@ class Channel:
                 step = str(given.get("step"))
                 self.follow(
                     lambda: rerun_from(
-                        self.run.run_id, step, options=RunOptions(background=True, stream=True)
+                        self.run, step, options=RunOptions(background=True, stream=True)
                     )
                 )
             case "open":

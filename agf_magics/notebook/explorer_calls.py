@@ -16,10 +16,10 @@ from ..engine.linked import Linked
 from ..flow.events import format_path
 from ..flow.rows import Row
 from ..flow.steps import Flow
-from ..journal.calls import MOST_GROUPED, CallSpan
+from ..journal.calls import MOST_GROUPED, CallSpan, RunCalls
 from ..journal.records import Record, error_from
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import RunCalls, calls_of, linked_flow
+from ..lifecycle.past_runs import calls_of, elements_of, linked_flow
 from ..lifecycle.run import Run
 from ..pictures.plain import duration, format_exception, line, plain
 from ..pictures.values import value_json, value_text
@@ -260,7 +260,8 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The elements of a fan-out or the iterations of a loop, failed ones first, page by page."""
     row, calls, offset = row_of(run, given), journal_of(run), natural(given.get("offset"))
     found = sorted(
-        calls.elements(row, flow_of(run, row)), key=lambda one: (not one.last_failed, one.numbers)
+        elements_of(calls, row, flow_of(run, row)),
+        key=lambda one: (not one.last_failed, one.numbers),
     )
     page = found[offset : offset + PAGE]
     rows = [
@@ -280,7 +281,7 @@ def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The conversation of a model's session; of several sessions, the one with ``index``, else the
     first one."""
     row, calls = row_of(run, given), journal_of(run)
-    sessions = calls.elements(row, flow_of(run, row))
+    sessions = elements_of(calls, row, flow_of(run, row))
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
     return {

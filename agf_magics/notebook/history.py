@@ -222,7 +222,7 @@ class HistoryMagics(NotebookMagics):
             on = workers_of(parsed.word("--on"), notebook.names)
             options = RunOptions(registry=notebook.registry, enter=enter, on=on)
             wanted = step.text if step is not None else failed_step(past)
-            run = at(step or word, lambda: rerun_from(past.run_id, wanted, given, options))
+            run = at(step or word, lambda: rerun_from(past, wanted, given, options))
             notebook.adopt(run, display, name)
             return run
 

@@ -13,7 +13,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan.header import Header, load_header
 from ..lifecycle.asking import Assignment
-from ..lifecycle.contexts import Offer, make_offer
+from ..lifecycle.contexts import PlanOffer, make_offer
 from ..lifecycle.input import RunOptions, settle_fields
 from ..lifecycle.launch import Run
 from ..lifecycle.planner import THINK, named_model, run_model
@@ -158,7 +158,7 @@ def _model(notebook: Notebook, word: Token) -> Any:
         ) from None
 
 
-def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> Offer:
+def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
     registry, listed = notebook.registry, parsed.word("--tools")
     names = (
         [name.strip() for name in listed.text.split(",") if name.strip()]

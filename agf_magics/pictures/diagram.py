@@ -17,8 +17,7 @@ from .boxes import Frame, Scene, way
 from .counters import corner_of, numbers_of, paths, tallies
 from .dot import Arranged, Direction, arrange, graph_text
 from .layout import NoPicture, export, needs
-from .mermaid import mermaid
-from .outline import outline, outline_html
+from .outline import mermaid, outline, outline_html
 from .plain import html
 from .scene import scene
 from .svg import EDGE, States, described, paint, tooltip

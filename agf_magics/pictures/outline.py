@@ -1,5 +1,7 @@
 """A flow as indented text, wherever a picture cannot be shown.
 
+A scene as Mermaid text, which GitHub, GitLab and JupyterLab draw in a Markdown page.
+
 The registered flows and tools as tables, in HTML and in text.
 """
 
@@ -15,9 +17,9 @@ from ..flow.step import END, Dag, Step, Walk
 from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
 from ..text.diagnostics import cells
 from . import counters as look
-from .boxes import DataFlow, how
+from .boxes import Box, DataFlow, Frame, Scene, Tags, how, measured
 from .counters import Tally, numbers_of, paths, tallies, times, words
-from .edges import condition_of
+from .edges import condition_of, wired
 from .plain import counted, html, line, padded
 from .values import drop_empty_columns, table_html, table_text
 
@@ -248,3 +250,41 @@ def list_rows(
 
 def _inputs(flow: Flow) -> str:
     return line(", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs)), 80)
+
+
+_ESCAPES = {ord(sign): f"#{ord(sign)};" for sign in '#"<>&`|\\'}
+"""A text in quotes is Markdown and HTML to Mermaid; a number sign begins its own escapes."""
+
+
+def mermaid(scene: Scene) -> str:
+    """``scene`` as a Mermaid flowchart: the same boxes, frames and lines as the picture."""
+    links, tags = wired(scene, [scene.parts])
+    # An id of a step may be any text, and `end` is a word of Mermaid.
+    names = {box.id: f"n{number}" for number, box in enumerate(scene.every)}
+    lines = ["flowchart TD", *_subgraphs(scene.parts, names, tags, "  ")]
+    for link in links:
+        if link.kind == "hold":
+            continue
+        arrow = "-.->" if link.kind in ("back", "limit") else "-->"
+        label = f'|"{_quoted(link.label)}"|' if link.label else ""
+        lines.append(f"  {names[link.tail]} {arrow}{label} {names[link.head]}")
+    return "\n".join(lines) + "\n"
+
+
+def _subgraphs(
+    parts: listing_Sequence[Box], names: Mapping[str, str], tags: Mapping[str, Tags], indent: str
+) -> Iterator[str]:
+    for box in parts:
+        texts = measured(box, tags.get(box.id, {}))
+        shown = (box.case, *texts.names, *texts.does, *map(" ".join, texts.rows))
+        label = "<br/>".join(_quoted(text) for text in shown if text)
+        if isinstance(box, Frame):
+            yield f'{indent}subgraph {names[box.id]}["{label}"]'
+            yield from _subgraphs(box.parts, names, tags, f"{indent}  ")
+            yield f"{indent}end"
+        else:
+            yield f'{indent}{names[box.id]}["{label}"]'
+
+
+def _quoted(text: str) -> str:
+    return line(text, 200).translate(_ESCAPES)

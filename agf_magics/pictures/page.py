@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from ..flow.events import format_path
 from ..flow.progress import Failure, Progress, Row, Usage
+from ..flow.rows import key_of
 from . import counters as look
 from .counters import folds_html, on_workers, spent, tails, tallies, times, words
 from .plain import (
@@ -270,7 +271,7 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
 
 def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
     counts = tallies(progress)
-    asking = {tuple(part for part in at if isinstance(part, str)) for at in progress.asked}
+    asking = {key_of(at) for at in progress.asked}
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.state):
         found = list(group)

@@ -26,6 +26,7 @@ from ..engine.sequences import Elements as Sequenced
 from ..engine.user_code import StillRunning
 from ..flow import events as ev
 from ..flow.progress import Progress
+from ..flow.rows import key_of
 from ..flow.steps import Each
 from ..flow.values import Value
 from ..journal.collected import CollectedRecords, known_call
@@ -131,7 +132,7 @@ class ElementPool(Parts):
         journal = self.site.run.journal
         if journal is None:
             return None
-        before = tuple(bit for bit in self.inside.before if isinstance(bit, str))
+        before = key_of(self.inside.before)
         calls = {
             ids: known_call(
                 journal, step, of_one(callee) if isinstance(callee, Transform) else callee

@@ -176,3 +176,27 @@ def test_a_flow_that_is_no_longer_registered_is_named(world: World) -> None:
     run = agf.run("inner", registry=world.registry)
     with pytest.raises(agf.DefinitionError, match="no flow 'inner' is registered"):
         agf.rerun(run.run_id, "steps[1]", registry=Registry())
+
+
+SECRET = "pipeline: main\nsteps:\n- transform: {value: '1'}\n- tool: {name: ask, args: {token: !expr ctx.token}}"
+
+
+def test_a_live_run_still_has_its_secret_input_and_a_past_one_names_what_to_give_again(world: World) -> None:
+    agf.tool(lambda token: len(token), name="ask", secret=("token",), registry=world.registry)
+    agf.define(SECRET, registry=world.registry)
+    live = agf.start("main", {"token": "s3cret-value"}, registry=world.registry)
+    live.result()
+    assert agf.rerun(live.run_id, "steps[1]", registry=world.registry).output == 12
+    past = agf.run("main", {"token": "s3cret-value"}, registry=world.registry)
+    with pytest.raises(agf.DefinitionError, match="secret and not in the journal"):
+        agf.rerun(past.run_id, "steps[1]", registry=world.registry)
+    given = {"token": "other"}
+    assert agf.rerun(past.run_id, "steps[1]", input=given, registry=world.registry).output == 5
+
+
+def test_an_input_that_is_not_in_the_journal_is_not_replaced_by_its_preview(world: World) -> None:
+    agf.tool(lambda held: "fine", name="look", registry=world.registry)
+    agf.define("pipeline: main\nsteps:\n- tool: {name: look, args: {held: !expr ctx.held}}", registry=world.registry)
+    run = agf.run("main", {"held": (n for n in ())}, registry=world.registry)
+    with pytest.raises(agf.DefinitionError, match="is not in the journal"):
+        agf.rerun(run.run_id, "steps[0]", registry=world.registry)

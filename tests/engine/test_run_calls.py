@@ -14,9 +14,9 @@ import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine.linked import Linked
 from agf_magics.flow.steps import Flow
-from agf_magics.journal.calls import is_of, numbers_in
+from agf_magics.journal.calls import RunCalls, is_of, numbers_in
 from agf_magics.journal.records import is_within
-from agf_magics.lifecycle.past_runs import RunCalls, calls_of
+from agf_magics.lifecycle.past_runs import calls_of, elements_of
 from agf_magics.lifecycle.resume import resume
 from tests.engine.kept import journal_in
 
@@ -101,13 +101,13 @@ def test_a_call_is_found_by_its_number_and_only_in_its_run(run: agf.Run) -> None
 
 def test_elements_are_grouped_by_their_numbers(run: agf.Run) -> None:
     calls, rows = found(run), run.steps
-    outer = calls.elements(rows["steps[0]"], run.flow)
+    outer = elements_of(calls, rows["steps[0]"], run.flow)
     assert [(one.numbers, one.calls, one.failed) for one in outer] == [((i,), 6, 2) for i in range(4)]
-    inner = calls.elements(rows["steps[0].do"], run.flow)
+    inner = elements_of(calls, rows["steps[0].do"], run.flow)
     assert [one.numbers for one in inner] == [(i, j) for i in range(4) for j in range(2)]
     assert calls.count(rows["steps[0]"], (2,)) == (6, 2)
     assert all(record.at[1] == 2 for record in calls.page(rows["steps[0]"], 100, index=(2,)))
-    assert calls.elements(rows["steps[1]"], run.flow) == []
+    assert elements_of(calls, rows["steps[1]"], run.flow) == []
 
 
 def test_a_past_run_has_the_same_calls(run: agf.Run) -> None:
@@ -170,18 +170,18 @@ STEPS = st.sampled_from(["a", "a.do", "a.do.do", "ab", "a[0]", "b"])
 PATHS = st.lists(st.tuples(STEPS, st.lists(st.integers(0, 3), max_size=3)), min_size=1, max_size=3)
 
 
-@given(PATHS, st.lists(STEPS, min_size=1, max_size=3))
-def test_a_call_is_of_a_step_as_a_path_is_within_one(parts: list[tuple[str, list[int]]], key: list[str]) -> None:
+@given(PATHS, st.lists(STEPS, min_size=1, max_size=3).map(tuple))
+def test_a_call_is_of_a_step_as_a_path_is_within_one(parts: list[tuple[str, list[int]]], key: tuple[str, ...]) -> None:
     at = tuple(bit for step, numbers in parts for bit in (step, *numbers))
     bare = tuple(step for step, _ in parts)
-    assert is_of(at, key) is is_within(bare, tuple(key))
+    assert is_of(at, key) is is_within(bare, key)
     numbers = numbers_in(at, key, 1)
     assert numbers is None or is_of(at, key, numbers)
 
 
 def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Run) -> None:
     row = run.steps["steps[0].do.do/steps[0]"]
-    inner = found(run).elements(row, row_flow(run))
+    inner = elements_of(found(run), row, row_flow(run))
     assert len(inner) == 4 * 2 * 3
     assert inner[0].numbers == (0, 0, 0)
     assert found(run).count(row, (0, 0, 1)) == (1, 1)

@@ -13,7 +13,7 @@ from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
 from agf_magics.engine.linked import reachable_flows
 from agf_magics.journal.secrets import MOST_SECRETS
-from agf_magics.lifecycle.secret_flow import find_secret_sources
+from agf_magics.lifecycle.influence import find_secret_sources
 from tests.counting import work
 from tests.engine import kept
 
@@ -66,6 +66,40 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
         past = agf.runs(run.run_id)
         assert past.stores["doc_"] == "pears and figs"
         past.export(tmp_path / "run.json")
+        kept.flush(path)
+        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+    assert b"pears and figs" in disk
+    assert SECRET.encode() not in disk
+
+
+NODES = {
+    "an expression": (
+        'a: {type: passthrough, output: {made: "{state.key}"}}\n'
+        '  b: {type: tool_call, tool: fetch, args: {token: "{state.made}"}, state_key: done}', SECRET),
+    "an element": (
+        "a: {type: passthrough, output: {n: 1}}\n"
+        '  b: {type: map, over: "{state.key}", as: word, collect: done, '
+        'node: {type: tool_call, tool: fetch, args: {token: "{state.word}"}}}', [SECRET]),
+    "all arguments at once": (
+        "a: {type: passthrough, output: {n: 1}}\n"
+        '  b: {type: tool_call, tool: fetch, args: "{state.key}", state_key: done}', {"token": SECRET}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", NODES)
+def test_what_feeds_a_secret_argument_of_a_node_is_not_written_down(way: str, tmp_path: Path) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def fetch(token: str) -> str:
+        return "fetched"
+
+    nodes, key = NODES[way]
+    text = f"nodes:\n  {nodes}\nedges:\n- {{from: START, to: a}}\n- {{from: a, to: b}}\n- {{from: b, to: END}}\n"
+    agf.define(text, "graph", name="main", registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("main", {"key": key, "doc": "pears and figs"}, registry=registry)
+        assert "key" in json.loads(run.work)["secret"]
         kept.flush(path)
         disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
     assert b"pears and figs" in disk

@@ -506,6 +506,43 @@ def test_a_tool_with_an_effect_always_runs_again() -> None:
     assert agf.stale(run, registry=registry)[0]["why"] == "it has an effect (reuse=False)"
 
 
+HANDED = """\
+pipeline: handed
+steps:
+- tool: {name: first, args: {n: 1}}
+- call: {pipeline: piped}
+"""
+ASKED = """\
+pipeline: handed
+steps:
+- tool: {name: first, args: {n: 1}, output: a}
+- agent: {prompt: "what is {a}?"}
+"""
+
+
+def test_a_called_flow_that_reads_the_pipe_depends_on_the_step_before_its_call() -> None:
+    before, now = (tools(first=first, second=lambda n: n) for first in (lambda n: n, lambda n: int(n)))
+    for registry in (before, now):
+        agf.define("pipeline: piped\nsteps:\n- tool: {name: second, args: {n: !expr pipe}}", registry=registry)
+        agf.define(HANDED, registry=registry)
+    run = agf.run("handed", registry=before)
+    assert state_of(agf.stale(run, registry=now)) == {
+        "steps[0]": "again", "steps[1]": "", "steps[1]/steps[0]": "depends"}  # fmt: skip
+
+
+def test_a_request_depends_on_the_step_whose_result_its_prompt_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ScriptedServer(lambda request: "one") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        before, now = (tools(first=first) for first in (lambda n: n, lambda n: int(n)))
+        for registry in (before, now):
+            registry.choose("openai-chat:gpt-4o")
+            agf.define(ASKED, registry=registry)
+        run = agf.run("handed", registry=before)
+        states = state_of(agf.stale(run, registry=now))
+        assert [step for step, state in states.items() if state == "depends"] == ["steps[1]/session.ask"]
+
+
 ASKS = """\
 pipeline: asks
 steps:

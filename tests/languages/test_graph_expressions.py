@@ -223,7 +223,7 @@ VALUE = st.one_of(
     st.builds(value_grammar.Arithmetic, PATH.map(value_grammar.Path), st.sampled_from("+-*/"), OPERAND),
 )
 COMPARISON = st.builds(
-    condition.Comparison,
+    condition.ComparisonNode,
     PATH.filter(lambda path: path[0] not in ("and", "or", "not")).map(value_grammar.Path),
     st.sampled_from(condition.COMPARING),
     st.one_of(LITERAL, NAME.map(lambda name: f"k_{name}").map(value_grammar.Bare)),

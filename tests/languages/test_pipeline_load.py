@@ -18,7 +18,7 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.texts import Template
-from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, Store, labels
+from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, StoreTarget, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -66,7 +66,7 @@ def normal(definition: Definition) -> dict[str, Any]:
 
 def step_of(step: Step) -> dict[str, Any]:
     fields = {"kind": step.word, **SHAPES[type(step)](step)}
-    if isinstance(step.target, Store):
+    if isinstance(step.target, StoreTarget):
         fields["output"] = step.target.name
     return fields | ({"title": step.title} if step.title else {})
 

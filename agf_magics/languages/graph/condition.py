@@ -48,7 +48,7 @@ _MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparisonNode:
     left: Path
     operator: str
     right: Literal | Bare
@@ -58,9 +58,9 @@ class Comparison:
 class Condition:
     """True if all comparisons of one of its alternatives are true."""
 
-    alternatives: tuple[tuple[Comparison, ...], ...]
+    alternatives: tuple[tuple[ComparisonNode, ...], ...]
 
-    def comparisons(self) -> Iterator[Comparison]:
+    def comparisons(self) -> Iterator[ComparisonNode]:
         return (one for alternative in self.alternatives for one in alternative)
 
 
@@ -91,7 +91,7 @@ class _Parser(Scanner):
             alternatives[-1].append(self.comparison())
         return Condition(tuple(map(tuple, alternatives)))
 
-    def comparison(self) -> Comparison:
+    def comparison(self) -> ComparisonNode:
         left = self.left()
         self.skip_blanks()
         found = self.match(_OPERATOR)
@@ -103,7 +103,7 @@ class _Parser(Scanner):
                 "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
             )
         self.at = found.end()
-        return Comparison(left, found[0], self.right(left, found[0]))
+        return ComparisonNode(left, found[0], self.right(left, found[0]))
 
     def left(self) -> Path:
         start = self.skip_blanks()
@@ -258,7 +258,7 @@ def format_condition(node: Condition) -> str:
     )
 
 
-def _format_comparison(node: Comparison) -> str:
+def _format_comparison(node: ComparisonNode) -> str:
     right = node.right.text if isinstance(node.right, Bare) else format_literal(node.right.value)
     # A key named "state" can only be reached with the prefix.
     prefix = "state." if node.left.names[0] == "state" else ""
@@ -305,7 +305,7 @@ def compile_condition(node: Condition) -> Test:
     return lambda state: any(all(test(state) for test in tests) for tests in alternatives)
 
 
-def _comparison(node: Comparison) -> Test:
+def _comparison(node: ComparisonNode) -> Test:
     sign, left = node.operator, reader(node.left.names)
     if not isinstance(node.right, Bare):
         value = node.right.value

@@ -38,7 +38,7 @@ from .values import (
     Collected,
     Constant,
     Named,
-    Store,
+    StoreTarget,
     labels,
 )
 
@@ -244,7 +244,7 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
     output: Name | None = given.get("output")
     if output is not None:
-        return Store(output.text, output.span, scope.top)
+        return StoreTarget(output.text, output.span, scope.top)
     return PIPE if scope.top else None
 
 

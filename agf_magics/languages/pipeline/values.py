@@ -125,7 +125,7 @@ class Arguments:
         return tuple(ref for _, _, expr in self.given for ref in expr.reads())
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument of that name. `lifecycle.secret_flow` follows secrets by
+        """The references of the argument of that name. `lifecycle.influence` follows values by
         them."""
         return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
 
@@ -151,7 +151,7 @@ class Pipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class StoreTarget:
     """Stores a value under a name in ``ctx``, and passes it on as the pipe at the top level."""
 
     name: str

@@ -295,7 +295,7 @@ class AgentInput:
         return f"add input_mapping: {{{name}: {path}}}"
 
 
-class Store(NamedTuple):
+class PolicyTarget(NamedTuple):
     """A Target: stores the outcome of a step in the frame."""
 
     store: Callable[[Frame, Outcome], Frame]
@@ -305,7 +305,7 @@ class Store(NamedTuple):
         return self.refs
 
 
-def store_agent(alias: str, first: bool) -> Store:
+def store_agent(alias: str, first: bool) -> PolicyTarget:
     """Store the input and the output of an agent. ``first``: also store its output for
     ``output_from: first``."""
     name = place_of(alias)
@@ -314,10 +314,10 @@ def store_agent(alias: str, first: bool) -> Store:
         stored = {**frame, name: {"input": outcome.given, "output": outcome.value}}
         return {**stored, FIRST: outcome.value} if first else stored
 
-    return Store(store, (Ref((name,)), *([Ref((FIRST,))] if first else [])))
+    return PolicyTarget(store, (Ref((name,)), *([Ref((FIRST,))] if first else [])))
 
 
-def store_output(alias_of: Callable[[Frame], str | None]) -> Store:
+def store_output(alias_of: Callable[[Frame], str | None]) -> PolicyTarget:
     """Store the output of a policy that runs one agent, also under its alias; of a batch a list of
     outputs."""
 
@@ -330,7 +330,7 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> Store:
         )
         return {**frame, **own, OUTPUT: outcome.value}
 
-    return Store(store, (Ref((OUTPUT,)),))
+    return PolicyTarget(store, (Ref((OUTPUT,)),))
 
 
 class BindElement:
@@ -348,7 +348,7 @@ class BindElement:
         return (Ref((ELEMENT,)),)
 
 
-RESULT = Store(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
+RESULT = PolicyTarget(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
 EACH = BindElement()
 
 

@@ -1,0 +1,364 @@
+"""Which values of a definition influence which others, also through the flows that it calls.
+
+Two questions are answered by one graph, followed in two directions. Forwards: which steps depend on
+a step that runs again? Backwards: which inputs and steps feed an argument that a tool takes as
+secret? Both follow a value through expressions, elements, results and arguments, as
+`flow.wiring.follow` reads them of the text. They differ in what else counts:
+
+- A decision (whether, how often or for which elements a step runs) makes a step depend on another
+  one, but carries no secret.
+- A step depends on the write that it reads. A secret is left out by the name of its store, so every
+  step that writes the store counts, in whatever order they run.
+
+Secrets are followed before the first step, because the manifest with the input is written before
+any tool is called.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Sequence as Several
+from functools import partial
+from typing import Any
+
+from ..catalog import Tool
+from ..engine.linked import Linked, callees_of, flows_of, reachable_flows
+from ..flow.rows import Key
+from ..flow.step import Dag, NamedArgs, Ref, Step, Walk
+from ..flow.steps import (
+    Branches,
+    Compute,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    calls,
+    children,
+    every,
+)
+from ..flow.wiring import Read, follow, own_reads
+from ..journal.secrets import names_a_secret
+
+Scope = Any
+"""A flow: the ids of the calls that lead to it, or for all its calls together its identity."""
+
+Node = tuple[Any, ...]
+"""The scope, what it is, and which. ``value``, ``element`` or ``acc`` of a step; an ``argument`` of
+a call; a field of the ``input``; a ``store``. Of decisions: the step ``reads`` something, and
+``whether`` it runs."""
+
+Links = Mapping[Node, list[Node]]
+
+ALL = ""
+"""All arguments of a call, where it is not known which one."""
+
+PIPE = "pipe"
+"""The field of the input that a called flow gets from the step before the call."""
+
+
+def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
+    """The keys of the steps that depend on the ``changed`` ones.
+
+    A step depends on a step whose value it reads, and on the decision whether, how often or for
+    which elements it runs: the value that a `Choose`, a fan-out or an edge of a graph reads.
+    """
+    graph = Influence(linked, per_call=True)
+    values = [(key[:-1], "value", key[-1]) for key in changed]
+    return {
+        (*scope, step)
+        for scope, what, step, *_ in spread(values, graph.carries, graph.decides)
+        if what == "reads"
+    }
+
+
+def find_secret_sources(
+    flows: Several[Linked],
+) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+    """The names of inputs and stores that feed secret arguments, and the steps (flow number and id)
+    that write them.
+
+    Followed back through expressions, elements, and the arguments of calls. ``flows``: those of
+    `reachable_flows`.
+    """
+    numbers = {id(flow): number for number, flow in enumerate(flows)}
+    feeding = _feeding(flows)
+    return (
+        frozenset(node[2][-1] for node in feeding if node[1] == "store"),
+        frozenset((numbers[node[0]], node[2]) for node in feeding if node[1] == "value"),
+    )
+
+
+def bound_secrets(flows: Several[Linked]) -> Iterator[str]:
+    """The texts that a `functools.partial` gives to the tools of these flows for parameters whose
+    names say that they are secrets (decision D42)."""
+    for flow in flows:
+        for callee in flow.callees.values():
+            function = callee.function if isinstance(callee, Tool) else None
+            while isinstance(function, partial):
+                for name, value in function.keywords.items():
+                    if names_a_secret(name) and isinstance(value, str):
+                        yield value
+                function = function.func
+
+
+def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
+    """The places in a plan's context that feed secret arguments: a kind of message, and a name in
+    it."""
+    feeding = _feeding(reachable_flows(linked))
+    return frozenset(node[2] for node in feeding if node[:2] == (id(linked), "store"))
+
+
+def _feeding(flows: Several[Linked]) -> set[Node]:
+    """What feeds a secret argument of a tool, directly or through other values."""
+    secret = {
+        (id(flow), "argument", step, name)
+        for flow in flows
+        for step, callee in flow.callees.items()
+        for tool in callees_of(callee)
+        if isinstance(tool, Tool) and tool.secret
+        for name in (*tool.secret, ALL)
+    }
+    if not secret:  # of nearly every run: nothing is followed
+        return set()
+    graph = Influence(flows[0], per_call=False)
+    return spread(secret, backwards(graph.carries), backwards(graph.stores))
+
+
+class Influence:
+    """The links between the values of a linked definition."""
+
+    def __init__(self, linked: Linked, *, per_call: bool) -> None:
+        """``per_call``: whether each call of a flow has values of its own. Without it, the graph
+        grows with the text only, however often its flows are called."""
+        self.carries: dict[Node, list[Node]] = defaultdict(list)
+        """The value becomes the other one, or a part of it."""
+        self.stores: dict[Node, list[Node]] = defaultdict(list)
+        """The same by the name of a store, in whatever order the steps run."""
+        self.decides: dict[Node, list[Node]] = defaultdict(list)
+        """The other one may change with the value."""
+        self.flows: dict[Scope, Linked] = {}
+        self._fields: dict[Scope, set[str]] = defaultdict(set)
+        self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
+        queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
+        for scope, flow in queue:  # it grows
+            if not per_call and scope in self.flows:
+                continue
+            self.flows[scope] = flow
+            _Flow(self, scope, flow).add()
+            for call in calls(flow.flow.body):
+                for called in flows_of(flow.callees.get(call.id)):
+                    inner = (*scope, call.id) if per_call else id(called)
+                    self._add_call(scope, call, inner, called)
+                    queue.append((inner, called))
+        for scope, path, links, reader in self._reads:
+            fields = self._fields[scope]
+            # A path that names no field is that of the whole input.
+            for field in {ALL, *fields.intersection(path)} if fields & {*path} else fields:
+                links[scope, "input", field].append(reader)
+
+    def read_input(self, scope: Scope, path: tuple[str, ...], links: Links, reader: Node) -> None:
+        """``reader`` reads this path of the input: linked when all calls of the flow are known."""
+        self._reads.append((scope, path, links, reader))
+
+    def _add_call(self, scope: Scope, call: Invoke, inner: Scope, called: Linked) -> None:
+        body = called.flow.body.id
+        for name in {ALL, PIPE, *(name for name, _ in call.args.names or ())}:
+            self._fields[inner].add(name)
+            self.carries[scope, "argument", call.id, name].append((inner, "input", name))
+        for last in called.flow.body.steps[-1:]:
+            self.carries[inner, "value", last.id].append((scope, "value", call.id))
+        self.decides[inner, "value", body].append((scope, "value", call.id))
+        self.decides[scope, "whether", call.id].append((inner, "whether", body))
+        if called.agent is not None:  # a model reads all that it is given
+            self.decides[scope, "reads", call.id].append((inner, "whether", body))
+
+
+class _Flow:
+    """Adds the links inside of one flow."""
+
+    def __init__(self, graph: Influence, scope: Scope, linked: Linked) -> None:
+        self.graph, self.scope, self.flow = graph, scope, linked.flow
+        self.steps = list(every(linked.flow.body))
+
+    def add(self) -> None:
+        graph = self.graph
+        # These run in no fixed order: `feeds` tells which of them reads what another one wrote.
+        fed = {
+            inner.id for step in self.steps if isinstance(step, Walk | Dag) for inner in every(step)
+        }
+        for read in follow(self.flow, pipes=True).reads:
+            self._add_read(read, read.step.id in fed)
+        for step in self.steps:
+            self._add_step(step)
+            if isinstance(step, Dag):
+                self._add_dag(step)
+            elif isinstance(step, Walk):
+                self._add_walk(step)
+        for store in [node for node in graph.stores if node[:2] == (self.scope, "store")]:
+            graph.read_input(self.scope, store[2][-1:], graph.stores, store)
+
+    def _at(self, what: str, step: Step, *more: str) -> Node:
+        return (self.scope, what, step.id, *more)
+
+    def _add_read(self, read: Read, is_fed: bool) -> None:
+        graph, step, path = self.graph, read.step, read.ref.path
+        readers = list(self._filled(step, read.ref))
+        if read.store:
+            graph.stores[self._store(read.key)] += readers
+        if is_fed:
+            return
+        readers_by_order = [(graph.decides if read.store else graph.carries, x) for x in readers]
+        for links, reader in (*readers_by_order, (graph.decides, self._at("reads", step))):
+            for write in read.writes:
+                role = write.role if write.role in ("element", "acc") else "value"
+                links[self._at(role, write.step)].append(reader)
+            if read.unwritten:
+                graph.read_input(self.scope, path, links, reader)
+
+    def _filled(self, step: Step, ref: Ref) -> Iterator[Node]:
+        """What the value that a step reads becomes; nothing if it only decides."""
+        match step:
+            case Compute():
+                yield self._at("value", step)
+            case Each():
+                yield self._at("element", step)
+            case Fold():
+                yield self._at("acc" if ref in step.init.reads() else "element", step)
+            case Invoke(args=args):
+                filled = [
+                    name
+                    for name, _ in args.names or ()
+                    if name == ref.into or (isinstance(args, NamedArgs) and ref in args.of(name))
+                ]
+                is_pipe = step.exchange.pipe is not None and ref in step.exchange.pipe.reads()
+                for name in (*filled, *([PIPE] if is_pipe else [])) or (ALL,):
+                    yield self._at("argument", step, name)
+
+    def _add_step(self, step: Step) -> None:
+        graph, value, reads = self.graph, self._at("value", step), self._at("reads", step)
+        inside = children(step)
+        graph.decides[self._at("whether", step)].append(reads)
+        graph.decides[reads] += [value, *(self._at("whether", inner) for inner in inside)]
+        graph.decides[self._at("whether", step)] += [self._at("whether", x) for x in inside]
+        for inner in inside:
+            # An iteration may depend on the one before.
+            changed = reads if isinstance(step, Repeat) else value
+            graph.decides[self._at("value", inner)].append(changed)
+        for inner in _giving(step):
+            graph.carries[self._at("value", inner)].append(value)
+        if isinstance(step, Fold):
+            graph.carries[self._at("acc", step)].append(value)
+        written = [(value, step.target)]
+        if isinstance(step, Each | Fold):
+            written.append((self._at("element", step), step.element))
+        for node, target in written:
+            for ref in target.writes() if target is not None else ():
+                if ref.path[:-1] == self.flow.stores:
+                    graph.stores[node].append(self._store(ref.path))
+
+    def _store(self, path: tuple[str, ...]) -> Node:
+        return self.scope, "store", path
+
+    def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
+        """Any step in ``outer`` may make the values that it writes to these paths."""
+        stores = [self._store(path) for path in paths]
+        for step in every(outer):
+            self.graph.stores[self._at("value", step)] += stores
+
+    def _add_dag(self, dag: Dag) -> None:
+        reads = [(step, ref) for step in every(dag) for ref in own_reads(step)]
+        for step, ref in reads:
+            self.graph.stores[self._store(ref.path[:2])] += self._filled(step, ref)
+        paths = {ref.path[:2] for _, ref in reads}
+        for step in dag.steps:
+            for written in dag.written.get(step.id, ()):
+                self._store_inside(step, (path for path in paths if _meet(path, written)))
+        self._add_feeds(dag.feeds)
+
+    def _add_walk(self, walk: Walk) -> None:
+        edges = [(edge.source, edge.target) for edge in walk.edges]
+        after = {name: reached(name, edges) for name in walk.nodes}
+        for name, keys in walk.written.items():
+            self._store_inside(walk.nodes[name], ((*self.flow.stores, key) for key in keys))
+        for edge in walk.edges:
+            # A condition that reads what a node writes decides about all nodes behind the edge.
+            parts = {part for ref in (edge.when.reads() if edge.when else ()) for part in ref.path}
+            behind = [
+                self._at("whether", walk.nodes[name])
+                for name in reached(edge.source, edges)
+                if name in walk.nodes
+            ]
+            for name, node in walk.nodes.items() if parts else ():
+                if not parts.isdisjoint(walk.written.get(name) or parts):
+                    self.graph.decides[self._at("value", node)] += behind
+        self._add_feeds(walk.feeds)
+        # The feeds follow the edges. But all nodes share one state, so a node also reads what one
+        # writes that no edge connects with it: it may run in an earlier round.
+        names = {node.id: name for name, node in walk.nodes.items()}
+        for _, dest, key in walk.feeds:
+            reader = names.get(dest, "")
+            for writer, keys in walk.written.items() if reader else ():
+                is_apart = reader not in after[writer] and writer not in after[reader]
+                if key in keys and reader != writer and is_apart:
+                    self._add_feeds([(walk.nodes[writer].id, dest, key)])
+
+    def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
+        for source, dest, name in feeds:
+            for reader in ((self.scope, "reads", dest), (self.scope, "argument", dest, ALL)):
+                if source:
+                    self.graph.decides[self.scope, "value", source].append(reader)
+                else:
+                    self.graph.read_input(self.scope, (name,), self.graph.decides, reader)
+
+
+def _giving(step: Step) -> tuple[Step, ...]:
+    """The steps inside ``step`` whose value becomes its value."""
+    if isinstance(step, Walk | Dag):
+        return ()
+    is_last = isinstance(step, Sequence) or (
+        isinstance(step, Each | Branches) and step.collect is not None
+    )
+    return children(step)[-1:] if is_last else children(step)
+
+
+def _meet(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether one path is, or is above, the other."""
+    return all(part == there for part, there in zip(path, other, strict=False))
+
+
+def spread(start: Iterable[Node], *links: Links) -> set[Node]:
+    """``start``, and all that the links lead to from there."""
+    nodes = set(start)
+    queue = list(nodes)
+    while queue:
+        node = queue.pop()
+        for each in links:
+            more = {*each.get(node, ())} - nodes
+            nodes |= more
+            queue += more
+    return nodes
+
+
+def backwards(links: Links) -> Links:
+    """The same links, in the other direction."""
+    back: dict[Node, list[Node]] = defaultdict(list)
+    for source, readers in links.items():
+        for reader in readers:
+            back[reader].append(source)
+    return back
+
+
+def reached(start: str, edges: Collection[tuple[str, str]]) -> list[str]:
+    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
+    a circle."""
+    targets: dict[str, list[str]] = defaultdict(list)
+    for source, target in edges:
+        targets[source].append(target)
+    names, queue = dict[str, None](), [start]
+    while queue:
+        new = [name for name in targets[queue.pop()] if name not in names]
+        names.update(dict.fromkeys(new))
+        queue += new
+    return list(names)
