@@ -113,7 +113,11 @@ def test_what_is_left_out_says_why() -> None:
 # --- the whole grammar ---
 
 
-EXTENSIONS = {("agent", "model"), ("agent", "attach")}
+EXTENSIONS = {
+    ("agent", "model"),
+    ("agent", "attach"),
+    *((kind, "on_error") for kind in ("tool", "shell", "agent", "call")),
+}
 """Keys that the seed does not have."""
 
 

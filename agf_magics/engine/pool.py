@@ -212,7 +212,8 @@ class Parts(ABC):
         """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
         another fan-out."""
         step, run = self.site.step, self.site.run
-        if self.dropped and self.dropped == count and id(step) not in run.all_dropped:
+        is_call = self.items is None and step.gather is not None  # its failure is in the headline
+        if self.dropped == count > 0 and not is_call and id(step) not in run.all_dropped:
             run.all_dropped.add(id(step))
             parts = "elements" if self.items is not None else "branches"
             message = (

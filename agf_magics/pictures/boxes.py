@@ -281,10 +281,11 @@ def how(step: Step) -> str:
                 if step.until is not None or step.session
                 else f"{step.limit:,} times"
             )
-    if isinstance(step, (Each, Branches)) and (
-        step.retries or (step.on_error == "continue" and step.gather is None)
-    ):
-        bits.append(f"on error: {f'retry({step.retries})' if step.retries else step.on_error}")
+    if isinstance(step, (Each, Branches)):
+        drops = step.on_error == "continue" and (step.gather is None or isinstance(step, Branches))
+        again = [f"retry({step.retries})"] if step.retries else []
+        if again or drops:
+            bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
     if isinstance(step, Invoke) and step.permit is not None:
         bits.append("asks before")
     if step.rescue is not None:

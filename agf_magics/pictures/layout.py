@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import stat
 import subprocess
@@ -239,10 +240,15 @@ def needs(package: str) -> Iterator[None]:
         raise NoPicture(f"{package} cannot be used ({_first_line(error)}): save an .svg") from None
 
 
+_HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
+"""The border of a text that lies on a line. Cairo draws it over the text."""
+
+
 def export(svg: str, format: str) -> bytes:
     """A picture as png (with two pixels for each of the picture's) or pdf."""
     with installed_only(), needs("cairosvg"):
         import cairosvg  # type: ignore[import-untyped]
+    svg = _HALO.sub("", svg)
     draw = cairosvg.svg2png if format == "png" else cairosvg.svg2pdf
     data: bytes = draw(bytestring=svg.encode(), scale=2 if format == "png" else 1)
     return data

@@ -103,8 +103,12 @@ class _Builder:
         return box
 
     def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
+        call = _only_call(step)
+        said = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
-        shown, does, output = self.texts(step, name, output)
+        shown, does, output = self.texts(said, name or step.title, output)
+        if call is not None:
+            does = " · ".join(filter(None, (does, how(step))))
         box = Box(
             id=step.id,
             word=step.word,
@@ -113,13 +117,13 @@ class _Builder:
             output=output,
             case=case,
             many=many,
-            opens=step.id in self.folded or (isinstance(step, Invoke) and step.kind == "flow"),
+            opens=step.id in self.folded or (isinstance(said, Invoke) and said.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )
         if isinstance(step, Invoke | Compute) or not children(step):
             return box
-        if step.id in self.folded:
+        if call is not None or step.id in self.folded:
             self.box_of |= {inner.id: box for inner in every(step)}
             return box
         return self.frame(step, box)
@@ -382,6 +386,14 @@ def _called(step: Invoke | Compute) -> str:
     if isinstance(step, Invoke) and step.kind not in ("question", "model"):
         return step.name.text
     return ""
+
+
+def _only_call(step: Step) -> Invoke | None:
+    """The call of a step that is there only for the failures of that call: both are one box."""
+    if not isinstance(step, Branches) or step.gather is None or len(step.branches) != 1:
+        return None
+    (call,) = step.branches.values()
+    return call if isinstance(call, Invoke) else None
 
 
 def _heading(step: Step) -> str:

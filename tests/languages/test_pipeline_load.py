@@ -65,6 +65,12 @@ def normal(definition: Definition) -> dict[str, Any]:
 
 
 def step_of(step: Step) -> dict[str, Any]:
+    if isinstance(step, Branches) and step.word != "parallel":  # a call with a policy for its failures
+        (call,) = step.branches.values()
+        own = {"on_error": policy_of(step)} | (
+            {"output": step.target.name} if isinstance(step.target, StoreTarget) else {}
+        )
+        return step_of(call) | own
     fields = {"kind": step.word, **SHAPES[type(step)](step)}
     if isinstance(step.target, StoreTarget):
         fields["output"] = step.target.name
@@ -106,7 +112,8 @@ def source_of(over: Expr) -> Any:
 
 
 def policy_of(step: Each | Branches) -> str:
-    return f"retry({step.retries})" if step.retries else step.on_error
+    again = f"retry({step.retries})" if step.retries else ""
+    return (again and step.on_error == "continue" and f"{again}, then continue") or again or step.on_error
 
 
 def choose(step: Choose) -> dict[str, Any]:

@@ -515,3 +515,10 @@ steps:
 def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
     """Graphviz marks the tip of an arrow "e,X,Y"; a point "5,30.5" is not a tip."""
     assert len(read_places(run_graphviz(Diagram(load(WIDE)).to_dot()))[2]) == 10
+
+
+def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
+    text = "{pipeline: p, steps: [{tool: {name: fetch, on_error: 'retry(3, then: continue)', output: page}}]}"
+    assert Diagram(load(text)).to_mermaid().splitlines()[1:] == [
+        '  n0["fetch<br/>on error: retry(3), then continue<br/>→ page"]'
+    ]

@@ -23,7 +23,7 @@ from .r1.nodes import Path, nested
 from .texts import ROOTS, Scope, Template, parse_template
 from .values import Constant
 
-_RETRY = re.compile(r"retry\(([0-9]{1,9})\)", re.ASCII)
+_RETRY = re.compile(r"retry\(([0-9]{1,9})(, ?then: ?continue)?\)", re.ASCII)
 
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
@@ -331,7 +331,7 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
-        return Policy("abort", int(retry[1]))
+        return Policy("continue" if retry[2] else "abort", int(retry[1]))
     known = _ON_ERROR_ELSEWHERE.get(text)
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"
@@ -340,10 +340,9 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
         count = node.fields["retry"]
         hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
     elif isinstance(node, Items) or "," in text:
-        hint = (
-            "choose one; to try again and then skip, put a for_each over [item] with retry(N) "
-            "inside one with continue"
-        )
+        times = re.search("[1-9][0-9]*", shown(node))
+        count_text = times[0] if times else "2"
+        hint = f"to try again and then skip: 'retry({count_text}, then: continue)', in quotes"
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

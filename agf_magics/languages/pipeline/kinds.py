@@ -12,11 +12,13 @@ parts together.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...flow.step import Asking, Exchange, Expr, Lookup, Name, Step
+from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
 from ...flow.step import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, part
+from ...flow.values import Value
 from ...flow.wiring import own_reads
 from ...text.nodes import Fields, Scalar, shorten
 from ...text.source import Span
@@ -59,6 +61,12 @@ _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=
 _SCHEMA = Key(
     "schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True
 )
+_ON_ERROR = Key(
+    "on_error",
+    takes.ON_ERROR,
+    "What a failure of this call does: continue gives null, retry(N) tries again; an extension of "
+    "the language.",
+)
 _OVER = Key(
     "over",
     takes.EXPRESSION,
@@ -87,6 +95,7 @@ STEPS: Mapping[str, Kind] = {
                 null=True,
             ),
             _SCHEMA,
+            _ON_ERROR,
             _OUTPUT,
         ),
         kind(
@@ -94,6 +103,7 @@ STEPS: Mapping[str, Kind] = {
             "Runs a command with the tool named shell; no shell interprets it.",
             Key("command", takes.COMMAND, "The command and its arguments.", required=True),
             _SCHEMA,
+            _ON_ERROR,
             _OUTPUT,
         ),
         kind(
@@ -125,9 +135,10 @@ STEPS: Mapping[str, Kind] = {
                 null=True,
             ),
             _SCHEMA,
+            _ON_ERROR,
             _OUTPUT,
         ),
-        kind("call", "Runs another pipeline.", PIPELINE_KEY, PASS_KEY, _OUTPUT),
+        kind("call", "Runs another pipeline.", PIPELINE_KEY, PASS_KEY, _ON_ERROR, _OUTPUT),
         kind(
             "match",
             "Runs the pipeline whose label a value has.",
@@ -238,7 +249,31 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     given = reader.given
     title: Name = given.get("title") or Name("")
     at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
-    return BUILD[word](at, given, body)
+    step, policy = BUILD[word](at, given, body), given.get("on_error")
+    return _attempted(step, policy) if isinstance(step, Invoke) and policy is not None else step
+
+
+def _only_value(ran: FanOutResult) -> Value:
+    """The value of a call; null if it failed and the policy continues."""
+    (value,) = ran.values
+    return None if value is DROPPED else value
+
+
+def _attempted(step: Invoke, policy: Policy) -> Step:
+    """A call with a policy for its failures: the only branch of a step that has them."""
+    inner = replace(step, id=f"{step.id}.call", target=None, title="")
+    return Branches(
+        id=step.id,
+        word=step.word,
+        span=step.span,
+        target=step.target,
+        title=step.title,
+        label=step.label,
+        branches={"call": inner},
+        gather=_only_value,
+        on_error=policy.on_error,
+        retries=policy.retries,
+    )
 
 
 def _target(given: Given, scope: Scope) -> ResultTarget | None:

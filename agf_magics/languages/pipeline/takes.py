@@ -338,7 +338,7 @@ LITERALS = Takes("a list of values", "[1, 2, 3]", {"type": "array"}, read_litera
 ON_ERROR = Takes(
     "abort, continue or retry(N)",
     "abort",
-    {"type": "string", "pattern": r"^(abort|continue|retry\([0-9]{1,9}\))$"},
+    {"type": "string", "pattern": r"^(abort|continue|retry\([0-9]{1,9}(, ?then: ?continue)?\))$"},
     read_on_error,
     word="on_error",
 )
