@@ -33,7 +33,7 @@ from ..languages.plan.agenda import PlanScheduler
 from ..languages.plan.calls import Call, expressions
 from ..languages.plan.load import PlanExtension
 from ..languages.plan.log import remove_secrets
-from ..languages.plan.reference import references
+from ..languages.plan.reference import Reference, references
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ..text.nodes import Fields, Items, Node
 from ..text.source import Source, Span
@@ -228,13 +228,9 @@ class ReplyReader:
                     hint = "write the result to †state.NAME"
                     yield Diagnostic("planner.reply", message, call.path_span or call.span, hint)
             yield from self._exposed(call)
-        for ref in (
-            ref for expression in expressions(plan.output) for ref in references(expression)
-        ):
-            if self._is_secret(ref.kind, ref.path):
-                yield Diagnostic(
-                    "planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out"
-                )
+        for ref in self._secret_refs(plan.output):
+            message = f"output: {ref} contains a secret"
+            yield Diagnostic("planner.reply", message, ref.span, "leave it out")
         yield from PlanScheduler(plan, self.log).refusals()
 
     def _exposed(self, call: Call) -> Iterator[Diagnostic]:
@@ -242,20 +238,20 @@ class ReplyReader:
         for name, _, template in call.given:
             if name in self.offer.secret.get(call.tool.text, ()):
                 continue
-            for ref in (
-                ref for expression in expressions(template) for ref in references(expression)
-            ):
-                if self._is_secret(ref.kind, ref.path):
-                    message = (
-                        f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
-                        f"{name!r} is not"
-                    )
-                    yield Diagnostic(
-                        "planner.reply", message, ref.span, "use it only for a secret argument"
-                    )
+            for ref in self._secret_refs(template):
+                message = (
+                    f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
+                    f"{name!r} is not"
+                )
+                hint = "use it only for a secret argument"
+                yield Diagnostic("planner.reply", message, ref.span, hint)
 
-    def _is_secret(self, kind: str, path: Sequence[str]) -> bool:
-        return kind == "input" and bool(self.secret) and (not path or path[0] in self.secret)
+    def _secret_refs(self, template: Value) -> Iterator[Reference]:
+        """The references in a template that read a secret field of the input, or all fields."""
+        for expression in expressions(template):
+            for ref in references(expression):
+                if ref.kind == "input" and self.secret and {*ref.path[:1]} <= self.secret:
+                    yield ref
 
     def _refusal(self, message: str, text: str, hint: str) -> StepError:
         """The refusal of a reply as a whole, with its beginning."""

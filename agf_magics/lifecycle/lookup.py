@@ -22,11 +22,9 @@ from ..journal.queries import (
     RunRow,
     list_runs,
     missing_results,
-    outcomes,
     read_run,
     results,
 )
-from ..journal.reading import JsonOutcome, JsonResult
 from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
@@ -138,13 +136,6 @@ def _notebook(row: RunRow) -> str:
         return this_notebook()
 
 
-def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record | JsonOutcome]:
-    """The records of a run with their values. Raises DecodeError for a value that the user has not
-    signed."""
-    for outcome in outcomes(store, head.num):
-        yield unpickled(outcome, head.run_id, trust) if isinstance(outcome, Record) else outcome
-
-
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises DecodeError for a value that the user has not
     signed."""
@@ -212,13 +203,14 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
             for head in heads:
-                reuse.add(head.run_id, _missing(store, head.num, reuse))
+                # Of older runs only what the newer ones lack; for the newest, no count is needed.
+                rows = (
+                    results(store, head.num)
+                    if reuse.is_empty
+                    else missing_results(store, head.num, reuse.count)
+                )
+                reuse.add(head.run_id, rows)
             run.journal.reuse = reuse
-
-
-def _missing(store: Store, num: int, reuse: Reuse) -> Iterator[Record | JsonResult]:
-    """The results of a run that ``reuse`` does not have of newer ones."""
-    return results(store, num) if reuse.is_empty else missing_results(store, num, reuse.count)
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:

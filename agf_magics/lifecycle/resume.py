@@ -27,9 +27,10 @@ from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
-from ..journal.queries import RunHead, RunRow, claim, leave, list_runs
+from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, outcomes
 from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
+from ..journal.records import Record
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .define import load, load_definition, sort_findings
@@ -43,9 +44,9 @@ from .lookup import (
     find_resumable,
     find_run,
     journal,
-    read_all,
     refused,
     refused_running,
+    unpickled,
     unusable,
 )
 from .manifest import Manifest, Text, read_manifest
@@ -207,7 +208,11 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
         raise refused_running(run_id)
     try:
         order = _manifest(row, trust)
-        earlier = ReplayLog(read_all(store, head, trust), head.status in ("error", "cancelled"))
+        calls = (
+            unpickled(call, head.run_id, trust) if isinstance(call, Record) else call
+            for call in outcomes(store, head.num)
+        )
+        earlier = ReplayLog(calls, head.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
