@@ -178,7 +178,8 @@ class ReplyReader:
             )
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
-        if output is None or self.offer.gives is None or _is_reference(output):
+        is_reference = isinstance(output, str) and not _REFERENCE(output)
+        if output is None or self.offer.gives is None or is_reference:
             return
         if violations := judge(self.offer.gives)(output):
             yield _problem(
@@ -262,10 +263,6 @@ class ReplyReader:
     def _refuse(self, errors: Iterator[Diagnostic]) -> None:
         if problems := list(errors):
             raise _refusals(problems)
-
-
-def _is_reference(value: Value) -> bool:
-    return isinstance(value, str) and not _REFERENCE(value)
 
 
 _REFERENCE: Callable[[Value], Sequence[Any]] = judge(REFERENCE)

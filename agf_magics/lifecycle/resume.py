@@ -253,11 +253,10 @@ def _given(order: Manifest, input: Value, run_id: str) -> Value:
     if order.unkept:
         return input
     original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
-    again = {name: value for name, value in fields.items() if name not in order.secret}
     other = [
         name
-        for name, value in again.items()
-        if name not in original or not _same(value, original[name])
+        for name, value in fields.items()
+        if name not in order.secret and (name not in original or not _same(value, original[name]))
     ]
     if other or not isinstance(input, dict):
         what = ", ".join(map(repr, other)) or type_name(input)

@@ -182,19 +182,17 @@ class Ticks:
         self.error = run.error
         if run.error is None and was_interrupted(run):
             self.error = _cancelled(run, self.options.context)
-        if (
-            self.error is not None
-        ):  # the failure of a call is a message of the context: the planner reacts to it
-            denied = [
-                diagnostic.message
-                for diagnostic in self.error.diagnostics
-                if diagnostic.code == "step.denied"
-            ]
-            self._tell(*denied)
+        if self.error is not None:
+            # The failure of a call is a message of the context, and the planner reacts to it; that
+            # a person refused a call is not.
+            problems = self.error.diagnostics
+            self._tell(*(problem.message for problem in problems if problem.code == "step.denied"))
             return run.status != "error" or isinstance(self.error, LimitReached)
         if not tick.has_output:
             return False
-        problem = _missing_output(run) or tick.output_problem(run.output)
+        # An output that has no value is a warning of the run: to a planner it is a failure.
+        missing = [note.message for note in run.warnings if note.code == "plan.no-output"]
+        problem = missing[0] if missing else tick.output_problem(run.output)
         if problem is not None:
             self.error = StepError(
                 Diagnostic(
@@ -223,11 +221,8 @@ class Ticks:
         """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that
         starts."""
         options, limits = self.options, self._limits_left()
-        unfinished = (
-            "cancelled",
-            "waiting",
-            *(() if plan is not None else ("error",)),
-        )  # a failed plan is followed
+        # A failed plan is followed by another one; a failed request is not.
+        unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))
         run_options = RunOptions(
             registry=registry,
             limits=limits,
@@ -239,9 +234,8 @@ class Ticks:
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )
         run = options.execute(begin, run_options, plan)
-        return (
-            run if run.error is not None else run.result()
-        )  # which raises an error that is not of a step
+        # `result` raises an error that is not of a step.
+        return run if run.error is not None else run.result()
 
     def _limits_left(self) -> Limits:
         """The limits with the time that is left. Raises StepError ``limit.timeout``."""
@@ -279,13 +273,6 @@ class Ticks:
 def plan_name(context: str, number: int) -> str:
     """The name of the run of a tick's plan."""
     return f"{context}-{number}"
-
-
-def _missing_output(run: Run) -> str | None:
-    """Why the output of a plan has no value."""
-    return next(
-        (warning.message for warning in run.warnings if warning.code == "plan.no-output"), None
-    )
 
 
 def _cancelled(run: Run, context: str) -> RunCancelled:
