@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..catalog import Model, ModelAgent, Registry, parse_json_reply
 from ..catalog.registry import Agents
@@ -42,7 +42,7 @@ from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, PlanOffer, reque
 from .define import load
 from .launch import start_run
 from .run import Run
-from .ticks import Ticks
+from .ticks import PlannedTick, Ticks
 
 LONGEST_REPLY: Final = 200_000
 """Characters of a reply, as JSON."""
@@ -50,24 +50,6 @@ MOST_REASONS: Final = 10
 """Reasons that a refusal gives."""
 READ_ONLY: Final = ("input", "error")
 """The kinds of messages that a model cannot write: the task's data, and the record of failures."""
-
-
-class PlannerReply(NamedTuple):
-    """A reply that is a plan (`ticks.PlannedTick`)."""
-
-    flow: Flow
-    has_output: bool
-    gives: Mapping[str, Any] | None
-
-    def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan does not conform to ``gives``: a reference can have any
-        value."""
-        violations = judge(self.gives)(output) if self.gives is not None else []
-        return (
-            f"the output does not conform to its schema: {describe_all(violations)}"
-            if violations
-            else None
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +73,7 @@ class ReplyReader:
         self.read(reply)
         return reply
 
-    def read(self, reply: Value) -> PlannerReply:
+    def read(self, reply: Value) -> PlannedTick:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
@@ -186,7 +168,7 @@ class ReplyReader:
                 f"output: {describe_all(violations)}", node, "null until the task is done"
             )
 
-    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannerReply:
+    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         named = {call["_tool"] for call in reply["calls"]}
@@ -211,7 +193,7 @@ class ReplyReader:
             problems = error.diagnostics
         else:
             self._refuse(self._plan_problems(flow))
-            return PlannerReply(flow, has_output, self.offer.gives)
+            return PlannedTick(flow, has_output, self.offer.gives)
         raise _refusals(
             [
                 replace(problem, message=f"{problem.message} [{problem.code}]")
@@ -303,7 +285,7 @@ class ModelPlanner:
     def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
         self.assignment, self.ticks = assignment, ticks
 
-    def __call__(self, number: int) -> PlannerReply | None:
+    def __call__(self, number: int) -> PlannedTick | None:
         """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
         options = self.ticks.options
         reader = self.reader(number)
@@ -313,7 +295,7 @@ class ModelPlanner:
             self.ticks.execute(partial(start_run, flow, request), self.registry(reader)), reader
         )
 
-    def replied(self, run: Run, reader: ReplyReader) -> PlannerReply | None:
+    def replied(self, run: Run, reader: ReplyReader) -> PlannedTick | None:
         """The plan that the run of a request got."""
         self.ticks.asked.append(run)
         self.ticks.error = run.error

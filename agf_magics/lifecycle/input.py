@@ -107,7 +107,12 @@ def find_workers(
     if backend is None:
         return None, ()
     problems = Diagnostics()
-    problems.extend(find_problems(backend, list(_needs(linked))))
+    needs = [
+        Need(callee.name, callee.resources, bool(callee.secret), span)
+        for callee, span in every_callee(linked)
+        if isinstance(callee, Tool) and runs_on_workers(callee)
+    ]
+    problems.extend(find_problems(backend, needs))
     problems.refuse()
     return backend, tuple(Warned(clock(), problem) for problem in problems)
 
@@ -124,13 +129,6 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
     if _wanted(options) is None:
         return options
     return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")
-
-
-def _needs(linked: Linked) -> Iterator[Need]:
-    """What the tools of a flow, and of the flows that it calls, need of workers."""
-    for callee, span in every_callee(linked):
-        if isinstance(callee, Tool) and runs_on_workers(callee):
-            yield Need(callee.name, callee.resources, bool(callee.secret), span)
 
 
 R = TypeVar("R")

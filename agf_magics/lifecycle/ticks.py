@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial, reduce
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..engine.host import Asker
@@ -17,6 +17,7 @@ from ..engine.interrupts import held_interrupts
 from ..engine.limits import Budget, LimitReached, Limits
 from ..engine.runner import clock
 from ..flow.events import Event, Warned
+from ..flow.json_schema import describe_all, judge
 from ..flow.progress import Usage
 from ..flow.steps import Flow
 from ..flow.values import Value
@@ -31,17 +32,20 @@ Begin = Callable[[RunOptions], Run]
 """Starts a run and returns it at once."""
 
 
-class PlannedTick(Protocol):
+class PlannedTick(NamedTuple):
     """A plan to run."""
 
-    @property
-    def flow(self) -> Flow: ...
-
-    @property
-    def has_output(self) -> bool: ...
+    flow: Flow
+    has_output: bool
+    gives: Mapping[str, Any] | None = None
+    """JSON Schema of its output; None: anything."""
 
     def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan is not acceptable."""
+        """Why the output of the plan does not conform to ``gives``: a reference can have any
+        value."""
+        violations = judge(self.gives)(output) if self.gives is not None else []
+        why = f"the output does not conform to its schema: {describe_all(violations)}"
+        return why if violations else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,9 @@ class Ticks:
         """Whether ``run`` of a plan is the last one."""
         self.error = run.error
         if run.error is None and was_interrupted(run):
-            self.error = _cancelled(run, self.options.context)
+            message = f"planner {self.options.context!r} was cancelled"
+            cancelled = self.error = RunCancelled(Diagnostic("run.cancelled", message))
+            cancelled.run = run
         if self.error is not None:
             # The failure of a call is a message of the context, and the planner reacts to it; that
             # a person refused a call is not.
@@ -273,10 +279,3 @@ class Ticks:
 def plan_name(context: str, number: int) -> str:
     """The name of the run of a tick's plan."""
     return f"{context}-{number}"
-
-
-def _cancelled(run: Run, context: str) -> RunCancelled:
-    """The error of a planner that was cancelled when a run had just completed."""
-    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled"))
-    error.run = run
-    return error
