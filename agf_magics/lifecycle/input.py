@@ -17,6 +17,7 @@ import asyncio
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar
 
 from ..catalog import Registry, Tool
@@ -319,9 +320,8 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 def change_examples(question: Question) -> list[str]:
     """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
-    argument = next(iter(question.arguments or ()), None)
-    shown = ([line(argument, 40)] if argument is not None else []) + [question.result]
-    return [f"{{{name}: …}}" for name in shown]
+    names = [*islice(question.arguments or (), 1), question.result]
+    return [f"{{{line(name, 40)}: …}}" for name in names]
 
 
 def _prompt(question: Question) -> str:
