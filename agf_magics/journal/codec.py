@@ -396,16 +396,24 @@ def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -
     )
 
 
-def key_file() -> Path:
-    """The path of this user's key, outside of all projects."""
-    home = Path.home()
+def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> Path:
+    """The folder of this package below the folder for a user's files, outside of all projects.
+    ``windows``, ``xdg``: the variable that names that folder, and where it is by default."""
+    variable, place = windows
     if sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        folder = Path(os.environ.get(variable) or home / "AppData" / place)
     elif sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
     else:
-        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return folder / "agf-magics" / "signing.key"
+        variable, place = xdg
+        folder = Path(os.environ.get(variable) or home / place)
+    return folder / "agf-magics"
+
+
+def key_file() -> Path:
+    """The path of this user's key."""
+    folder = user_folder(Path.home(), ("LOCALAPPDATA", "Local"), ("XDG_DATA_HOME", ".local/share"))
+    return folder / "signing.key"
 
 
 def user_key() -> bytes | None:

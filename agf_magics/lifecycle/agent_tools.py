@@ -84,8 +84,14 @@ def run_result(run_id: str) -> Envelope:
     refuse_inside("run_result")
     if not isinstance(run_id, str):
         return _error("run_id is required: the id that the start returned")
-    run = live.find(run_id)
-    return _state(run) if run is not None else _journaled(run_id)
+    run: Run | PastRun | None = live.find(run_id)
+    if run is None:  # of an earlier kernel, or it ended long ago
+        with suppress(DefinitionError):
+            run = find_past_run(run_id)
+    # A person may write the beginning of an id; an agent that does has made it up.
+    if run is None or run.run_id != run_id:
+        return _error(f"there is no run {run_id!r}")
+    return _state(run)
 
 
 def launch_tools(
@@ -230,19 +236,6 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope)
     )
     return call
-
-
-def _journaled(run_id: str) -> Envelope:
-    """The state of a run of an earlier kernel, or of one that ended long ago, from the journal."""
-    try:
-        run = find_past_run(run_id)
-    except DefinitionError:
-        run = None
-    return (
-        _state(run)
-        if run is not None and run.run_id == run_id
-        else _error(f"there is no run {run_id!r}")
-    )
 
 
 def _state(run: Run | PastRun) -> Envelope:

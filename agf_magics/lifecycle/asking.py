@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..catalog import Model, ModelAgent, Registry, parse_json_reply
 from ..catalog.registry import Agents
@@ -33,7 +33,7 @@ from ..languages.plan.agenda import PlanScheduler
 from ..languages.plan.calls import Call, expressions
 from ..languages.plan.load import PlanExtension
 from ..languages.plan.log import remove_secrets
-from ..languages.plan.reference import references
+from ..languages.plan.reference import Reference, references
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ..text.nodes import Fields, Items, Node
 from ..text.source import Source, Span
@@ -42,7 +42,7 @@ from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, PlanOffer, reque
 from .define import load
 from .launch import start_run
 from .run import Run
-from .ticks import Ticks
+from .ticks import PlannedTick, Ticks
 
 LONGEST_REPLY: Final = 200_000
 """Characters of a reply, as JSON."""
@@ -50,24 +50,6 @@ MOST_REASONS: Final = 10
 """Reasons that a refusal gives."""
 READ_ONLY: Final = ("input", "error")
 """The kinds of messages that a model cannot write: the task's data, and the record of failures."""
-
-
-class PlannerReply(NamedTuple):
-    """A reply that is a plan (`ticks.PlannedTick`)."""
-
-    flow: Flow
-    has_output: bool
-    gives: Mapping[str, Any] | None
-
-    def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan does not conform to ``gives``: a reference can have any
-        value."""
-        violations = judge(self.gives)(output) if self.gives is not None else []
-        return (
-            f"the output does not conform to its schema: {describe_all(violations)}"
-            if violations
-            else None
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +73,7 @@ class ReplyReader:
         self.read(reply)
         return reply
 
-    def read(self, reply: Value) -> PlannerReply:
+    def read(self, reply: Value) -> PlannedTick:
         """The plan in a reply that is JSON. Raises StepError ``planner.reply``."""
         text = json.dumps(reply, ensure_ascii=False, indent=1)
         if len(text) > LONGEST_REPLY:
@@ -178,14 +160,15 @@ class ReplyReader:
             )
 
     def _output_violations(self, output: Value, node: Node | None) -> Iterator[Diagnostic]:
-        if output is None or self.offer.gives is None or _is_reference(output):
+        is_reference = isinstance(output, str) and not _REFERENCE(output)
+        if output is None or self.offer.gives is None or is_reference:
             return
         if violations := judge(self.offer.gives)(output):
             yield _problem(
                 f"output: {describe_all(violations)}", node, "null until the task is done"
             )
 
-    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannerReply:
+    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         named = {call["_tool"] for call in reply["calls"]}
@@ -210,7 +193,7 @@ class ReplyReader:
             problems = error.diagnostics
         else:
             self._refuse(self._plan_problems(flow))
-            return PlannerReply(flow, has_output, self.offer.gives)
+            return PlannedTick(flow, has_output, self.offer.gives)
         raise _refusals(
             [
                 replace(problem, message=f"{problem.message} [{problem.code}]")
@@ -228,13 +211,9 @@ class ReplyReader:
                     hint = "write the result to †state.NAME"
                     yield Diagnostic("planner.reply", message, call.path_span or call.span, hint)
             yield from self._exposed(call)
-        for ref in (
-            ref for expression in expressions(plan.output) for ref in references(expression)
-        ):
-            if self._is_secret(ref.kind, ref.path):
-                yield Diagnostic(
-                    "planner.reply", f"output: {ref} contains a secret", ref.span, "leave it out"
-                )
+        for ref in self._secret_refs(plan.output):
+            message = f"output: {ref} contains a secret"
+            yield Diagnostic("planner.reply", message, ref.span, "leave it out")
         yield from PlanScheduler(plan, self.log).refusals()
 
     def _exposed(self, call: Call) -> Iterator[Diagnostic]:
@@ -242,20 +221,20 @@ class ReplyReader:
         for name, _, template in call.given:
             if name in self.offer.secret.get(call.tool.text, ()):
                 continue
-            for ref in (
-                ref for expression in expressions(template) for ref in references(expression)
-            ):
-                if self._is_secret(ref.kind, ref.path):
-                    message = (
-                        f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
-                        f"{name!r} is not"
-                    )
-                    yield Diagnostic(
-                        "planner.reply", message, ref.span, "use it only for a secret argument"
-                    )
+            for ref in self._secret_refs(template):
+                message = (
+                    f"{call.id} ({call.tool.text}): {ref} is or contains a secret, and "
+                    f"{name!r} is not"
+                )
+                hint = "use it only for a secret argument"
+                yield Diagnostic("planner.reply", message, ref.span, hint)
 
-    def _is_secret(self, kind: str, path: Sequence[str]) -> bool:
-        return kind == "input" and bool(self.secret) and (not path or path[0] in self.secret)
+    def _secret_refs(self, template: Value) -> Iterator[Reference]:
+        """The references in a template that read a secret field of the input, or all fields."""
+        for expression in expressions(template):
+            for ref in references(expression):
+                if ref.kind == "input" and self.secret and {*ref.path[:1]} <= self.secret:
+                    yield ref
 
     def _refusal(self, message: str, text: str, hint: str) -> StepError:
         """The refusal of a reply as a whole, with its beginning."""
@@ -266,10 +245,6 @@ class ReplyReader:
     def _refuse(self, errors: Iterator[Diagnostic]) -> None:
         if problems := list(errors):
             raise _refusals(problems)
-
-
-def _is_reference(value: Value) -> bool:
-    return isinstance(value, str) and not _REFERENCE(value)
 
 
 _REFERENCE: Callable[[Value], Sequence[Any]] = judge(REFERENCE)
@@ -310,7 +285,7 @@ class ModelPlanner:
     def __init__(self, assignment: Assignment, ticks: Ticks) -> None:
         self.assignment, self.ticks = assignment, ticks
 
-    def __call__(self, number: int) -> PlannerReply | None:
+    def __call__(self, number: int) -> PlannedTick | None:
         """The plan of a tick; None if the request has failed: `Ticks.error` says why."""
         options = self.ticks.options
         reader = self.reader(number)
@@ -320,7 +295,7 @@ class ModelPlanner:
             self.ticks.execute(partial(start_run, flow, request), self.registry(reader)), reader
         )
 
-    def replied(self, run: Run, reader: ReplyReader) -> PlannerReply | None:
+    def replied(self, run: Run, reader: ReplyReader) -> PlannedTick | None:
         """The plan that the run of a request got."""
         self.ticks.asked.append(run)
         self.ticks.error = run.error

@@ -338,18 +338,11 @@ def _object(properties: Mapping[str, Any], required: list[str], description: str
 
 def _or_reference(schema: Any) -> Any:
     """A schema that also accepts a reference, in its elements and fields too."""
-    if (
-        not isinstance(schema, Mapping)
-        or not schema
-        or schema.keys() <= {"title", "description", "default"}
-    ):
-        return schema  # it accepts any text
-    if schema.get("type") == "string" and schema.keys() <= {
-        "type",
-        "title",
-        "description",
-        "default",
-    }:
+    if not isinstance(schema, Mapping):
+        return schema
+    # It accepts any text, and so a reference.
+    is_open = schema.keys() <= {"type", "title", "description", "default"}
+    if is_open and schema.get("type", "string") == "string":
         return schema
     inner = dict(schema)
     if isinstance(inner.get("items"), Mapping):

@@ -25,7 +25,7 @@ from typing import Any
 from ..catalog import Tool
 from ..engine.linked import Linked, callees_of, flows_of, reachable_flows
 from ..flow.rows import Key
-from ..flow.step import Dag, NamedArgs, Ref, Step, Walk
+from ..flow.step import START, Dag, NamedArgs, Ref, Step, Walk
 from ..flow.steps import (
     Branches,
     Compute,
@@ -130,8 +130,10 @@ class Influence:
     """The links between the values of a linked definition."""
 
     def __init__(self, linked: Linked, *, per_call: bool) -> None:
-        """``per_call``: whether each call of a flow has values of its own. Without it, the graph
-        grows with the text only, however often its flows are called."""
+        """``per_call``: whether each call of a flow has values of its own, and decisions are
+        followed. Without it, the graph grows with the text only, however often its flows are
+        called: every run of a tool with secrets is searched before its first step."""
+        self.per_call = per_call
         self.carries: dict[Node, list[Node]] = defaultdict(list)
         """The value becomes the other one, or a part of it."""
         self.stores: dict[Node, list[Node]] = defaultdict(list)
@@ -180,24 +182,23 @@ class _Flow:
 
     def __init__(self, graph: Influence, scope: Scope, linked: Linked) -> None:
         self.graph, self.scope, self.flow = graph, scope, linked.flow
-        self.steps = list(every(linked.flow.body))
+        self._read_stores: set[tuple[str, ...]] = set()
+        self._arguments: dict[str, dict[tuple[str, ...], set[str]]] = {}
+        """Of each call, by the paths that its arguments read: their names."""
 
     def add(self) -> None:
-        graph = self.graph
+        steps = list(every(self.flow.body))
         # These run in no fixed order: `feeds` tells which of them reads what another one wrote.
-        fed = {
-            inner.id for step in self.steps if isinstance(step, Walk | Dag) for inner in every(step)
-        }
+        fed = {inner.id for step in steps if isinstance(step, Walk | Dag) for inner in every(step)}
         for read in follow(self.flow, pipes=True).reads:
             self._add_read(read, read.step.id in fed)
-        for step in self.steps:
-            self._add_step(step)
-            if isinstance(step, Dag):
-                self._add_dag(step)
-            elif isinstance(step, Walk):
-                self._add_walk(step)
-        for store in [node for node in graph.stores if node[:2] == (self.scope, "store")]:
-            graph.read_input(self.scope, store[2][-1:], graph.stores, store)
+        for step in steps:
+            self._add_values(step)
+            if self.graph.per_call:
+                self._add_decisions(step)
+        for path in self._read_stores:
+            store = self._store(path)
+            self.graph.read_input(self.scope, path[-1:], self.graph.stores, store)
 
     def _at(self, what: str, step: Step, *more: str) -> Node:
         return (self.scope, what, step.id, *more)
@@ -206,11 +207,12 @@ class _Flow:
         graph, step, path = self.graph, read.step, read.ref.path
         readers = list(self._filled(step, read.ref))
         if read.store:
-            graph.stores[self._store(read.key)] += readers
+            self._read_store(read.key, readers)
         if is_fed:
             return
-        readers_by_order = [(graph.decides if read.store else graph.carries, x) for x in readers]
-        for links, reader in (*readers_by_order, (graph.decides, self._at("reads", step))):
+        links_of = graph.decides if read.store else graph.carries
+        linked = [(links_of, reader) for reader in readers]
+        for links, reader in (*linked, (graph.decides, self._at("reads", step))):
             for write in read.writes:
                 role = write.role if write.role in ("element", "acc") else "value"
                 links[self._at(role, write.step)].append(reader)
@@ -226,37 +228,47 @@ class _Flow:
                 yield self._at("element", step)
             case Fold():
                 yield self._at("acc" if ref in step.init.reads() else "element", step)
-            case Invoke(args=args):
-                filled = [
-                    name
-                    for name, _ in args.names or ()
-                    if name == ref.into or (isinstance(args, NamedArgs) and ref in args.of(name))
-                ]
-                is_pipe = step.exchange.pipe is not None and ref in step.exchange.pipe.reads()
-                for name in (*filled, *([PIPE] if is_pipe else [])) or (ALL,):
+            case Invoke():
+                if step.id not in self._arguments:
+                    self._arguments[step.id] = _arguments(step)
+                for name in self._arguments[step.id][ref.path]:
                     yield self._at("argument", step, name)
 
-    def _add_step(self, step: Step) -> None:
-        graph, value, reads = self.graph, self._at("value", step), self._at("reads", step)
-        inside = children(step)
-        graph.decides[self._at("whether", step)].append(reads)
-        graph.decides[reads] += [value, *(self._at("whether", inner) for inner in inside)]
-        graph.decides[self._at("whether", step)] += [self._at("whether", x) for x in inside]
-        for inner in inside:
-            # An iteration may depend on the one before.
-            changed = reads if isinstance(step, Repeat) else value
-            graph.decides[self._at("value", inner)].append(changed)
+    def _add_values(self, step: Step) -> None:
+        graph, value = self.graph, self._at("value", step)
         for inner in _giving(step):
             graph.carries[self._at("value", inner)].append(value)
-        if isinstance(step, Fold):
-            graph.carries[self._at("acc", step)].append(value)
         written = [(value, step.target)]
-        if isinstance(step, Each | Fold):
-            written.append((self._at("element", step), step.element))
+        match step:
+            case Fold():
+                graph.carries[self._at("acc", step)].append(value)
+                written.append((self._at("element", step), step.element))
+            case Each():
+                written.append((self._at("element", step), step.element))
+            case Dag():
+                self._add_messages(step)
+            case Walk():
+                for name, keys in step.written.items():
+                    self._store_inside(step.nodes[name], ((*self.flow.stores, k) for k in keys))
         for node, target in written:
             for ref in target.writes() if target is not None else ():
                 if ref.path[:-1] == self.flow.stores:
                     graph.stores[node].append(self._store(ref.path))
+
+    def _add_decisions(self, step: Step) -> None:
+        decides, inside = self.graph.decides, children(step)
+        value, reads = self._at("value", step), self._at("reads", step)
+        inner_runs = [self._at("whether", inner) for inner in inside]
+        decides[self._at("whether", step)] += [reads, *inner_runs]
+        decides[reads] += [value, *inner_runs]
+        for inner in inside:
+            # An iteration may depend on the one before.
+            changed = reads if isinstance(step, Repeat) else value
+            decides[self._at("value", inner)].append(changed)
+        if isinstance(step, Dag | Walk):
+            self._add_feeds(step.feeds)
+        if isinstance(step, Walk):
+            self._add_edges(step)
 
     def _store(self, path: tuple[str, ...]) -> Node:
         return self.scope, "store", path
@@ -267,42 +279,50 @@ class _Flow:
         for step in every(outer):
             self.graph.stores[self._at("value", step)] += stores
 
-    def _add_dag(self, dag: Dag) -> None:
-        reads = [(step, ref) for step in every(dag) for ref in own_reads(step)]
-        for step, ref in reads:
-            self.graph.stores[self._store(ref.path[:2])] += self._filled(step, ref)
-        paths = {ref.path[:2] for _, ref in reads}
+    def _read_store(self, path: tuple[str, ...], readers: Iterable[Node]) -> None:
+        self._read_stores.add(path)
+        self.graph.stores[self._store(path)] += readers
+
+    def _add_messages(self, dag: Dag) -> None:
+        """The calls of a plan write messages, and read what lies at, above or below a path."""
+        for step in every(dag):
+            for ref in own_reads(step):
+                self._read_store(ref.path[:2], self._filled(step, ref))
+        below: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+        for path in self._read_stores:
+            below[path].add(path)
+            below[path[:1]].add(path)
         for step in dag.steps:
             for written in dag.written.get(step.id, ()):
-                self._store_inside(step, (path for path in paths if _meet(path, written)))
-        self._add_feeds(dag.feeds)
+                above = self._read_stores & {written[:1]}
+                self._store_inside(step, below.get(written[:2], set()) | above)
 
-    def _add_walk(self, walk: Walk) -> None:
+    def _add_edges(self, walk: Walk) -> None:
         edges = [(edge.source, edge.target) for edge in walk.edges]
-        after = {name: reached(name, edges) for name in walk.nodes}
-        for name, keys in walk.written.items():
-            self._store_inside(walk.nodes[name], ((*self.flow.stores, key) for key in keys))
+        after = {name: reached(name, edges) for name in (START, *walk.nodes)}
         for edge in walk.edges:
             # A condition that reads what a node writes decides about all nodes behind the edge.
             parts = {part for ref in (edge.when.reads() if edge.when else ()) for part in ref.path}
             behind = [
                 self._at("whether", walk.nodes[name])
-                for name in reached(edge.source, edges)
+                for name in after[edge.source]
                 if name in walk.nodes
             ]
             for name, node in walk.nodes.items() if parts else ():
                 if not parts.isdisjoint(walk.written.get(name) or parts):
                     self.graph.decides[self._at("value", node)] += behind
-        self._add_feeds(walk.feeds)
         # The feeds follow the edges. But all nodes share one state, so a node also reads what one
         # writes that no edge connects with it: it may run in an earlier round.
         names = {node.id: name for name, node in walk.nodes.items()}
+        reads: dict[str, set[str]] = defaultdict(set)
         for _, dest, key in walk.feeds:
-            reader = names.get(dest, "")
-            for writer, keys in walk.written.items() if reader else ():
+            reads[names[dest]].add(key)
+        for writer, keys in walk.written.items():
+            for reader, read in reads.items():
                 is_apart = reader not in after[writer] and writer not in after[reader]
-                if key in keys and reader != writer and is_apart:
-                    self._add_feeds([(walk.nodes[writer].id, dest, key)])
+                if is_apart and reader != writer:
+                    source, dest = walk.nodes[writer].id, walk.nodes[reader].id
+                    self._add_feeds((source, dest, key) for key in read.intersection(keys))
 
     def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
         for source, dest, name in feeds:
@@ -323,9 +343,19 @@ def _giving(step: Step) -> tuple[Step, ...]:
     return children(step)[-1:] if is_last else children(step)
 
 
-def _meet(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether one path is, or is above, the other."""
-    return all(part == there for part, there in zip(path, other, strict=False))
+def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
+    """The names of the arguments that read each path, and of the pipe into a called flow."""
+    names: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    args, arguments = call.args, [name for name, _ in call.args.names or ()]
+    for name in arguments:
+        for ref in args.of(name) if isinstance(args, NamedArgs) else ():
+            names[ref.path].add(name)
+    for ref in args.reads():
+        names[ref.path] |= {ref.into}.intersection(arguments)
+        names[ref.path] = names[ref.path] or {ALL}
+    for ref in call.exchange.pipe.reads() if call.exchange.pipe is not None else ():
+        names[ref.path].add(PIPE)
+    return names
 
 
 def spread(start: Iterable[Node], *links: Links) -> set[Node]:
@@ -350,7 +380,7 @@ def backwards(links: Links) -> Links:
     return back
 
 
-def reached(start: str, edges: Collection[tuple[str, str]]) -> list[str]:
+def reached(start: str, edges: Collection[tuple[str, str]]) -> Collection[str]:
     """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
     a circle."""
     targets: dict[str, list[str]] = defaultdict(list)
@@ -361,4 +391,4 @@ def reached(start: str, edges: Collection[tuple[str, str]]) -> list[str]:
         new = [name for name in targets[queue.pop()] if name not in names]
         names.update(dict.fromkeys(new))
         queue += new
-    return list(names)
+    return names.keys()

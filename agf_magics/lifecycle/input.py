@@ -17,6 +17,7 @@ import asyncio
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar
 
 from ..catalog import Registry, Tool
@@ -107,7 +108,12 @@ def find_workers(
     if backend is None:
         return None, ()
     problems = Diagnostics()
-    problems.extend(find_problems(backend, list(_needs(linked))))
+    needs = [
+        Need(callee.name, callee.resources, bool(callee.secret), span)
+        for callee, span in every_callee(linked)
+        if isinstance(callee, Tool) and runs_on_workers(callee)
+    ]
+    problems.extend(find_problems(backend, needs))
     problems.refuse()
     return backend, tuple(Warned(clock(), problem) for problem in problems)
 
@@ -124,13 +130,6 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
     if _wanted(options) is None:
         return options
     return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")
-
-
-def _needs(linked: Linked) -> Iterator[Need]:
-    """What the tools of a flow, and of the flows that it calls, need of workers."""
-    for callee, span in every_callee(linked):
-        if isinstance(callee, Tool) and runs_on_workers(callee):
-            yield Need(callee.name, callee.resources, bool(callee.secret), span)
 
 
 R = TypeVar("R")
@@ -321,9 +320,8 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 def change_examples(question: Question) -> list[str]:
     """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
-    argument = next(iter(question.arguments or ()), None)
-    shown = ([line(argument, 40)] if argument is not None else []) + [question.result]
-    return [f"{{{name}: …}}" for name in shown]
+    names = [*islice(question.arguments or (), 1), question.result]
+    return [f"{{{line(name, 40)}: …}}" for name in names]
 
 
 def _prompt(question: Question) -> str:

@@ -280,9 +280,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
-    of_definition = for_input(
-        found_flow.warnings, flow_input.input if isinstance(flow_input.input, dict) else {}
-    )
+    of_definition = for_input(found_flow.warnings, fields)
     findings = sort_findings((*of_definition, *unused_fields(found_flow, fields)), tuple(problems))
     seen = {
         (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
@@ -293,11 +291,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     linked_run = Run(
         linked, flow_input, options.limits or current.settings.limits, warnings, options.dry
     )
-    linked_run._asker, linked_run._budget, linked_run._stream = (
-        options.ask,
-        options.budget,
-        options.stream,
-    )
+    linked_run._asker, linked_run._budget = options.ask, options.budget
+    linked_run._stream = options.stream
     linked_run._workers = workers
     for warning in about_workers:
         linked_run.progress.apply(warning)

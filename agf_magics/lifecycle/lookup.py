@@ -22,12 +22,10 @@ from ..journal.queries import (
     RunRow,
     list_runs,
     missing_results,
-    outcomes,
     read_run,
     reading_texts,
     results,
 )
-from ..journal.reading import JsonOutcome
 from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
@@ -139,13 +137,6 @@ def _notebook(row: RunRow) -> str:
         return this_notebook()
 
 
-def read_all(store: Store, head: RunHead, trust: bool) -> Iterator[Record | JsonOutcome]:
-    """The records of a run with their values. Raises DecodeError for a value that the user has not
-    signed."""
-    for outcome in outcomes(store, head.num):
-        yield unpickled(outcome, head.run_id, trust) if isinstance(outcome, Record) else outcome
-
-
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises DecodeError for a value that the user has not
     signed."""
@@ -213,6 +204,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
             with reading_texts(store) as connection:
+                # Of older runs only what the newer ones lack; for the newest, no count is needed.
                 for head in heads:
                     missing = (
                         results(connection, head.num)

@@ -8,7 +8,7 @@ called and nothing is unpickled: a value that is not JSON is shown by its previe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -218,14 +218,11 @@ def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     for shelf, things in vars(now).items():
         if shelf not in ("tools", "agents"):
             setattr(then, shelf, things)
+    for registered in now.agents.values():
+        then.agents.add(registered)
     for kind, name in callees:
-        if kind == "agent":
-            agent(_any, name=name, registry=then)
-        elif kind == "tool":
-            tool(_any, name=name, registry=then)
-    for name, registered in now.agents.items():
-        if name not in then.agents:
-            then.agents.add(registered)
+        if kind in REGISTER:
+            REGISTER[kind](_any, name=name, registry=then)
     linked, problems = link_as_it_was(order, then)
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):
@@ -235,6 +232,9 @@ def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
 
 def _any(**given: Value) -> Value:
     refuse_call()
+
+
+REGISTER: Mapping[str, Callable[..., Any]] = {"agent": agent, "tool": tool}
 
 
 def _note(error: BaseException | None) -> str:

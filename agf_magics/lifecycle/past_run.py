@@ -15,7 +15,7 @@ from ..engine.linked import Linked, recorded_session
 from ..flow.events import StepPath, format_path
 from ..flow.progress import Progress, Row, Usage, count_use
 from ..flow.rows import one_reply
-from ..flow.steps import Flow, Invoke, every
+from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries
 from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
@@ -270,14 +270,10 @@ class PastRun:
         """Its definitions, linked with each other only: nothing of the kernel is used."""
         texts = self.order.flows
         flows = [load_text(text) for text in texts]
-        linked: dict[int, Linked] = {}
         if flows[0] is None:
             raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
         _add_sessions(flows, texts)
-        for number in reversed(range(len(texts))):
-            flow = flows[number]
-            if flow is not None:
-                linked[number] = Linked(flow, {})
+        linked = {n: Linked(flow, {}) for n, flow in enumerate(flows) if flow is not None}
         for number in linked:
             callees = {
                 step: linked[first]
@@ -356,10 +352,10 @@ def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
     """Add the flows of model sessions, at the places of the steps that open them."""
     for number, text in enumerate(texts):
         flow = flows[number]
-        for step in every(flow.body) if flow is not None else ():
-            span = step.place if isinstance(step, Invoke) else None
-            for called in text.calls.get(step.id, ()) if span is not None else ():
-                if (session := texts[called].session) is not None and span is not None:
+        for step in calls(flow.body) if flow is not None else ():
+            for called in text.calls.get(step.id, ()):
+                session, span = texts[called].session, step.place
+                if session is not None and span is not None:
                     flows[called] = recorded_session(*session, texts[called].language, span)
 
 

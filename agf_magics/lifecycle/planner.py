@@ -17,28 +17,27 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from ..catalog import Model, Registry, default, model_of
 from ..engine.host import Asker
 from ..engine.limits import Limits
 from ..flow.events import Event
 from ..flow.patterns import unusable
-from ..flow.steps import Flow
 from ..flow.values import Value, isolate, type_name
 from ..journal.queries import RunHead
 from ..languages.plan import Log
 from ..languages.plan.load import PlanExtension
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
-from .asking import Assignment, ModelPlanner, PlannerReply, request_name
+from .asking import Assignment, ModelPlanner, request_name
 from .contexts import make_offer, secret_fields
 from .define import load
 from .input import settle_fields
 from .past_runs import find_past_run, journaled_runs
 from .resume import read_context, resume_run
 from .settings import current
-from .ticks import PlannerResult, TickOptions, Ticks
+from .ticks import PlannedTick, PlannerResult, TickOptions, Ticks
 
 _TICK = re.compile(r"([0-9]{1,6})(-ask)?")
 """The name of a run after that of its context."""
@@ -73,7 +72,7 @@ def _resume_request(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     """Whether the planner has ended after the tick of this request."""
     ticks, reader = planner.ticks, planner.reader(number)
     if head.status == "ok":
-        tick: PlannerReply | None = reader.read(find_past_run(head.run_id).output)
+        tick: PlannedTick | None = reader.read(find_past_run(head.run_id).output)
     else:
         run = ticks.execute(partial(resume_run, head.run_id, None), planner.registry(reader))
         tick = planner.replied(run, reader)
@@ -88,11 +87,9 @@ def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     fields = dict(ticks.options.secret) or None
     run = ticks.execute(partial(resume_run, head.run_id, fields), ticks.options.registry)
     ticks.runs.append(run)
-    return ticks.ends(run, PlannerReply(run.flow, _has_output(run.flow), assignment.offer.gives))
-
-
-def _has_output(flow: Flow) -> bool:
-    return isinstance(flow.extension, PlanExtension) and flow.extension.plan.has_output
+    plan = run.flow.extension
+    has_output = isinstance(plan, PlanExtension) and plan.plan.has_output
+    return ticks.ends(run, PlannedTick(run.flow, has_output, assignment.offer.gives))
 
 
 def _restore(planner: ModelPlanner, head: RunHead) -> bool:
@@ -218,7 +215,8 @@ def run_planner(
         "gives": gives,
         "instructions": instructions,
     }
-    if _is_function(planner):
+    # The object of a model may be callable, too.
+    if callable(planner) and not hasattr(planner, "model_name"):
         if named := next(
             (name for name, value in own_tools.items() if value is not None),
             "confirm" if confirm else None,
@@ -276,24 +274,14 @@ def run_function(
     """The ticks of a function."""
     ticks = Ticks(options)
 
-    def plan_of(number: int) -> FunctionTick:
+    def plan_of(number: int) -> PlannedTick:
         text, has_output = _document(planner([isolate(message) for message in ticks.log]), number)
-        return FunctionTick(load(text, "plan", registry=options.registry), has_output)
+        return PlannedTick(load(text, "plan", registry=options.registry), has_output)
 
     with ticks.errors():
         ticks.append(*_input_message(input))
         ticks.repeat(plan_of)
     return ticks.result
-
-
-class FunctionTick(NamedTuple):
-    """A plan that a function returned (`ticks.PlannedTick`)."""
-
-    flow: Flow
-    has_output: bool
-
-    def output_problem(self, output: Value) -> str | None:
-        return None
 
 
 def named_model(planner: Any, registry: Registry) -> Model:
@@ -309,10 +297,6 @@ def checked_ticks(max_ticks: int) -> int:
     if type(max_ticks) is not int or max_ticks < 1:
         raise ValueError(f"max_ticks must be a whole number of at least 1, not {max_ticks!r}")
     return max_ticks
-
-
-def _is_function(planner: Any) -> bool:
-    return callable(planner) and not hasattr(planner, "model_name")
 
 
 def _checked_task(task: str | None) -> str:

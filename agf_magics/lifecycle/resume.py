@@ -27,9 +27,10 @@ from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
-from ..journal.queries import RunHead, RunRow, claim, leave, list_runs
+from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, outcomes
 from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
+from ..journal.records import Record
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .define import load, load_definition, sort_findings
@@ -43,9 +44,9 @@ from .lookup import (
     find_resumable,
     find_run,
     journal,
-    read_all,
     refused,
     refused_running,
+    unpickled,
     unusable,
 )
 from .manifest import Manifest, Text, read_manifest
@@ -207,7 +208,11 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
         raise refused_running(run_id)
     try:
         order = _manifest(row, trust)
-        earlier = ReplayLog(read_all(store, head, trust), head.status in ("error", "cancelled"))
+        calls = (
+            unpickled(call, head.run_id, trust) if isinstance(call, Record) else call
+            for call in outcomes(store, head.num)
+        )
+        earlier = ReplayLog(calls, head.status in ("error", "cancelled"))
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
@@ -247,11 +252,10 @@ def _given(order: Manifest, input: Value, run_id: str) -> Value:
     if order.unkept:
         return input
     original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
-    again = {name: value for name, value in fields.items() if name not in order.secret}
     other = [
         name
-        for name, value in again.items()
-        if name not in original or not _same(value, original[name])
+        for name, value in fields.items()
+        if name not in order.secret and (name not in original or not _same(value, original[name]))
     ]
     if other or not isinstance(input, dict):
         what = ", ".join(map(repr, other)) or type_name(input)

@@ -226,13 +226,11 @@ class Run:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.input, self.context = flow_input.input, flow_input.context
-        count = len(flow_input.context.log or ()) if flow_input.context is not None else 0
-        self._continues = (
-            f"reads {count:,} earlier message{'s' * (count != 1)} of the context "
-            f"{flow_input.context.name!r}"
-            if flow_input.context is not None and count
-            else ""
-        )
+        self._continues = ""
+        """What it reads of its named context."""
+        if (context := flow_input.context) is not None and (count := len(context.log or ())):
+            messages = f"{count:,} earlier message{'s' * (count != 1)}"
+            self._continues = f"reads {messages} of the context {context.name!r}"
         self.limits = limits
         self.dry = dry
         self.progress = Progress(linked.flow, linked.callees)

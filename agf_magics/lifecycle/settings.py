@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -23,6 +22,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ..engine.host import Asker
 from ..engine.limits import Limits
+from ..journal.codec import user_folder
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..text.nodes import shorten
 from ..text.source import Source, Span
@@ -244,13 +244,7 @@ def user_file() -> Path | None:
         home = Path.home()
     except RuntimeError:
         return None
-    if sys.platform == "win32":
-        folder = Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming")
-    elif sys.platform == "darwin":
-        folder = home / "Library" / "Application Support"
-    else:
-        folder = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return folder / "agf-magics" / "config.toml"
+    return user_folder(home, ("APPDATA", "Roaming"), ("XDG_CONFIG_HOME", ".config")) / "config.toml"
 
 
 def variable(name: str) -> str:
@@ -283,6 +277,11 @@ class _Table(NamedTuple):
     start: int
     """The index of the header in the text; of a file without a header, 0."""
     keys: Mapping[str, Any]
+
+    @property
+    def written(self) -> Mapping[str, str]:
+        """The keys as they are written, by the names of their settings."""
+        return {key.replace("-", "_"): key for key in self.keys}
 
     def span(self, key: str | None = None) -> Span:
         """The key, where it can be found; else the header."""
@@ -335,8 +334,7 @@ def _read_project(path: Path, before: Settings) -> Settings:
     if not isinstance(keys, dict):
         message = f"{header} must be a table of settings, got {keys!r}"
         raise DefinitionError(Diagnostic("settings.pyproject", message, table.span()))
-    for key in keys:
-        name = key.replace("-", "_")
+    for name, key in table.written.items():
         if name in OPENING:
             value = 1 if OPENING[name] is bool else "…"
             hint = (
@@ -356,11 +354,11 @@ def _read_project(path: Path, before: Settings) -> Settings:
 
 def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     """``before`` with the settings of ``table``."""
-    names = [field.name.replace("_", "-") for field in fields(Settings)]
-    written = {key.replace("-", "_"): key for key in table.keys}
-    for key in table.keys:
-        if key.replace("_", "-") not in names:
-            hint = suggest(key.replace("_", "-"), names, "settings")
+    names, written = [field.name for field in fields(Settings)], table.written
+    for name, key in written.items():
+        if name not in names:
+            dashed = [known.replace("_", "-") for known in names]
+            hint = suggest(name.replace("_", "-"), dashed, "settings")
             raise DefinitionError(
                 Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint)
             )
@@ -375,22 +373,19 @@ def _refuse_higher_limits(settings: Settings, before: Settings, table: _Table) -
     """A project can only lower a limit (decision D4)."""
     for name in LIMITING:
         limit, most = getattr(settings, name), getattr(before, name)
-        has_limit = most != 0 or name not in UNLIMITED_BY_0
-        is_lifted = limit == 0 and name in UNLIMITED_BY_0
-        if not has_limit or not (limit > most or is_lifted):
+        if _as_limit(name, limit) <= _as_limit(name, most):
             continue
         key = name.replace("_", "-")
         message = f"a project can only lower {key}: {limit} is more than {most}"
-        if is_lifted:
+        if limit == 0:
             message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
         hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
-        written = next(
-            (written_key for written_key in table.keys if written_key.replace("-", "_") == name),
-            key,
-        )
-        raise DefinitionError(
-            Diagnostic("settings.person-only", message, table.span(written), hint)
-        )
+        span = table.span(table.written.get(name, key))
+        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
+
+
+def _as_limit(name: str, value: float) -> float:
+    return math.inf if value == 0 and name in UNLIMITED_BY_0 else value
 
 
 def _refuse_journal_elsewhere(settings: Settings, before: Settings, table: _Table) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial, reduce
-from typing import Protocol
+from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..engine.host import Asker
@@ -17,6 +17,7 @@ from ..engine.interrupts import held_interrupts
 from ..engine.limits import Budget, LimitReached, Limits
 from ..engine.runner import clock
 from ..flow.events import Event, Warned
+from ..flow.json_schema import describe_all, judge
 from ..flow.progress import Usage
 from ..flow.steps import Flow
 from ..flow.values import Value
@@ -31,17 +32,20 @@ Begin = Callable[[RunOptions], Run]
 """Starts a run and returns it at once."""
 
 
-class PlannedTick(Protocol):
+class PlannedTick(NamedTuple):
     """A plan to run."""
 
-    @property
-    def flow(self) -> Flow: ...
-
-    @property
-    def has_output(self) -> bool: ...
+    flow: Flow
+    has_output: bool
+    gives: Mapping[str, Any] | None = None
+    """JSON Schema of its output; None: anything."""
 
     def output_problem(self, output: Value) -> str | None:
-        """Why the output of the plan is not acceptable."""
+        """Why the output of the plan does not conform to ``gives``: a reference can have any
+        value."""
+        violations = judge(self.gives)(output) if self.gives is not None else []
+        why = f"the output does not conform to its schema: {describe_all(violations)}"
+        return why if violations else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,20 +185,20 @@ class Ticks:
         """Whether ``run`` of a plan is the last one."""
         self.error = run.error
         if run.error is None and was_interrupted(run):
-            self.error = _cancelled(run, self.options.context)
-        if (
-            self.error is not None
-        ):  # the failure of a call is a message of the context: the planner reacts to it
-            denied = [
-                diagnostic.message
-                for diagnostic in self.error.diagnostics
-                if diagnostic.code == "step.denied"
-            ]
-            self._tell(*denied)
+            message = f"planner {self.options.context!r} was cancelled"
+            cancelled = self.error = RunCancelled(Diagnostic("run.cancelled", message))
+            cancelled.run = run
+        if self.error is not None:
+            # The failure of a call is a message of the context, and the planner reacts to it; that
+            # a person refused a call is not.
+            problems = self.error.diagnostics
+            self._tell(*(problem.message for problem in problems if problem.code == "step.denied"))
             return run.status != "error" or isinstance(self.error, LimitReached)
         if not tick.has_output:
             return False
-        problem = _missing_output(run) or tick.output_problem(run.output)
+        # An output that has no value is a warning of the run: to a planner it is a failure.
+        missing = [note.message for note in run.warnings if note.code == "plan.no-output"]
+        problem = missing[0] if missing else tick.output_problem(run.output)
         if problem is not None:
             self.error = StepError(
                 Diagnostic(
@@ -223,11 +227,8 @@ class Ticks:
         """Run something to its end, within the budget. ``plan``: its flow, if it is a plan that
         starts."""
         options, limits = self.options, self._limits_left()
-        unfinished = (
-            "cancelled",
-            "waiting",
-            *(() if plan is not None else ("error",)),
-        )  # a failed plan is followed
+        # A failed plan is followed by another one; a failed request is not.
+        unfinished = ("cancelled", "waiting", *(() if plan is not None else ("error",)))
         run_options = RunOptions(
             registry=registry,
             limits=limits,
@@ -239,9 +240,8 @@ class Ticks:
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )
         run = options.execute(begin, run_options, plan)
-        return (
-            run if run.error is not None else run.result()
-        )  # which raises an error that is not of a step
+        # `result` raises an error that is not of a step.
+        return run if run.error is not None else run.result()
 
     def _limits_left(self) -> Limits:
         """The limits with the time that is left. Raises StepError ``limit.timeout``."""
@@ -279,17 +279,3 @@ class Ticks:
 def plan_name(context: str, number: int) -> str:
     """The name of the run of a tick's plan."""
     return f"{context}-{number}"
-
-
-def _missing_output(run: Run) -> str | None:
-    """Why the output of a plan has no value."""
-    return next(
-        (warning.message for warning in run.warnings if warning.code == "plan.no-output"), None
-    )
-
-
-def _cancelled(run: Run, context: str) -> RunCancelled:
-    """The error of a planner that was cancelled when a run had just completed."""
-    error = RunCancelled(Diagnostic("run.cancelled", f"planner {context!r} was cancelled"))
-    error.run = run
-    return error
