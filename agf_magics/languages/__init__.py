@@ -1,7 +1,11 @@
 """The languages of definitions: text in, flow out.
 
-Each imports ``text``, ``flow`` and the two modules that languages share: `documents`, the tables of
-keys and their reader, and `scan`, for small grammars.
+Each imports ``text``, ``flow`` and the module that languages share: `documents`, the tables of keys
+and their reader, and small grammars.
+
+The four languages are listed here. Another one is found by an entry point of an installed package,
+when its name is asked for; `docs/howto/language.md` shows one. What its author needs is imported
+from here: see ``__all__``.
 """
 
 from __future__ import annotations
@@ -11,14 +15,42 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..flow.step import Expr
-from ..flow.steps import Definition
-from ..text.diagnostics import Diagnostics
-from ..text.source import Source, Text
+from ..flow.step import Expr, FlowInput, FlowResult, Frame, Name, Outcome, Ref
+from ..flow.steps import Compute, Definition, Flow, Invoke, Sequence
+from ..flow.values import Value
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ..text.late_imports import installed_only
+from ..text.source import Source, Span, Text
 from ..text.yamlnodes import Bounds
 
 if TYPE_CHECKING:
     from .pipeline.kinds import Words
+
+__all__ = [
+    "Bounds",
+    "Compute",
+    "Definition",
+    "Diagnostic",
+    "Diagnostics",
+    "Flow",
+    "FlowInput",
+    "FlowResult",
+    "Frame",
+    "Invoke",
+    "Language",
+    "Name",
+    "Outcome",
+    "Ref",
+    "Sequence",
+    "Source",
+    "Span",
+    "StepError",
+    "Value",
+    "suggest",
+]
+
+GROUP = "agf_magics.languages"
+"""The group of entry points: ``tally = "my_package:TALLY"``, a `Language` with that name."""
 
 
 class Language(NamedTuple):
@@ -75,6 +107,8 @@ _FACTORIES: Mapping[str, Callable[[], Language]] = {
     "graph": _graph,
 }
 
+OURS = tuple(_FACTORIES)
+
 # Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
 _POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
 _PLAN = (
@@ -97,24 +131,52 @@ def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
 
 class Languages(Mapping[str, Language]):
     """The languages by name. Each is imported at its first use, because most notebooks use only
-    one."""
+    one. The metadata of installed packages takes tens of milliseconds to read: they are read when a
+    name is asked for that is none of the four (decision D44)."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Language] = {}
 
     def __getitem__(self, name: str) -> Language:
         if name not in self._loaded:
-            self._loaded[name] = _FACTORIES[name]()
+            self._loaded[name] = _FACTORIES[name]() if name in _FACTORIES else _installed(name)
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_FACTORIES)
+        return iter({**_FACTORIES, **self._loaded})
 
     def __len__(self) -> int:
-        return len(_FACTORIES)
+        return len({**_FACTORIES, **self._loaded})
 
     def __contains__(self, name: object) -> bool:
-        return name in _FACTORIES
+        # Whether there is one, without importing it.
+        return name in _FACTORIES or name in self._loaded or _entry_point(str(name)) is not None
+
+
+def _entry_point(name: str) -> Any:
+    from importlib.metadata import entry_points
+
+    return next(iter(entry_points(group=GROUP, name=name)), None)
+
+
+def _installed(name: str) -> Language:
+    """The language of an installed package. Raises KeyError if no package has it, DefinitionError
+    if it cannot be used."""
+    entry = _entry_point(name)
+    if entry is None:
+        raise KeyError(name)
+    why = f"{entry.value} is no Language with this name"
+    try:
+        with installed_only():
+            language = entry.load()
+    except (Exception, SystemExit) as error:  # whatever the module of another package raises
+        why = f"{entry.value} cannot be imported: {type(error).__name__}: {error}"
+        language = None
+    if isinstance(language, Language) and language.name == name:
+        return language
+    message = f"the language {name!r} of an installed package cannot be used: {why}"
+    hint = f"update the package {entry.dist.name}, or remove it" if entry.dist is not None else None
+    raise DefinitionError(Diagnostic("define.language", message, hint=hint))
 
 
 LANGUAGES = Languages()

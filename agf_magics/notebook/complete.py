@@ -18,7 +18,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
-from ..languages import LANGUAGES, Language
+from ..languages import LANGUAGES, OURS, Language
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
@@ -88,7 +88,7 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
         return _in_line(command, found[3], body, known)
     above = "\n".join([*lines[first + 1 : line], before])
     inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
-    language = LANGUAGES.get(found[2]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
+    language = LANGUAGES[found[2] if found[2] in OURS else "pipeline"]  # %%run_pipeline_inline
     below = body[len(above) :]
     is_planner = command.name == "%%plan" and "--planner" in found[3].split()
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
 
 from ..catalog import Registry
-from ..languages import LANGUAGES, Language
+from ..languages import LANGUAGES, OURS, Language
 from ..lifecycle.define import find_problems
 from ..lifecycle.settings import current
 from ..pictures.plain import line, plain
@@ -113,7 +113,7 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
         return None
     found = problems_at(code, position, registry)
     if word is not None and name is not None:
-        language = LANGUAGES.get(cell[1]) or LANGUAGES["pipeline"]  # %%run_pipeline_inline
+        language = LANGUAGES[cell[1] if cell[1] in OURS else "pipeline"]  # %%run_pipeline_inline
         body = code.index("\n") + 1
         found += _help(language, code[body : start + word.start()], word[0])
         found += _named(language, code[body : start + name.start()], name[0], registry)

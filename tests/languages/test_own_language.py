@@ -1,0 +1,97 @@
+"""A language of another package: the one of docs/howto/language.md as it stands there, and broken ones."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/howto/language.md").read_text("utf-8")
+BLOCKS = [(found[1], found[2]) for found in re.finditer(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)]
+MODULE = next(text for kind, text in BLOCKS if kind == "python")
+
+
+def installed(folder: Path, module: str, entry: str = "lines = lines_language:LINES") -> Path:
+    """A folder with an installed package, as pip leaves it."""
+    info = folder / "lines_language-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "lines_language.py").write_text(module, "utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: lines-language\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[agf_magics.languages]\n{entry}\n")
+    return folder
+
+
+def printed(folder: Path, *cells: str) -> str:
+    code = (
+        "import sys\nfrom IPython.core.interactiveshell import InteractiveShell as Shell\n"
+        f"sys.path.append({str(folder)!r})\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "for cell in ('%config InteractiveShell.xmode=\"Plain\"', '%load_ext agf_magics', "
+        f"*{list(cells)!r}): Shell.instance(colors='nocolor').run_cell(cell)"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=folder.parent)
+    return done.stdout + done.stderr
+
+
+def test_the_language_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
+    uses = [(kind, text) for kind, text in BLOCKS if kind in ("python", "text")][2:]
+    assert [kind for kind, _ in uses] == ["python", "text", "python", "text"]
+    shown = printed(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
+    for _, text in uses[1::2]:
+        assert text.strip() in shown
+
+
+def test_the_entry_point_of_the_page_is_the_one_that_is_read() -> None:
+    (toml,) = [text for kind, text in BLOCKS if kind == "toml"]
+    assert 'entry-points."agf_magics.languages"' in toml
+    assert 'lines = "lines_language:LINES"' in toml
+
+
+def test_it_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
+    shown = printed(
+        installed(tmp_path / "site", MODULE),
+        "import agf_magics as agf\nworks = []\n@agf.tool\ndef half(n: int) -> int:\n    return n // 2",
+        "@agf.tool\ndef fails(n: int) -> int:\n    assert works\n    return n",
+        'flow = agf.define("lines small\\na <- half n=$n\\nb <- fails n=$a\\n", "lines")',
+        "%config AgfMagics.journal = 'runs.sqlite'",
+        'r = agf.run("small", {"n": 8}, raises=False)\nprint(r.status, r.stores)',
+        "works.append(1)\nprint(agf.resume(r.run_id).output, agf.draw(flow).outline())",
+        'print(agf.run("{pipeline: p, steps: [{call: {pipeline: small, pass: [n]}}]}", {"n": 4}).output)',
+    )
+    assert "error {'n': 8, 'a': 4}" in shown
+    assert "4 small" in shown
+    assert "\n2\n" in shown
+
+
+@pytest.mark.parametrize(
+    ("module", "entry", "why"),
+    [
+        ("1/0", "lines = lines_language:LINES", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "lines = lines_language:LINES", "cannot be imported: SystemExit: 3"),
+        ("LINES = 1", "lines = lines_language:LINES", "is no Language with this name"),
+        (MODULE, "others = lines_language:LINES", "is no Language with this name"),
+        ("", "lines = lines_language:LINES", "cannot be imported: AttributeError"),
+    ],
+)
+def test_a_language_that_cannot_be_used_is_told_with_its_package(
+    module: str, entry: str, why: str, tmp_path: Path
+) -> None:
+    name = entry.split(" ")[0]
+    shown = printed(installed(tmp_path / "site", module, entry), f"import agf_magics as agf\nagf.load('x', '{name}')")
+    assert "[define.language]" in shown
+    assert why in " ".join(shown.split())
+    assert "update the package lines-language, or remove it" in shown
+    assert "Traceback" not in shown
+
+
+def test_no_other_package_replaces_one_of_the_four(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "print('imported')", "plan = lines_language:LINES")
+    assert "imported" not in printed(site, "import agf_magics as agf\nagf.load('[{_tool: a}]', 'plan')")
+
+
+def test_an_unknown_language_is_told_the_nearest_one(tmp_path: Path) -> None:
+    assert "did you mean policy?" in printed(tmp_path, "import agf_magics as agf\nagf.load('x', 'polcy')")
