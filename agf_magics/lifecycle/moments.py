@@ -181,7 +181,7 @@ def find_moments(run: Run | PastRun) -> Moments:
     cannot be read."""
     refuse_inside("moments")
     past = run if isinstance(run, PastRun) else _past(run)
-    order, (store, num), bounded = past.order, past._journaled, Bounded()
+    order, (store, num), bounded = past.order, past._in_journal, Bounded()
     with as_definition_errors():
         journal = _Recorded(past.run_id, bounded.read(records(store, num)))
     linked = run._linked if isinstance(run, Run) else _link(order, journal.callees)

@@ -62,7 +62,7 @@ class PastRun:
         self.secrets = Secrets()  # the journal stores none
 
     @property
-    def _journaled(self) -> tuple[Store, int]:
+    def _in_journal(self) -> tuple[Store, int]:
         """Its journal, and its number there."""
         return self._store, self._row.listed.num
 
@@ -336,7 +336,7 @@ def find_ended(run: Run | PastRun | str) -> Run | PastRun:
         run = live.find(run) or find_past_run(run)
     if run.status in ("running", "pending"):
         raise refused_running(run.run_id)
-    return run if run._journaled is not None else find_past_run(run.run_id)
+    return run if run._in_journal is not None else find_past_run(run.run_id)
 
 
 def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:

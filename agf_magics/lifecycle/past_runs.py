@@ -230,7 +230,7 @@ def _live_line(run: Run) -> RunLine:
 def calls_of(run: Run | PastRun) -> RunCalls | None:
     """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
     not journaled."""
-    return RunCalls(*run._journaled, as_definition_errors) if run._journaled is not None else None
+    return RunCalls(*run._in_journal, as_definition_errors) if run._in_journal is not None else None
 
 
 def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:

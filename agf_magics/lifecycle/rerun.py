@@ -121,9 +121,9 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of what comes after it."""
     after, visits = _after(run._linked, key)
-    assert run._journaled is not None, "`find_ended` has checked it"
+    assert run._in_journal is not None, "`find_ended` has checked it"
     begun = False
-    for record in records(*run._journaled):
+    for record in records(*run._in_journal):
         at = key_of(record.at)
         begun = begun or is_within(at, key)
         left_out = (key, *after, *visits) if begun else (key, *after)

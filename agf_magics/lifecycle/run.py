@@ -289,7 +289,7 @@ class Run:
         return self.progress.status
 
     @property
-    def _journaled(self) -> tuple[Store, int] | None:
+    def _in_journal(self) -> tuple[Store, int] | None:
         """Its journal, and its number there; None if it is not journaled."""
         return (self.journal.store, self.journal.num) if self.journal is not None else None
 

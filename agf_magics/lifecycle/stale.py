@@ -165,7 +165,7 @@ def find_stale(
 
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
-    (store, num), bounded = past._journaled, Bounded()
+    (store, num), bounded = past._in_journal, Bounded()
     read = partial(unpickled, trust=False) if unpickles else _json_only
     with as_definition_errors():
         calls = RecordedCalls(
