@@ -192,6 +192,7 @@ class PictureView {
       box.lost.setAttribute("x", box.left + box.room * (row[OK_SHARE] ?? 0));
       box.lost.setAttribute("width", box.room * (row[FAILED_SHARE] ?? 0));
     }
+    if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
     for (const edge of this.edges ?? []) {
       const words = this.flow.length ? "" : this.state.edges[edge.key] ?? "";
       if (edge.text.textContent === words) continue;
