@@ -333,7 +333,7 @@ def uses() -> list[Use]:
     return found
 
 
-ALTERNATIVES = {"re.compile('|'.join((written(form) for form in sorted(found, key=len, reverse=True))))"}
+ALTERNATIVES = {"re.compile('|'.join((written(form) for form in sorted(forms, key=len, reverse=True))))"}
 """Calls that compile alternatives of escaped texts, which have no repeats: their cost is linear in the text."""
 
 
