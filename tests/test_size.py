@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=220, decisions=18_248, code=50_170, comments=0)
+MOST = Size(files=220, decisions=18258, code=50193, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -13,6 +13,7 @@ as text.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -23,6 +24,7 @@ from typing import Any
 from ..catalog import default
 from ..flow.rows import Row
 from ..flow.steps import Each, Fold, Invoke, Repeat
+from ..flow.values import Value
 from ..lifecycle.moments import Moments, find_moments
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
@@ -36,7 +38,7 @@ from ..pictures.plain import duration, format_exception, line, plain
 from ..pictures.run_page import MOST_STORES, how_to_continue
 from ..pictures.scene import scene
 from ..pictures.svg import dark_style, edge_places, paint
-from ..pictures.values import value_json
+from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 from ..text.source import Span
 from .explorer_calls import (
@@ -183,6 +185,7 @@ MOST_LINES = 60
 MOST_FINDINGS = 20
 MOST_GROUPED = 10_000
 """Failures that are grouped by their message."""
+MOST_COPIED = 1_000_000
 MOST_PLACES = 50
 """Places of one message that the page gets."""
 """Warnings, and dropped elements, of a run."""
@@ -263,11 +266,43 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The value of one of the stores, by its number."""
-    mask, number = run.secrets.shown, natural(given.get("number"))
-    found = list(islice(run.stores.values(), number, number + 1))
-    if not found:
-        raise Refused("the run no longer has this store")
-    return value_json(mask(found[0]), mask)
+    mask = run.secrets.shown
+    return value_json(mask(_store_value(run, given)), mask)
+
+
+def _store_value(run: AnyRun, given: Mapping[str, Any]) -> Value:
+    number = natural(given.get("number"))
+    for value in islice(run.stores.values(), number, number + 1):
+        return value
+    raise Refused("the run no longer has this store")
+
+
+def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """A value as JSON, to be copied: a store, the result of a step, or the output of the run."""
+    if "number" in given:
+        value = _store_value(run, given)
+    elif "step" in given:
+        row, calls = row_of(run, given), calls_of(run)
+        attempts = (
+            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.value is None else []
+        )
+        value = attempts[-1].value_shown if attempts else row.value
+    else:
+        value = run.output
+    pieces, length = list[str](), 0
+    try:
+        # Piece by piece: a value of 1 GB is refused before it is a text.
+        for piece in _AS_JSON.iterencode(run.secrets.shown(value)):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MOST_COPIED:
+                raise Refused(f"at most {MOST_COPIED:,} characters are copied: read it in Python")
+    except (TypeError, ValueError, RecursionError):
+        raise Refused("this value is not JSON: read it in Python") from None
+    return {"text": "".join(pieces)}
+
+
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 
 
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -382,6 +417,7 @@ def _indent(text: str) -> float:
 REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
     "store": _store,
+    "text": _text,
     "picture": _picture,
     "step": _step,
     **CALL_REQUESTS,

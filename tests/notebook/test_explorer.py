@@ -478,6 +478,21 @@ def test_the_messages_about_500_steps_are_small(seen: Kernel) -> None:
     assert len(json.dumps(picture)) < 400_000
     assert page.get("store", number=499) == {"kind": "text", "text": "499"}
     assert "no longer has this store" in page.ask("store", number=500)["why"]
+    assert page.get("text", number=499) == {"text": "499"}
+    assert page.get("text") == {"text": "499"}
+    assert page.get("text", step="steps[7]") == {"text": "7"}
+    assert "no longer has this store" in page.ask("text", number=500)["why"]
+
+
+def test_a_value_that_is_too_long_to_be_copied_is_refused(seen: Kernel) -> None:
+    cell = seen.good(
+        "%config AgfMagics.progress_after = 0\nimport agf_magics as agf\n"
+        "@agf.tool\ndef many() -> list: return ['pear'] * 300_000\n"
+        "agf.define('{pipeline: many_pears, steps: [{tool: {name: many}}]}')"
+    )
+    page = Page(seen, seen.good("%run_pipeline many_pears --out r"))
+    assert "at most 1,000,000 characters are copied" in page.ask("text")["why"]
+    assert cell
 
 
 def test_prints_of_a_step_are_in_its_row_and_in_its_details(seen: Kernel) -> None:

@@ -52,7 +52,7 @@ class Panel {
     if (run.error) part("Error", errorElement(run.error));
     if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
-    if (run.output) part("Output", valueElement(run.output));
+    if (run.output) part("Output", this.copy({}), valueElement(run.output));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...run.dropped.map(failureElement));
@@ -61,12 +61,25 @@ class Panel {
     this.node.replaceChildren(...children);
   }
 
+  // Copies a value as JSON.
+  copy(what) {
+    const copied = async event => {
+      const pressed = event.currentTarget;
+      try {
+        const { text } = await this.state.request("text", what);
+        await navigator.clipboard.writeText(text);
+        setText(pressed, "Copied");
+      } catch (error) { this.view.inform(navigator.clipboard ? error.message : "this page may not copy: it is neither local nor https"); }
+    };
+    return button("Copy", copied, { class: "copy", title: "Copy the value as JSON" });
+  }
+
   // A store is fetched when it is opened.
   store(name, number) {
     const node = details(name, [], false);
     node.addEventListener("toggle", async () => {
       if (!node.open || node.children.length > 1) return;
-      try { node.append(valueElement(await this.state.request("store", { number }))); }
+      try { node.append(this.copy({ number }), valueElement(await this.state.request("store", { number }))); }
       catch (error) { node.append(hint(error.message)); }
     });
     return node;
@@ -85,7 +98,7 @@ class Panel {
     if (step.input) part("Input", valueElement(step.input));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.printed) part("Printed", element("pre", {}, step.printed));
-    if (step.output) part("Output", valueElement(step.output));
+    if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id, step.elements)));
     if (step.note) children.push(hint(step.note));

@@ -1,7 +1,7 @@
 // A run as the page knows it, shared by all its views, and the requests to the kernel.
 
 // These only read, or do the same when they are repeated.
-const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "calls", "call", "spans", "session", "elements", "cancel",
+const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", "calls", "call", "spans", "session", "elements", "cancel",
   "later", "stale", "moments", "moment"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;

@@ -65,8 +65,8 @@ class StepList {
 
   draw() {
     this.follow();
+    this.inner.style.height = `${this.shown.length * ROW}px`; // first: the height of the place follows from it
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
-    this.inner.style.height = `${this.shown.length * ROW}px`;
     if (this.isTimeline) this.drawAxis(all);
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
