@@ -84,7 +84,7 @@ class Shelf(Mapping[str, T]):
 
     def items(self) -> ItemsView[str, T]:
         """A snapshot, like `values`."""
-        return dict(sorted(list(self._held.items()), key=lambda pair: pair[0])).items()  # noqa: C414
+        return dict(sorted(self._held.copy().items(), key=lambda pair: pair[0])).items()
 
     def values(self) -> ValuesView[T]:
         return dict(self.items()).values()

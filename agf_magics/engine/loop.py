@@ -194,7 +194,7 @@ def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop
     return [
         # A copy: calls end on other threads meanwhile.
         (task, loop)
-        for task, (loop, by) in list(_outliving.items())
+        for task, (loop, by) in _outliving.copy().items()
         if run is None or by is run
     ]
 

@@ -370,7 +370,7 @@ class ReplyStream:
         self._emit()
 
     def _emit(self, is_end: bool = False) -> None:
-        for part, text in list(self._pending.items()):
+        for part, text in self._pending.copy().items():
             shown, self._pending[part] = _split(self._run, text, is_end)
             if shown:
                 self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))

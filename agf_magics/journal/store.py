@@ -223,7 +223,7 @@ class Store:
     @classmethod
     def _close_unused(cls) -> None:
         """Close the least recently used stores that no run uses, so that one more can be opened."""
-        for path, store in list(cls._open.items()):
+        for path, store in cls._open.copy().items():
             if len(cls._open) < MOST_OPEN:
                 return
             if not store.is_used and store.pid == os.getpid() and store.is_there:

@@ -336,7 +336,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if row.printed:
         found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
     if row.arriving is not None:
-        parts = list(row.arriving.parts.items())
+        parts = row.arriving.parts.copy().items()
         found["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]

@@ -151,7 +151,7 @@ class Model(anywidget.AnyWidget):
 
     def starts(self) -> dict[str, Any]:
         """What a page needs to show each explorer."""
-        return {mark: explored.start() for mark, explored in list(self._explored.items())}
+        return {mark: explored.start() for mark, explored in self._explored.copy().items()}
 
     def _told(self) -> list[str]:
         told, self._gone = self._gone, []

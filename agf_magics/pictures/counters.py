@@ -347,7 +347,7 @@ def tails(row: Row) -> tuple[str, ...]:
     its text, the calls of tools."""
     parts = [
         ("printed", row.printed),
-        *(list(row.arriving.parts.items()) if row.arriving is not None else ()),
+        *(row.arriving.parts.copy().items() if row.arriving is not None else ()),
     ]
     return tuple(f"{MARKED.get(part, '')}{_tail(text)}" for part, text in parts if text.strip())
 

@@ -64,9 +64,10 @@ class Program:
 
 def own_modules() -> list[str]:
     """The loaded modules that are the notebook's own."""
-    found = [
-        name for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)
-    ]
+    # dict.copy() is one step for other threads; list(dict.items()) makes tuples, so that the garbage
+    # collector may run in it, and another thread import a module.
+    loaded = sys.modules.copy()
+    found = [name for name, module in loaded.items() if isinstance(module, types.ModuleType)]
     return [
         name
         for name in found

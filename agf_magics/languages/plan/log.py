@@ -217,7 +217,7 @@ class Log(Sequence[Mapping[str, Value]]):
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of messages without an instance, in the order of their first appearance."""
-        layers = list(self._index.layers.items())
+        layers = self._index.layers.copy().items()
         return tuple(
             kind
             for (kind, instance), paths in layers
@@ -228,7 +228,7 @@ class Log(Sequence[Mapping[str, Value]]):
     def instances(self) -> tuple[str, ...]:
         """In the order of their first appearance."""
         return tuple(
-            name for name, first in list(self._index.instances.items()) if first < self._writes
+            name for name, first in self._index.instances.copy().items() if first < self._writes
         )
 
     def has_layer(self, kind: str, instance: str) -> bool:
