@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agf_magics.languages import graph, plan, policy
-from agf_magics.languages.pipeline.json_schema import document_schema
+from agf_magics.languages.pipeline import document_schema
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "pipeline": document_schema(),

@@ -4,6 +4,7 @@ property tests."""
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+
+os.environ["AGF_CHECK_VALUES"] = "1"  # before the package, which reads it once; kernels and workers inherit it
 
 from agf_magics.catalog import default
 from agf_magics.lifecycle.settings import current

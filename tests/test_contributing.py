@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.pipeline import kinds
-from agf_magics.languages.pipeline.json_schema import document_schema
+from agf_magics.languages.pipeline import document_schema, kinds
 from tests.test_layers import MAY
 
 ROOT = Path(__file__).parents[1]

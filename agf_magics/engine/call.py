@@ -204,12 +204,18 @@ def build_arguments(
     wanted: Mapping[str, Any] | None = None,
 ) -> Any:
     """A copy of the arguments: user code may change it."""
-    return copy_value(site.step.args.build(site.frame, wanted), site.step, callee)
+    value = site.step.args.build(site.frame, wanted)
+    return copy_value(value, site.step, callee, site.run.large.isolate)
 
 
-def copy_value(value: Value, step: Invoke, callee: Tool | Transform | Policy | str) -> Value:
+def copy_value(
+    value: Value,
+    step: Invoke,
+    callee: Tool | Transform | Policy | str,
+    copy: Callable[[Value], Value] = isolate,
+) -> Value:
     try:
-        return isolate(value)
+        return copy(value)
     except TooDeep as error:
         name = callee if isinstance(callee, str) else repr(callee.name)
         span = step.place

@@ -19,7 +19,7 @@ from ..catalog import Agent
 from ..flow import events as ev
 from ..flow.step import DROPPED, FanOutResult, Frame, Outcome, Step
 from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, children
-from ..flow.values import Value, isolate_parts
+from ..flow.values import Value
 from ..journal.collected import NO_RESULT, Copies
 from ..journal.reading import ReplayLog
 from ..journal.records import CallKey
@@ -142,15 +142,14 @@ class Replay:
             copies.take,
             MISSES,
         )
+        isolate = self.run.large.isolate
 
         def reused(i: int) -> Value:
             nonlocal left
             if left <= 0:
                 return NO_RESULT
             try:
-                result = take(
-                    i, arguments.validate(isolate_parts(build(bind(frame, items[i]), None)))
-                )
+                result = take(i, arguments.validate(isolate(build(bind(frame, items[i]), None))))
             # The pool builds them again, for an error that is readable and has a place.
             except Exception:
                 result = NO_RESULT

@@ -20,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
+from ..flow.large import LargeValues
 from ..flow.progress import Progress
 from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
@@ -204,6 +205,9 @@ class Runner:
         """The same for called flows whose stores a definition shows while they wait, by the path of
         the call."""
         self.models = Models()
+        self.large = LargeValues()
+        if journal is not None:
+            journal.rows.large = self.large
         self.whole: Any = None
         """Sends whole elements of fan-outs to workers, a `pool.WholeElements`; None: the run has no
         workers."""

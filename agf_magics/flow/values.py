@@ -28,7 +28,7 @@ import fractions
 import pathlib
 import sys
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 Value = Any
@@ -57,23 +57,16 @@ def isolate(value: Value) -> Value:
     """
     kind = type(value)
     if kind is not dict:
-        return _copied(value, DEEPEST, [LARGEST]) if kind is list else value
+        return copy_parts(value, DEEPEST, [LARGEST]) if kind is list else value
     for part in value.values():
         if type(part) not in ATOMS:
-            return _copied(value, DEEPEST, [LARGEST])
+            return copy_parts(value, DEEPEST, [LARGEST])
     return value.copy()  # most arguments are flat
 
 
-def isolate_parts(value: Value) -> Value:
-    """The same for a mapping that is only read: itself, if it has no containers."""
-    if type(value) is dict:
-        for part in value.values():
-            if type(part) not in ATOMS:
-                return _copied(value, DEEPEST, [LARGEST])
-    return value
-
-
-def _copied(value: Value, room: int, left: list[int]) -> Value:
+def copy_parts(value: Value, room: int, left: list[int]) -> Value:
+    """`isolate` for a value that is part of another: at most ``room`` levels and ``left[0]`` parts,
+    which it counts."""
     kind = type(value)
     if kind is not dict and kind is not list:
         return value
@@ -81,10 +74,19 @@ def _copied(value: Value, room: int, left: list[int]) -> Value:
     if left[0] < 0 or not room:
         raise _too_deep(room)
     if kind is dict:
-        return {
-            k: (v if type(v) in ATOMS else _copied(v, room - 1, left)) for k, v in value.items()
-        }
-    return [v if type(v) in ATOMS else _copied(v, room - 1, left) for v in value]
+        return _with_parts(value, copy_parts, room, left)
+    return [v if type(v) in ATOMS else copy_parts(v, room - 1, left) for v in value]
+
+
+def _with_parts(
+    value: dict[str, Value],
+    copy: Callable[[Value, int, list[int]], Value],
+    room: int,
+    left: list[int],
+) -> dict[str, Value]:
+    if ATOMS.issuperset(map(type, value.values())):
+        return value.copy()
+    return {k: (v if type(v) in ATOMS else copy(v, room - 1, left)) for k, v in value.items()}
 
 
 def _too_deep(room: int) -> TooDeep:
@@ -120,6 +122,8 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
         if left[0] < 0 or not room:
             raise _too_deep(room)
         if isinstance(value, dict):
+            if kind is dict and TEXT.issuperset(map(type, value)):
+                return _with_parts(value, _settled, room, left)
             # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value

@@ -7,6 +7,7 @@ computed once: see docs/benchmarks.md.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,10 +17,22 @@ from zlib import crc32
 
 from ..catalog import Tool
 from ..engine.limits import Grant
+from ..flow.large import WIDE, KnownValue, LargeValues
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
 from ..text.diagnostics import StepError
-from .codec import EncodedValue, encode, json_text, preview, sign, to_show, user_key
+from .codec import (
+    TEXT,
+    EncodedValue,
+    decode,
+    encode,
+    json_text,
+    preview,
+    sign,
+    to_show,
+    user_key,
+    weigh,
+)
 from .records import CallKey, SequenceRow, error_json, row_crc
 from .reuse import CallDigest
 from .secrets import NOTHING, Received, Secrets, hide
@@ -31,6 +44,16 @@ Insert = tuple[str, Cells]
 """The statement that adds a record, and its cells."""
 
 NO_VALUE = EncodedValue("json", None)
+
+LARGE = 50_000
+"""Characters of the JSON text from which on a part of the arguments is stored once for the run."""
+
+TEXT_CELL = 9
+"""The place of the result among the cells for `ADD_JSON`."""
+
+IN_PIECES = 2
+"""``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
+of large parts."""
 
 MOST_STEPS = 1_000
 """The number of steps whose calls' common parts are known. A model's session makes a step for each
@@ -49,7 +72,8 @@ class StartedCall(NamedTuple):
     name: str
     started: float
     given: str | None
-    whole: bool
+    whole: int
+    """0: ``given`` is a preview; 1: it is complete; `IN_PIECES`."""
     digest: bytes | None = None
     received: Received = NOTHING
     digest_again: Callable[[], bytes | None] | None = None
@@ -71,6 +95,67 @@ class _StepCalls(NamedTuple):
     digest: Callable[[str], bytes] | None
 
 
+class _Pieces:
+    """Arguments as JSON, without the large ones among them, and the large values of a mapping."""
+
+    def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
+        """``most``: characters of all; ``known``: what a value is a copy of."""
+        self.large: dict[str, str] = {}
+        """The texts of the parts that are not known to be stored, by their digests."""
+        self.known: list[tuple[KnownValue, str, int]] = []
+        """Their values, digests and sizes."""
+        self._most, self._find = most, known
+        self._pieces = [""]
+        """JSON, the digest of a large part, JSON, and so on."""
+
+    @property
+    def whole(self) -> int:
+        return 1 if len(self._pieces) == 1 else IN_PIECES
+
+    @property
+    def text(self) -> str:
+        return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
+
+    def add(self, value: Value, levels: int = 2) -> bool:
+        """Add ``value``, whose ``levels`` of mappings may have parts that are large. False: a part
+        is no JSON, or all are too large."""
+        known = self._find(value)
+        if known is not None and known.stored:
+            self._most -= known.size
+            self._pieces += known.stored, ""
+            return self._most >= 0
+        if levels and type(value) is dict and len(value) <= WIDE:
+            return self._add_each(value, levels - 1)
+        text = known.text if known is not None else None
+        size = weigh(value) if text is None else len(text)
+        self._most -= size
+        if text is None and size >= 0 and self._most >= 0:
+            text = json_text(value, size)
+        if text is None or self._most < 0:
+            return False
+        if len(text) < LARGE:
+            self._pieces[-1] += text
+            return True
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self.large[digest] = text
+        if known is not None:
+            self.known.append((known, digest, size))
+        self._pieces += digest, ""
+        return True
+
+    def _add_each(self, value: Mapping[str, Value], levels: int) -> bool:
+        if not TEXT.issuperset(map(type, value)):
+            return False
+        before = "{"
+        for name, part in value.items():
+            self._pieces[-1] += f"{before}{encode(name)}:"
+            before = ","
+            if not self.add(part, levels):
+                return False
+        self._pieces[-1] += "}" if value else "{}"
+        return True
+
+
 class CallRows:
     """Makes the rows of one run."""
 
@@ -80,13 +165,17 @@ class CallRows:
         most: int,
         next_line: Callable[[], int],
         not_stored: Callable[[StartedCall, str | None], None],
+        keep: Callable[[str, str], None],
     ) -> None:
         """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not
-        stored, and why."""
+        stored, and why. ``keep``: called for the digest and the text of a large part of arguments,
+        before the row that needs it."""
         self.run_id, self.most = run_id, most
         self.secret = Secrets()
         self.digests = CallDigest(most)
-        self._next_line, self._not_stored = next_line, not_stored
+        self.large = LargeValues()
+        self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
+        self._kept: set[str] = set()
         self._key: bytes | None = None
         self._steps: dict[int, _StepCalls] = {}
         """By the identity of the step."""
@@ -108,7 +197,7 @@ class CallRows:
             and not self.secret.active
         ):
             started = time.time()
-            text, whole = to_show(given, self.most)
+            text, whole = self.given(given)
             again = None
             # A key of the environment is in the arguments: then they are masked as all others.
             if self.secret.surrounds(text):
@@ -126,6 +215,36 @@ class CallRows:
             call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING, again)
             return tuple.__new__(StartedCall, call)
         return self._start(step, callee, key, given, tools, grant)
+
+    def given(self, given: Any) -> tuple[str, int]:
+        """Arguments as JSON and their ``whole``. Their large parts are kept once."""
+        if not self.large.has_fresh:
+            text, whole = to_show(given, self.most)
+            if not whole or len(text) < LARGE:
+                return text, int(whole)
+        pieces = _Pieces(self.most, self.large.fresh)
+        whole = pieces.add(given)
+        # The caller masks arguments that have a secret, which it finds in a whole text.
+        if not whole or any(map(self.secret.surrounds, pieces.large.values())):
+            text, whole = to_show(given, self.most)
+            return text, int(whole)
+        for digest, text in pieces.large.items():
+            if digest not in self._kept:
+                self._kept.add(digest)
+                self._keep(digest, text)
+        for known, digest, size in pieces.known:
+            known.stored, known.size, known.text = digest, size, None
+        return pieces.text, pieces.whole
+
+    def in_pieces(self, text: str) -> tuple[str, int]:
+        """The same for arguments that a worker has sent as JSON."""
+        return (text, 1) if len(text) < LARGE else self.given(decode(text))
+
+    def _complete(self, given: Any) -> str:
+        """What `given` returns, for the digest of a call whose arguments may have to be masked:
+        nothing is kept."""
+        pieces = _Pieces(self.most, lambda value: None)
+        return pieces.text if pieces.add(given) else encode(given)
 
     def _digests(
         self, step: Invoke, tool: Tool, given: Any, tools: Mapping[str, Tool], grant: Grant
@@ -167,7 +286,7 @@ class CallRows:
         # Without `tools` the call is a question or a mark, which no later run reuses.
         digest, again = None, None
         if tools is not None:
-            complete, keyed = text if whole else None, received.any
+            complete, keyed = self._complete(given) if whole else None, received.any
             digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=keyed)
             if digest is not None and is_opaque:
                 again = partial(
@@ -195,18 +314,15 @@ class CallRows:
         name: str,
         started: float | None,
         given: str | None,
-        whole: bool,
+        whole: int,
         text: str,
         digest: bytes | None,
         ended: float | None = None,
     ) -> Cells:
         """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and
         its value as JSON. ``started``: None: at its end. ``ended``: as in `outcome`."""
-        line, ended, full = (
-            self._next_line(),
-            time.time() if ended is None else ended,
-            1 if whole else 0,
-        )
+        line, ended = self._next_line(), time.time() if ended is None else ended
+        whole = int(whole)  # in a checksum, True is another value than 1
         started = ended if started is None else started
         crc = crc32(
             dumps(
@@ -220,7 +336,7 @@ class CallRows:
                     started,
                     ended,
                     given,
-                    full,
+                    whole,
                     "json",
                     text,
                     None,
@@ -231,7 +347,7 @@ class CallRows:
                 2,
             )
         )  # `row_crc`, without a call
-        return line, place, tries, kind, name, started, ended, given, full, text, digest, crc
+        return line, place, tries, kind, name, started, ended, given, whole, text, digest, crc
 
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
         """The row of a call whose result in another run is reused. ``text``: that result as JSON,
@@ -253,6 +369,8 @@ class CallRows:
         """The row of a call that has returned. ``secret``: the value is one."""
         cells = self.plain(call, value) if not secret else None
         if cells is not None:
+            if len(cells[TEXT_CELL]) >= LARGE:
+                self.large.learn(value, cells[TEXT_CELL])
             return ADD_JSON, cells
         if secret:
             self.secret.returned(value)

@@ -31,7 +31,7 @@ from ..flow.events import StepPath
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import StepError
-from .call_rows import Insert, StartedCall
+from .call_rows import LARGE, Insert, StartedCall
 from .codec import EncodedValue, decode, encode, encode_value, to_show, weigh
 from .recorder import Journal
 from .records import (
@@ -292,10 +292,11 @@ class CollectedRecords:
     ) -> Insert:
         call, _, _, head, tail = self._place(at)
         assert call is not None
+        given, whole = self._journal.rows.in_pieces(given)
         digest = call.digest(given) if call.digest is not None else None
         rows, kind, name = self._journal.rows, call.step.kind, call.name
         return ADD_JSON, rows.json(
-            f"{head}{i}{tail}", "", kind, name, started, given, True, value, digest, ended
+            f"{head}{i}{tail}", "", kind, name, started, given, whole, value, digest, ended
         )
 
     def _row(self, i: int, record: Collected) -> Insert:
@@ -306,6 +307,8 @@ class CollectedRecords:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         assert expected is not None
+        if whole:
+            given, whole = self._journal.rows.in_pieces(given)
         digest = self._digest(expected, given if whole else None, arguments)
         call = StartedCall(key, expected.step.kind, expected.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
@@ -404,6 +407,8 @@ class Copies:
         try:
             text = encode(given)
         except ValueError:  # a number of 5,000 digits
+            return NO_RESULT
+        if len(text) >= LARGE:
             return NO_RESULT
         digest = self._digest(text)  # type: ignore[misc]  # `is_possible`
         result = self._take(digest, most)

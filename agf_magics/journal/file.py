@@ -105,10 +105,10 @@ def not_journaled(error: JournalError) -> Diagnostic:
 
 R = TypeVar("R")
 
-FORMAT = 5
+FORMAT = 6
 """Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
 record includes the types of its cells; a run has its cost. 5: the messages of a context are
-parts; an index finds the last runs of a name."""
+parts; an index finds the last runs of a name. 6: large arguments are stored once for each run."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
@@ -141,6 +141,9 @@ CREATE TABLE records (
     form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
 CREATE TABLE parts (
     digest BLOB PRIMARY KEY, before BLOB NOT NULL, text TEXT NOT NULL, used REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE large (
+    num INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (num, digest)
 ) WITHOUT ROWID;
 """
 

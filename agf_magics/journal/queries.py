@@ -413,6 +413,7 @@ def _deleted(store: Store, num: int, end: int) -> int:
             connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
         if len(lines) < SLICE:
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
+            connection.execute("DELETE FROM large WHERE num=?", (num,))
         else:
             # If this process dies now, nobody may resume what is left, which would call again: the
             # run counts as damaged, and can be deleted again.

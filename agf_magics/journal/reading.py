@@ -11,9 +11,10 @@ What the earlier sessions of a run did, for its next session.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from marshal import dumps
@@ -42,6 +43,9 @@ from .records import (
     sequence_row,
     value_of,
 )
+from .store import ROOM
+
+NO_LARGE: Mapping[str, str] = {}
 
 TEXT_OR_NONE = frozenset({str, type(None)})
 RAW_OR_NONE = frozenset({bytes, type(None)})
@@ -69,14 +73,36 @@ JsonResult = tuple[bytes, str]
 """The digest of a call, and what it returned as JSON."""
 
 
-def read_records(rows: Iterable[Row]) -> Iterator[Record]:
-    """The records of ``rows``. Raises JournalError for a damaged row."""
+def read_records(rows: sqlite3.Cursor) -> Iterator[Record]:
+    """The records of ``rows``, with the large parts of arguments. Raises JournalError for a damaged
+    row."""
     read, row = _RowReader().read, None
+    large: dict[str, str] = {}
     try:
         for row in rows:
-            yield read(row)
+            record = read(row)
+            if record.whole == 2:
+                # Of the last record alone: what calls share is read once, and a long run does not
+                # fill the memory.
+                large = {
+                    digest: large[digest] if digest in large else _large(rows, record, digest)
+                    for digest in json.loads(record.given or "")[1::2]
+                }
+                record = record._replace(large=large)
+            yield record
     except (*UNREADABLE, sqlite3.OperationalError) as found:
         raise _damage(row, found) from None
+
+
+def _large(rows: sqlite3.Cursor, record: Record, digest: str) -> str:
+    """A large part of a record's arguments as JSON. Raises ValueError unless it is what was
+    written."""
+    sql = "SELECT text FROM large WHERE num=? AND digest=?"
+    key = record.line - record.line % ROOM, digest
+    (text,) = rows.connection.execute(sql, key).fetchone() or (None,)
+    if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise ValueError
+    return text
 
 
 def rows_between(
@@ -242,7 +268,7 @@ class _RowReader:
             and type(error) in TEXT_OR_NONE
         ):
             raise ValueError
-        if not (type(sign) in RAW_OR_NONE and type(digest) in RAW_OR_NONE and whole in (0, 1)):
+        if not (type(sign) in RAW_OR_NONE and type(digest) in RAW_OR_NONE and whole in (0, 1, 2)):
             raise ValueError
         # A failed call has an error, a dropped element too; nothing else has.
         if type(value) not in FORMS[form] or (what in ("failed", "dropped")) != (error is not None):
@@ -261,7 +287,7 @@ class _RowReader:
             started,
             ended,
             given,
-            whole == 1,
+            whole,
             form,
             value,
             shown,
@@ -269,6 +295,7 @@ class _RowReader:
             sign,
             digest,
             None,
+            NO_LARGE,
         )
         # Half of the time of Record(…).
         return tuple.__new__(Record, cells)

@@ -28,7 +28,7 @@ from .reading import RecordedOutcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
 from .reuse import CallDigest, Reuse, ReusedResult
 from .secrets import Received, Secrets
-from .store import ROOM, Store
+from .store import ADD_LARGE, ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
     work_sign, head_crc, state_crc, work_crc, end_crc, part)
@@ -61,7 +61,7 @@ class Journal:
         self.run_id = run_id
         self.most = most
         """Bytes of one value, at most."""
-        self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored)
+        self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
         self.part: bytes | None = None
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
@@ -315,6 +315,11 @@ class Journal:
         return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
 
     # --- failures ---
+
+    def _keep_large(self, digest: str, text: str) -> None:
+        """Write a large part of arguments, before the row that refers to it."""
+        if self.is_open:
+            self.store.writer.later(ADD_LARGE, (self.num, digest, text), self._break)
 
     def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""

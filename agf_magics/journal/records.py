@@ -73,8 +73,9 @@ class Record(NamedTuple):
     ended: float | None = None
     given: str | None = None
     """The arguments as JSON; secrets are `MASK`."""
-    whole: bool = False
-    """Whether ``given`` is complete, not just a preview."""
+    whole: int = 0
+    """0: ``given`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
+    parts between them."""
     form: str | None = None
     value: str | bytes | None = None
     shown: str | None = None
@@ -84,6 +85,8 @@ class Record(NamedTuple):
     """A digest of the call, for a later run that makes an identical one: see `reuse`."""
     unpickled: tuple[Value] | None = None
     """The value, once it was read for a resumed run."""
+    large: Mapping[str, str] = {}
+    """The large parts of ``given`` as JSON, by their digests, where a person may look at them."""
 
     @property
     def key(self) -> CallKey:
@@ -108,7 +111,11 @@ class Record(NamedTuple):
 
     @property
     def given_shown(self) -> Value:
-        return decoded(self.given)
+        if self.whole < 2:
+            return decoded(self.given)
+        pieces = decoded(self.given)
+        pieces[1::2] = [self.large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
+        return decoded("".join(pieces))
 
     def read_value(self, run_id: str, trust: bool) -> Value:
         """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle

@@ -138,6 +138,10 @@ that are added in order fill their pages."""
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """Adds a record."""
 
+ADD_LARGE = "INSERT INTO large VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET num=num"
+"""Adds a large value, which an earlier session of the run may have added: so it is no error, and one
+row is changed."""
+
 ADD_JSON = """INSERT INTO records VALUES (?, 'finished', ?, ?, ?, ?, ?, ?, ?, ?, 'json', ?, NULL,
     NULL, NULL, ?, ?)"""
 """Adds the record of a call that returned JSON: with cells in the statement, a row takes 3.1 µs

@@ -12,8 +12,7 @@ from agf_magics.flow.step import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
-from agf_magics.languages.pipeline import takes
-from agf_magics.languages.pipeline.json_schema import document_schema
+from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES

@@ -22,9 +22,9 @@ from ...flow.values import Value
 from ...flow.wiring import own_reads
 from ...text.nodes import Fields, Scalar, shorten
 from ...text.source import Span
-from ..documents import Key, Kind, kind
+from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
 from . import takes
-from .body import Policy, Reader
+from .body import TITLE, Policy, Reader
 from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
 from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
@@ -448,3 +448,39 @@ BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
     "for_each": _for_each,
     "parallel": _parallel,
 }
+
+
+def document_schema() -> Json:
+    """The language as a JSON Schema (Draft 2020-12), for editors: one document of a definition. It
+    cannot describe expressions and ``!expr``."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A document of a pipeline definition",
+        "oneOf": [reference(f"{name}_document") for name in DOCUMENTS],
+        "$defs": {
+            **{f"{name}_document": kind_schema(kind) for name, kind in DOCUMENTS.items()},
+            "step": {
+                "description": "One step: its kind, and under it the kind's keys.",
+                "type": "object",
+                "properties": {
+                    **{name: reference(name) for name in STEPS},
+                    TITLE.name: {**TITLE.takes.schema, "description": TITLE.doc},
+                },
+                "additionalProperties": False,
+                "oneOf": [{"required": [name]} for name in STEPS],
+            },
+            **{name: _step_schema(kind) for name, kind in STEPS.items()},
+            "target": kind_schema(TARGET),
+            "fields": {**mapping_of(reference("type")), "minProperties": 1},
+            "type": {"oneOf": [kind_schema(kind) for kind in TYPES.values()]},
+        },
+    }
+
+
+def _step_schema(kind: Kind) -> Json:
+    lists = (
+        {"not": {"required": ["over", "items"]}}
+        if "over" in kind.keys and "items" in kind.keys
+        else {}
+    )
+    return {**kind_schema(kind), **lists}

@@ -1,0 +1,199 @@
+"""Large arguments in the journal: each part is stored once for a run, and a person sees it whole."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.lifecycle import past_runs
+
+from . import kept
+
+ROWS = [{"id": n, "text": "x" * 60} for n in range(1_500)]
+
+READERS = """
+pipeline: readers
+steps:
+- tool: {name: load, output: rows}
+- tool: {name: size, args: {rows: !expr rows, label: a}, output: a}
+- tool: {name: size, args: {rows: !expr rows, label: b}, output: b}
+- tool: {name: size, args: {rows: !expr rows, label: c}, output: c}
+- tool: {name: last, args: {}}
+"""
+
+FAN = """
+pipeline: fan
+steps:
+- tool: {name: load, output: rows}
+- for_each:
+    items: [a, b, c]
+    on_error: abort
+    do: {tool: {name: size, args: {rows: !expr rows, label: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: found
+- tool: {name: last, args: {}}
+"""
+
+GRAPH = {
+    "name": "steps",
+    "state": {"n": "int", "rows": "list"},
+    "nodes": {f"n{i}": {"type": "python", "tool": "bump"} for i in range(12)},
+    "edges": [
+        {"from": a, "to": b} for a, b in zip(["START", *(f"n{i}" for i in range(12))],
+                                             [*(f"n{i}" for i in range(12)), "END"], strict=True)
+    ],
+}  # fmt: skip
+
+
+def registry_of(
+    made: list[str], works: list[bool] | None = None, rows: Callable[[], Any] = lambda: ROWS
+) -> agf.Registry:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def load() -> Any:
+        made.append("load")
+        return rows()
+
+    @agf.tool(registry=registry)
+    def size(rows: Any, label: str) -> str:
+        made.append(label)
+        found = f"{label}{len(rows)}"
+        rows.clear()  # its own copy
+        return found
+
+    @agf.tool(registry=registry)
+    def bump(state: dict[str, Any]) -> dict[str, Any]:
+        return {"n": state["n"] + 1}
+
+    @agf.tool(registry=registry)
+    def last() -> str:
+        if works == []:
+            raise ValueError("not yet")
+        return "done"
+
+    agf.define(READERS, registry=registry)
+    agf.define(FAN, registry=registry)
+    agf.define(json.dumps(GRAPH), "graph", registry=registry)
+    return registry
+
+
+def large_parts(path: Path) -> list[str]:
+    kept.flush(path)
+    with closing(sqlite3.connect(path)) as connection:
+        return [text for (text,) in connection.execute("SELECT text FROM large")]
+
+
+@pytest.mark.parametrize(("flow", "on"), [("readers", None), ("fan", None), ("fan", "processes:2")])
+def test_arguments_of_many_calls_are_stored_once(flow: str, on: str | None, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run(flow, registry=registry_of([]), on=on)
+        found = run.stores["found"] if flow == "fan" else [run.stores[name] for name in "abc"]
+        assert found == ["a1500", "b1500", "c1500"]
+        assert [json.loads(text) for text in large_parts(path)] == [ROWS]
+        given = [call["input"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
+        assert sorted(one["label"] for one in given) == ["a", "b", "c"]
+        assert all(one["rows"] == ROWS for one in given)
+
+
+def test_the_state_of_a_graph_is_stored_once(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("steps", {"n": 0, "rows": ROWS}, registry=registry_of([]))
+        assert run.output == {"n": 12, "rows": ROWS}
+        assert len(large_parts(path)) == 1
+        given = [call["input"]["state"] for call in agf.runs(run.run_id).calls]
+        assert [state["n"] for state in given] == list(range(12))
+        assert all(state["rows"] == ROWS for state in given)
+
+
+def test_a_part_is_deleted_with_its_run(tmp_path: Path) -> None:
+    registry = registry_of([])
+    with kept.journal_in(tmp_path) as path:
+        first, second = (agf.run("readers", registry=registry).run_id for _ in range(2))
+        assert len(large_parts(path)) == 2
+        past_runs.delete([first])
+        assert len(large_parts(path)) == 1
+        calls = agf.runs(second).calls
+        assert [call["input"]["rows"] for call in calls if call["label"] == "size"] == [ROWS] * 3
+
+
+@pytest.mark.parametrize(("flow", "on"), [("readers", None), ("fan", "processes:2")])
+def test_a_resumed_run_makes_no_call_with_them_again(flow: str, on: str | None, tmp_path: Path) -> None:
+    made, works = list[str](), list[bool]()
+    with kept.journal_in(tmp_path) as path:
+        failed = agf.run(flow, registry=registry_of(made, works), raises=False, on=on)
+        works.append(True)
+        run = agf.resume(failed.run_id, registry=registry_of(made, works), on=on)
+        assert (run.output, len(agf.runs(run.run_id).calls)) == ("done", 6)
+        assert made == (["load"] if on else ["load", "a", "b", "c"])
+        assert len(large_parts(path)) == 1
+
+
+def test_a_later_run_reuses_calls_with_equal_large_arguments(tmp_path: Path) -> None:
+    made = list[str]()
+    with kept.journal_in(tmp_path):
+        agf.run("readers", registry=registry_of(made))
+        made.clear()
+        run = agf.run("readers", registry=registry_of(made), reuse=True)
+        assert (run.output, made) == ("done", [])
+        other = [*ROWS[:-1], {"id": -1, "text": "changed"}]
+        agf.run("readers", registry=registry_of(made, rows=lambda: other), raises=False)
+        made.clear()
+        again = agf.run("readers", registry=registry_of(made, rows=lambda: other), reuse=True)
+        assert (again.stores["a"], made) == ("a1500", [])
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM large", "UPDATE large SET text = replace(text, 'x', 'y')"])
+def test_a_damaged_part_is_an_error_and_no_wrong_value(sql: str, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        run_id = agf.run("readers", registry=registry_of([])).run_id
+        kept.flush(path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(sql)
+        with pytest.raises(agf.AgfError) as caught:
+            list(agf.runs(run_id).calls)
+        assert caught.value.code == "journal.damaged"
+
+
+def test_a_secret_of_the_environment_in_a_large_argument_is_masked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "pk-0123456789abcdef")
+    rows = [*ROWS, {"id": 0, "text": "pk-0123456789abcdef"}]
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("readers", {}, registry=registry_of([], rows=lambda: rows))
+        assert run.stores["a"] == "a1501"
+        kept.flush(path)
+        stored = b"".join(file.read_bytes() for file in tmp_path.glob("runs*"))
+    assert b"pk-0123456789abcdef" not in stored
+
+
+def test_parts_that_are_not_json_leave_a_preview(tmp_path: Path) -> None:
+    rows = [*ROWS, {"id": 0, "text": object()}]
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("readers", {}, registry=registry_of([], rows=lambda: rows))
+        assert (run.stores["a"], large_parts(path)) == ("a1501", [])
+
+
+def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
+    """Equal identities are no proof: each step makes a new list."""
+    registry = registry_of([])
+    agf.define(
+        "pipeline: grows\nsteps:\n- tool: {name: load, output: rows}\n"
+        "- tool: {name: size, args: {rows: !expr rows, label: a}}\n"
+        "- transform: {value: 'map(rows, x -> {id: x.id, text: x.text + x.text})', output: rows}\n"
+        "- tool: {name: size, args: {rows: !expr rows, label: b}}\n",
+        registry=registry,
+    )
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("grows", registry=registry)
+        assert len(large_parts(path)) == 2
+        given = [call["input"]["rows"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
+        assert given == [ROWS, [{**row, "text": "x" * 120} for row in ROWS]]
