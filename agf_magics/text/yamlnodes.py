@@ -189,6 +189,8 @@ class _Reading:
                 mark.index + self.base if mark else 0
                 for mark in (error.problem_mark, error.context_mark)
             )
+            if "nesting depth" in str(error.problem):  # a limit of PyYAML 6.0.4
+                self._too_deep(at, at + 1)
             raise DefinitionError(
                 yaml.explain(self.source, str(error.problem), at, str(error.context), since)
             ) from None
@@ -337,8 +339,7 @@ class _Reading:
     def _begin(self, event: Any, is_list: bool) -> None:
         start, depth = event.start_mark.index + self.base, len(self.open)
         if depth > self.bounds.depth:
-            message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
-            self._refuse("yaml.too-deep", message, start, start + 1)
+            self._too_deep(start, start + 1)
         self.room -= 1
         if self.room < 0:
             self._too_many(start)
@@ -402,8 +403,7 @@ class _Reading:
         top = self.open[-1]
         top.deepest = max(top.deepest, len(self.open) - 1 + anchor.height)
         if top.deepest > self.bounds.depth:
-            message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
-            self._refuse("yaml.too-deep", message, span.start, span.end)
+            self._too_deep(span.start, span.end)
         self._add(top, anchor.node)
 
     def _add(self, top: _Open, node: Node) -> None:
@@ -452,6 +452,10 @@ class _Reading:
         return "delete one of them" + (
             ", or begin a list item with '- '" if in_list and not line.strip() else ""
         )
+
+    def _too_deep(self, start: int, end: int) -> NoReturn:
+        message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
+        self._refuse("yaml.too-deep", message, start, end)
 
     def _too_many(self, at: int, end: int | None = None) -> NoReturn:
         message = f"the text has more than {self.bounds.nodes:,} values"

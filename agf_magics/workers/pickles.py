@@ -35,7 +35,7 @@ from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
 from .outcomes import raised_there
-from .sending import ByName, by_value
+from .sending import ByName, by_value_pickler, dumped_by_value
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -55,21 +55,13 @@ class Unreadable(Exception):
 def dump_program(program: Any, modules: Sequence[str]) -> bytes:
     """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling
     raises."""
-    import cloudpickle
 
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    class Pickler(by_value_pickler()):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
             reduced = _reduce_program(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    return _cloudpickled(Pickler, program, modules)
-
-
-def _cloudpickled(pickler: Any, value: Any, modules: Sequence[str]) -> bytes:
-    file = io.BytesIO()
-    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
-        pickler(file, protocol=5).dump(value)
-    return file.getvalue()
+    return dumped_by_value(program, modules, Pickler)
 
 
 def _reduce_program(thing: Any) -> Any:
@@ -199,14 +191,13 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
         file = io.BytesIO()
         Plain(file, modules).dump(value)
         return file.getvalue()
-    import cloudpickle
 
-    class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
+    class Cloud(by_value_pickler()):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
             reduced = reduce(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    return _cloudpickled(Cloud, value, modules)
+    return dumped_by_value(value, modules, Cloud)
 
 
 def load_plain(data: bytes, sources: Sequence[Source] = ()) -> Any:

@@ -20,7 +20,9 @@ import tempfile
 import threading
 import types
 import weakref
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from ..catalog.digests import is_ours
@@ -177,11 +179,28 @@ class _Held:
         return importlib.import_module, ("_agf_chunk",)
 
 
-def dumped_by_value(value: Any, modules: Sequence[str]) -> bytes:
+def dumped_by_value(value: Any, modules: Sequence[str], pickler: Any = None) -> bytes:
+    """``pickler``: default `by_value_pickler`."""
+    file = io.BytesIO()
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
+        (pickler or by_value_pickler())(file, protocol=5).dump(value)
+    return file.getvalue()
+
+
+@cache
+def by_value_pickler() -> Any:
+    """cloudpickle's class, for code with its file: the traceback of a worker names the cell."""
     import cloudpickle
 
-    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
-        return bytes(cloudpickle.dumps(value, 5))
+    table = cloudpickle.Pickler.dispatch_table
+
+    def reduced(code: types.CodeType) -> Any:
+        make, parts = table[types.CodeType](code)
+        # What cloudpickle 3.1.3 writes instead of the file.
+        return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
+
+    own = {"dispatch_table": ChainMap({types.CodeType: reduced}, table)}
+    return type("Pickler", (cloudpickle.Pickler,), own)
 
 
 @contextlib.contextmanager
