@@ -94,9 +94,10 @@ def laid_out(
             left, top = x - (size.width + stack) / 2, y - (size.height - stack - pill) / 2
             boxes[box.id] = Rectangle(left, top, size.width, size.height)
     lines = []
-    for name, points, tip, label in read_edges(answer):
+    for name, points, label in read_edges(answer):
         link = text.links[int(name[1:])]
-        lines.append(_straight(Line(link, (*points, tip), label), boxes, text.frames, is_down))
+        line = Line(link, points or _direct(link, boxes, is_down), label)
+        lines.append(_straight(line, boxes, text.frames, is_down))
     return Layout(width, height, boxes, tuple(lines), is_down)
 
 
@@ -250,6 +251,13 @@ def _escaped(text: str) -> str:
 def _reserved(width: float, points: int, lines: int) -> str:
     """A text that graphviz finds about so wide: a letter of Courier is 0.6 of its size."""
     return "\\n".join(["x" * ceil(width / (0.6 * points))] * lines)
+
+
+def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[Point, ...]:
+    """A straight line from a box to another, for which graphviz found no way."""
+    a, b = (_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    begin, end = (a.left + a.width / 2, a.top + a.height), (b.left + b.width / 2, b.top)
+    return tuple(Point(*(p if is_down else p[::-1])) for p in (begin, begin, end, end, end))
 
 
 def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_down: bool) -> Line:

@@ -314,21 +314,22 @@ def read_places(
 
 def read_edges(
     answer: dict[str, Any],
-) -> Iterator[tuple[str, tuple[Point, ...], Point, Point | None]]:
-    """The name, the curve, the tip and the middle of the label of each edge that has a name. The
-    curve of an edge that was written the other way round is turned."""
+) -> Iterator[tuple[str, tuple[Point, ...], Point | None]]:
+    """The name, the curve with its tip, and the middle of the label of each edge that has a name.
+    The curve of an edge that was written the other way round is turned. An edge for which graphviz
+    finds no way has no curve."""
     height = float(answer["bb"].split(",")[3])
     for edge in answer.get("edges", ()):
         if "id" not in edge:
             continue
         # "e,X,Y" is the tip of the arrow at its end, "s,X,Y" that at its start.
-        bits = edge["pos"].split()
+        bits = edge.get("pos", "").split()
         points = tuple(_point(bit, height) for bit in bits if bit[0] not in "es")
         tips = [_point(bit[2:], height) for bit in bits if bit[0] in "es"]
         if any(bit[0] == "s" for bit in bits):
             points = points[::-1]
         label = _point(edge["lp"], height) if "lp" in edge else None
-        yield edge["id"], points, (tips or points[-1:])[0], label
+        yield edge["id"], (*points, *(tips or points[-1:])[:1]), label
 
 
 def _point(text: str, height: float) -> Point:

@@ -1,107 +1,89 @@
-"""What an R1 expression costs, as a ratio to the same expression as a Python lambda, next to other evaluators.
-
-Half of the expressions are fixed; the other half is drawn from a seed. Run it with
-``python -m tests.bench.expressions SEED``.
-"""
+"""What an R1 expression costs, as a ratio to the same expression as a Python lambda."""
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from agf_magics.languages.pipeline.r1 import Names, parse
 from agf_magics.text.source import Source
-from tests.bench.cases import FIXED, FRAME, SHAPED, Case, Evaluate
-from tests.bench.generated import cases
 
 NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
-PEERS = ("jmespath", "jinja2", "simpleeval", "asteval")
+
+FRAME: dict[str, Any] = {
+    "ctx": {
+        "n": 41, "name": "Ada", "total": 12.5, "size": 4, "status": "done", "flag": False, "limit": 40,
+        "a": {"b": {"c": 3}},
+        "review": {"passed": True, "notes": "fine", "author": {"name": "Bo"}},
+        "reviews": [{"passed": True, "score": i} for i in range(100)],
+        "rows": [{"a": i, "b": i * 2} for i in range(1000)],
+        "people": [{"name": f"p{i}", "age": i * 3, "active": i % 2 == 0} for i in range(20)],
+        "orders": [{"price": i * 0.5, "qty": i % 7} for i in range(200)],
+        "teams": [{"name": f"t{i}", "members": [{"score": 13 * j} for j in range(5)]} for i in range(10)],
+    },
+    "pipe": None,
+}  # fmt: skip
+
+CASES: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "ctx.n + 1": lambda f: f["ctx"]["n"] + 1,
+    "'Hello, ' + ctx.name + '!'": lambda f: "Hello, " + f["ctx"]["name"] + "!",
+    "ctx.total / ctx.size * 100": lambda f: f["ctx"]["total"] / f["ctx"]["size"] * 100,
+    "review.passed and 'OK' or 'NO'": lambda f: (f["ctx"]["review"]["passed"] and "OK") or "NO",
+    "ctx.status == 'done' and ctx.n > 3 or not ctx.flag": lambda f: (
+        (f["ctx"]["status"] == "done" and f["ctx"]["n"] > 3) or not f["ctx"]["flag"]
+    ),
+    "get(ctx, 'a.b.c', 0)": lambda f: f["ctx"].get("a", {}).get("b", {}).get("c", 0),
+    "{id: ctx.n, who: {name: ctx.name, tags: ['a', 'b', ctx.name]}, ok: review.passed}": lambda f: {
+        "id": f["ctx"]["n"],
+        "who": {"name": f["ctx"]["name"], "tags": ["a", "b", f["ctx"]["name"]]},
+        "ok": f["ctx"]["review"]["passed"],
+    },
+    "all(ctx.reviews, r -> r.passed)": lambda f: all(r["passed"] for r in f["ctx"]["reviews"]),
+    "any(ctx.reviews, r -> r.score > 90)": lambda f: any(r["score"] > 90 for r in f["ctx"]["reviews"]),
+    "map(ctx.rows, x -> x.a * 2 + x.b)": lambda f: [x["a"] * 2 + x["b"] for x in f["ctx"]["rows"]],
+    "count(filter(ctx.rows, x -> x.a > 500))": lambda f: len([x for x in f["ctx"]["rows"] if x["a"] > 500]),
+    "sum(map(ctx.orders, o -> o.price * o.qty))": lambda f: sum([o["price"] * o["qty"] for o in f["ctx"]["orders"]]),
+    "join(map(ctx.people, p -> p.name), ', ')": lambda f: ", ".join([p["name"] for p in f["ctx"]["people"]]),
+    "filter(ctx.people, p -> p.age >= 18 and p.active)": lambda f: [
+        p for p in f["ctx"]["people"] if p["age"] >= 18 and p["active"]
+    ],
+    "map(ctx.teams, t -> {name: t.name, size: count(t.members)})": lambda f: [
+        {"name": t["name"], "size": len(t["members"])} for t in f["ctx"]["teams"]
+    ],
+    "map(ctx.teams, t -> filter(t.members, m -> m.score > ctx.limit))": lambda f: [
+        [m for m in t["members"] if m["score"] > f["ctx"]["limit"]] for t in f["ctx"]["teams"]
+    ],
+}
 
 
-def rows(seed: int, rounds: int = 31) -> list[dict[str, Any]]:
-    """A row for each expression: its name, its text, and by candidate the median ratio to the native lambda."""
-    drawn = cases(seed, len(FIXED), FRAME)
-    return [_row(case, rounds, peers=case in SHAPED) for case in (*FIXED, *drawn)]
+class Ratio(NamedTuple):
+    text: str
+    evaluated: float
+    micros: float
 
 
-def _row(case: Case, rounds: int, peers: bool) -> dict[str, Any]:
-    expr = parse(Source(case.name, case.text).span(), NAMES)
-    candidates = {"native": case.native, "R1": expr.evaluate, **(_peers(case) if peers else {})}
-    wanted = case.native(FRAME)
-    for name, candidate in candidates.items():
-        assert candidate(FRAME) == wanted, (case.name, name, candidate(FRAME))
-    ratios = _paired(candidates, FRAME, "native", rounds)
-    loading = {
-        "ast.parse": lambda source: ast.parse(case.python, mode="eval"),
-        "parse": lambda source: parse(source, NAMES),
-    }
-    loads = _paired(loading, Source(case.name, case.text).span(), "ast.parse", rounds)
-    return {"name": case.name, "text": case.text, **ratios, **loads}
-
-
-def _paired(candidates: dict[str, Callable[[Any], Any]], given: Any, limit: str, rounds: int) -> dict[str, float]:
-    counts = {name: max(1, int(1e-3 / _time(run, given, 3))) for name, run in candidates.items()}  # a millisecond each
-    ratios: dict[str, list[float]] = {name: [] for name in candidates if name != limit}
-    for _ in range(rounds):
-        took = {name: _time(run, given, counts[name]) for name, run in candidates.items()}
-        for name, values in ratios.items():
-            values.append(took[name] / took[limit])
-    return {name: statistics.median(values) for name, values in ratios.items()}
-
-
-def _time(run: Callable[[Any], Any], given: Any, count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        run(given)
-    return (time.perf_counter() - start) / count
-
-
-def _peers(case: Case) -> dict[str, Evaluate]:
-    """The installed evaluators that have this expression, each parsed once.
-
-    Most of the time of simpleeval is that it searches the whole context in every evaluation.
-    """
-    found: dict[str, Evaluate] = {}
-    have = {name for name in PEERS if importlib.util.find_spec(name)}
-    if "jmespath" in have and case.jmespath:
-        import jmespath
-
-        found["jmespath"] = jmespath.compile(case.jmespath).search
-    if "jinja2" in have and case.jinja2:
-        import jinja2
-
-        compiled = jinja2.Environment().compile_expression(case.jinja2)
-        found["jinja2"] = lambda frame: compiled(frame)
-    if "simpleeval" in have and case.name != "E7":  # it refuses to read .get of a dict
-        import simpleeval
-
-        simple = simpleeval.EvalWithCompoundTypes(functions={"all": all, "len": len})
-        tree = simple.parse(case.python)
-
-        def by_simpleeval(frame: dict[str, Any]) -> Any:
-            simple.names = frame
-            return simple.eval(case.python, previously_parsed=tree)
-
-        found["simpleeval"] = by_simpleeval
-    if "asteval" in have:
-        import asteval
-
-        interpreter = asteval.Interpreter(use_numpy=False)
-        node = interpreter.parse(case.python)
-
-        def by_asteval(frame: dict[str, Any]) -> Any:
-            interpreter.symtable["ctx"] = frame["ctx"]
-            return interpreter.run(node)
-
-        found["asteval"] = by_asteval
+def rows(rounds: int = 31) -> list[Ratio]:
+    """The medians over ``rounds`` paired rounds."""
+    found = []
+    for text, native in CASES.items():
+        evaluate = parse(Source("bench", text).span(), NAMES).evaluate
+        assert evaluate(FRAME) == native(FRAME), text
+        counts = [max(1, int(1e-3 / _seconds(run, 3))) for run in (native, evaluate)]  # a millisecond each
+        pairs = [(_seconds(native, counts[0]), _seconds(evaluate, counts[1])) for _ in range(rounds)]
+        ratio = statistics.median(ours / theirs for theirs, ours in pairs)
+        found.append(Ratio(text, ratio, statistics.median(ours for _, ours in pairs) * 1e6))
     return found
 
 
+def _seconds(run: Callable[[Any], Any], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        run(FRAME)
+    return (time.perf_counter() - start) / count
+
+
 if __name__ == "__main__":
-    for row in rows(int(sys.argv[1])):
-        print(f"{row['name']:4} R1 {row['R1']:5.2f}  parse {row['parse']:5.2f}  {row['text']}")
+    for row in rows():
+        print(f"{row.evaluated:6.2f}  {row.micros:8.2f} µs  {row.text}")

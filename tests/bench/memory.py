@@ -8,7 +8,7 @@ import tracemalloc
 from typing import Any
 
 import agf_magics as agf
-from tests.bench.languages import graph, plan_of_chained, policy, registry
+from tests.bench.flows import graph, plan_of_chained, policy, registry
 from tests.fans import fan_out
 
 ITEMS, RUNS = 100_000, 1_000
