@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .catalog import Registry, agent, default, install, model_agent, policy, tool, transform
+from .catalog import Registry, Retry, agent, default, install, model_agent, policy, tool, transform
 from .engine.limits import Limits
 from .engine.threads import running
 from .flow.events import Event, Question
@@ -137,6 +137,7 @@ __all__ = [
     "PastRun",
     "Question",
     "Registry",
+    "Retry",
     "Run",
     "RunCancelled",
     "StepError",

@@ -94,6 +94,8 @@ FUNCTION_RESULTS: Mapping[str, str] = {
     "count": "the number of elements",
     "sum": "the sum of a list of numbers; `0` for an empty list",
     "join": "the texts of a list as one text, with the separator between them",
+    "parse_json": "the value of the JSON in a text",
+    "text": "the value as text: compact JSON, and a text as it is",
     "get": "the value at the path, or the default (`null` if it is left out) if there is none; never an error",
 }
 
@@ -190,7 +192,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.Message",
     ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
-    "things": ("Flow", "Run", "Event", "Question", "Limits", "Workers", "Registry", "registry"),
+    "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
 """The names of ``agf_magics.__all__`` and of its two modules, by the section of the reference that shows them."""

@@ -46,10 +46,14 @@ WHERE = {
     "jinja2": ("languages.graph.jinja", "languages.graph.jinja", "languages.graph.jinja_child"),
     "markupsafe": ("languages.graph.jinja",),
     "pydantic": ("catalog",), "pydantic_core": ("catalog",), "typing_extensions": ("catalog",),
-    "asyncio": ("engine", "journal", "lifecycle", "notebook", "catalog.model_requests", "workers"),
+    "asyncio": (
+        *("engine", "journal", "lifecycle", "notebook", "catalog.model_requests", "catalog.throttle", "workers"),
+    ),
     "concurrent": ("engine", "workers"),
     "multiprocessing": (),
-    "threading": ("engine", "journal", "notebook", "workers", "languages.graph", "text.late_imports"),
+    "threading": (
+        *("engine", "journal", "notebook", "workers", "languages.graph", "text.late_imports", "catalog.throttle"),
+    ),
     "_thread": ("engine",),
     "sqlite3": ("journal",),
     "wasmtime": ("pictures.layout",),

@@ -6,6 +6,7 @@ from .decorators import agent, model_agent, policy, tool, transform
 from .messages import Delta, Offered, Part, Reply, Request
 from .models import Model, ModelFault, model_of, timeout_fault
 from .registry import Context, Policy, Registry, Shelf, Transform, default
+from .throttle import Retry, Throttle, asked_pause
 from .tools import MASK, Tool, Where, make_tool
 
 __all__ = [
@@ -24,11 +25,14 @@ __all__ = [
     "Registry",
     "Reply",
     "Request",
+    "Retry",
     "Shelf",
+    "Throttle",
     "Tool",
     "Transform",
     "Where",
     "agent",
+    "asked_pause",
     "check_reply",
     "default",
     "install",

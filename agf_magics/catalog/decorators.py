@@ -11,6 +11,7 @@ from ..flow.values import Value
 from .agents import ModelAgent, make_agent
 from .models import model_of
 from .registry import Registry, check_policy, into, make_policy, make_transform
+from .throttle import Retry, make_throttle
 from .tools import F, Names, Where, checked_names, make_tool, name_of
 
 
@@ -27,6 +28,9 @@ def tool(
     secret: Names = ...,
     group: str | None = ...,
     resources: Mapping[str, float] | None = ...,
+    retry: Retry | None = ...,
+    rate: str | None = ...,
+    at_once: int | None = ...,
 ) -> F: ...
 @overload
 def tool(
@@ -39,6 +43,9 @@ def tool(
     secret: Names = ...,
     group: str | None = ...,
     resources: Mapping[str, float] | None = ...,
+    retry: Retry | None = ...,
+    rate: str | None = ...,
+    at_once: int | None = ...,
 ) -> Callable[[F], F]: ...
 def tool(
     function: F | None = None,
@@ -52,6 +59,9 @@ def tool(
     secret: Names = (),
     group: str | None = None,
     resources: Mapping[str, float] | None = None,
+    retry: Retry | None = None,
+    rate: str | None = None,
+    at_once: int | None = None,
 ) -> F | Callable[[F], F]:
     """Register a function as a tool and return it unchanged. A tool that has the same name is
     replaced.
@@ -80,12 +90,20 @@ def tool(
     - ``group``: a prefix: ``group="a"`` registers ``a__b``. Default None: no prefix.
     - ``resources``: what a call needs of its worker, as a mapping of names to numbers: ``{"gpu":
       1}``. A run on a Dask cluster makes the call on a worker that has it. Default None: nothing.
+    - ``retry``: how a failed call is repeated, an `agf.Retry`. Default None: it is not.
+    - ``rate``: how many calls may start in a time, in all runs of this process: ``"20/s"``,
+      ``"100/min"`` or ``"1000/h"``. Default None: any number.
+    - ``at_once``: how many calls may run at the same time, in all runs of this process. Default
+      None: any number.
     """
 
     def register(function: F) -> F:
         full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
-        into(registry).tools.add(
-            make_tool(function, full_name, where, timeout, reuse, hidden, resources)
+        tools = into(registry).tools
+        before = tools[full_name].throttle if full_name in tools else None
+        throttle = make_throttle(retry, rate, at_once, before)
+        tools.add(
+            make_tool(function, full_name, where, timeout, reuse, hidden, resources, throttle)
         )
         return function
 

@@ -18,13 +18,14 @@ import math
 import sys
 import types
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from ..flow.patterns import unusable
 from ..flow.step import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
+from .throttle import Throttle
 
 if TYPE_CHECKING:
     from .annotations import ArgumentsModel
@@ -346,6 +347,8 @@ class Tool:
     """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """What a call needs of its worker, by name."""
+    throttle: Throttle | None = None
+    """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}({self.takes})>"
@@ -409,7 +412,8 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
     ]
     function.__signature__ = inspect.Signature(parameters)
     function.__name__, function.__doc__ = spec.name, spec.description
-    return make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
+    made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
+    return replace(made, throttle=base.throttle)
 
 
 def are_resources(value: object) -> bool:
@@ -431,6 +435,7 @@ def make_tool(
     reuse: bool,
     secret: tuple[str, ...],
     resources: Mapping[str, float] | None = None,
+    throttle: Throttle | None = None,
 ) -> Tool:
     checked_limits(where, timeout)
     if resources is not None and not are_resources(resources):
@@ -456,4 +461,5 @@ def make_tool(
         reuse=reuse,
         is_async=is_async(function),
         resources=dict(resources or {}),
+        throttle=throttle,
     )

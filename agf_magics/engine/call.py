@@ -16,11 +16,13 @@ alone, and by the task that makes it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..catalog import Agent, Policy, Tool, Transform, Where
+from ..catalog import Agent, Policy, Throttle, Tool, Transform, Where, asked_pause
+from ..catalog.throttle import pause_after, reason, repeats
 from ..flow import events as ev
 from ..flow.schemas import conform, json_schema, sample
 from ..flow.step import Args, Frame, Ref, Taken
@@ -46,7 +48,7 @@ from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
 from .loop import start_background
 from .pool import has_effect, where
-from .runner import CallSite, ShapeResult, clock, open_prints, separate_prints
+from .runner import CallSite, Runner, ShapeResult, clock, open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
 
@@ -352,13 +354,61 @@ async def _make(
     outer = granted.set(grant) if grant is not granted.get() else None
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
     try:
-        result = await host.make_call(place, callee.function, arguments, seconds, terms)
+        throttle = callee.throttle if isinstance(callee, Tool) else None
+        if throttle is None:
+            result = await host.make_call(place, callee.function, arguments, seconds, terms)
+        else:
+
+            async def make() -> Result:
+                # Each attempt has arguments of its own, which the function may change.
+                given = isolate(arguments)
+                return await host.make_call(place, callee.function, given, seconds, terms)
+
+            result = await _throttled(site, callee.name, throttle, make)
     finally:
         if outer is not None:
             granted.reset(outer)
         if prints is not None:
             prints.close()
     return value_of(site, result, callee, what)
+
+
+async def _throttled(
+    site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
+) -> Result:
+    """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
+    gate, retry = throttle
+    for attempt in itertools.count(1):
+        result = await gate.pass_through(make)
+        ok, error = result
+        if ok or retry is None or not repeats(retry, error):
+            return result
+        asked, why = asked_pause(error), reason(error)
+        if asked is not None and asked > retry.most:
+            message = (
+                f"tool {name!r} is not called again: its server asks to wait {asked:,.0f} s "
+                f"({why}), and its Retry waits at most {retry.most:g} s"
+            )
+            warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+            return result
+        if attempt > retry.times:
+            return result
+        pause = pause_after(retry, attempt) if asked is None else asked
+        if asked is not None:
+            gate.rest(pause)
+        site.run.emit(ev.CallRetried(site.at, clock(), why, pause))
+        message = f"tool {name!r} failed and was called again: {why}"
+        warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+        await asyncio.sleep(pause)
+    raise AssertionError("the count has no end")
+
+
+def warn_once(run: Runner, warning: Diagnostic) -> None:
+    """Emit a warning, once in a run."""
+    # A session of fifty requests to the same server says it once.
+    if warning not in run.models.warned:
+        run.models.warned.add(warning)
+        run.emit(ev.Warned(clock(), warning))
 
 
 def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:

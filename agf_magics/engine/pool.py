@@ -85,7 +85,8 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     is_secret = (id(inside.linked.flow), body.id) in run.secrets.steps
     is_bare = body.gives is None and body.target is None and not body.exchange.keeps
     # The start of a call with an effect is durable before the call: each has its own turn.
-    is_pooled = journal is None or not has_effect(tool)
+    is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
+    is_pooled = is_pooled and tool.throttle is None  # each call waits for its own turn
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
     replays = (
         journal is not None
@@ -102,6 +103,8 @@ def body_runs_on_workers(body: Step, linked: Linked) -> bool:
     """Whether the calls of a body run on workers, all of them, apart from transforms and flows of
     such calls."""
     callees = [callee for _, callee, _ in calls_of(body, linked)]
+    if any(isinstance(callee, Tool) and callee.throttle for callee in callees):
+        return False  # the gate is in the kernel, so each call is sent alone
     # The calls of an agent are those of its session, which is in the kernel.
     return any(map(runs_on_workers, callees)) and all(
         runs_on_workers(callee)
@@ -167,7 +170,6 @@ class Parts(ABC):
         self.site, self.keep, self.at, self.items = site, keep, at, items
         self.read = items if type(items) is Elements and not items.is_quick else None
         """The elements that are read before they start."""
-        self.keeps_failures = isinstance(site.step, Each) and site.step.keeps_failures
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
@@ -190,7 +192,7 @@ class Parts(ABC):
         if step.on_error == "abort":
             self.failure = self.failure or error
             raise error
-        if step.gather is not None or step.on_error == "finish" or self.keeps_failures:
+        if step.gather is not None or step.on_error == "finish" or step.keeps_failures:
             self.failures[i] = error
         if step.on_error == "continue":
             element = preview(run.secrets.shown(self._element(i)))
@@ -330,6 +332,8 @@ class Pool(Parts):
                     if not self.retries(i, attempt, cast(StepError, error)):
                         break
                     attempt += 1
+                if self.site.step.wait:
+                    await asyncio.sleep(self.site.step.wait)
             if self.read is not None:
                 self.read.release(i)
             if is_too_many is not None and is_too_many():

@@ -109,6 +109,18 @@ class StepRetried(NamedTuple):
     error: BaseException
 
 
+class CallRetried(NamedTuple):
+    """A call of a tool failed and is made again after a pause (``@tool(retry=…)``). That is no
+    attempt of its step."""
+
+    at: StepPath
+    when: float
+    why: str
+    """``HTTP 429``, ``ConnectionError``."""
+    pause: float
+    """Seconds."""
+
+
 class StepSkipped(NamedTuple):
     """A step will not run, for example a case that was not picked."""
 
@@ -244,6 +256,7 @@ Event = (
     | StepCancelled
     | StepAbandoned
     | StepRetried
+    | CallRetried
     | StepSkipped
     | ElementDropped
     | FanOutStarted

@@ -216,6 +216,8 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.retried += 1
             _excuse(p, row)
+        case ev.CallRetried(at, when, why, pause):
+            p.row(at).pause = when, f"again in {pause:.1f} s ({why})"
         case ev.StepSkipped(at, _, why):
             row = p.row(at)
             row.why = why

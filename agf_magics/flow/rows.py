@@ -158,6 +158,8 @@ class Row:
     arriving: Arriving | None = None
     """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
     several concurrent requests has one of them."""
+    pause: tuple[float, str] | None = None
+    """When a call of it was last repeated, and how: ``again in 0.3 s (HTTP 429)``."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""

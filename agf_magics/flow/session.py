@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 from ..text.diagnostics import Diagnostic, StepError
 from .step import Expr
 from .steps import Name
-from .values import Value, is_json, type_name
+from .values import TooDeep, Value, is_json, isolate, type_name
 
 STEPS = 10
 """Default number of requests of a session."""
@@ -50,6 +50,29 @@ def unfenced(text: str) -> str:
     if opening is None or not whole.endswith("```") or len(whole) < opening.end() + 3:
         return text
     return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
+
+
+MOST_STARTS = 100
+"""Places of a reply at which JSON is looked for."""
+
+
+def find_json(text: str) -> tuple[Value] | None:
+    """The JSON in a reply: all of it, in a code fence, or its first object or list. None: it has
+    none.
+
+    >>> find_json('Here it is: {"a": 1}.'), find_json("none")
+    (({'a': 1},), None)
+    """
+    decoder, text = json.JSONDecoder(), unfenced(text).strip()
+    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
+    for start in starts:
+        try:
+            found, end = decoder.raw_decode(text, start)
+            if (start or end == len(text)) and is_json(found):
+                return (isolate(found),)
+        except (ValueError, RecursionError, TooDeep):
+            continue
+    return None
 
 
 class Offer(NamedTuple):

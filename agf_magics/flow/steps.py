@@ -124,6 +124,10 @@ class Branches(Step):
     their values."""
     on_error: OnError = "abort"
     retries: int = 0
+    wait: float = 0.0
+    """Seconds before each further attempt."""
+    keeps_failures: bool = False
+    """Whether `join` reads the failures of what was dropped."""
     leaves: bool = False
     """Whether the steps after it see the writes of `join` and ``collect``."""
 
@@ -147,12 +151,14 @@ class Each(Step):
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError. None as well: its value is the list of the values, without dropped
     ones."""
-    keeps_failures: bool = False
-    """Whether `join` reads the failures of dropped elements."""
     limit: int | None = None
     """None: `WIDTH`, or as many as the workers of the run make at the same time."""
     on_error: OnError = "abort"
     retries: int = 0
+    wait: float = 0.0
+    """Seconds before each further attempt."""
+    keeps_failures: bool = False
+    """Whether `join` reads the failures of what was dropped."""
     most: int | None = None
     """The maximum number of elements; only the first ones are used."""
     cut: Callable[[int], Diagnostic] | None = None

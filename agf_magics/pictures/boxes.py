@@ -283,7 +283,8 @@ def how(step: Step) -> str:
             )
     if isinstance(step, (Each, Branches)):
         drops = step.on_error == "continue" and (step.gather is None or isinstance(step, Branches))
-        again = [f"retry({step.retries})"] if step.retries else []
+        pause = f", wait: {step.wait:g}s" if step.wait else ""
+        again = [f"retry({step.retries}{pause})"] if step.retries else []
         if again or drops:
             bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
     if isinstance(step, Invoke) and step.permit is not None:

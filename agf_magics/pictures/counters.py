@@ -325,7 +325,10 @@ def times(row: Row) -> str:
 
 
 def on_workers(row: Row) -> str:
-    """``running 40 on 2 processes``, ``starting 4 workers``; empty without workers."""
+    """``running 40 on 2 processes``, ``starting 4 workers``, ``again in 0.3 s (HTTP 429)``; empty
+    without workers and pauses."""
+    if row.pause is not None and row.running and (row.ended is None or row.ended < row.pause[0]):
+        return row.pause[1]
     if row.placed is None or not row.running:
         return ""
     count, where, starting = row.placed

@@ -206,6 +206,7 @@ def _counters(row: Row) -> tuple[Any, ...]:
         row.usage,
         row.width,
         row.placed,
+        row.pause,
         row.total,
         row.why,
         row.when,

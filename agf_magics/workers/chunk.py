@@ -345,7 +345,19 @@ def described(
             said = str(error)
         except BaseException:
             said = ""
-        return pickle.dumps((type(error).__name__, said)), text
+        return pickle.dumps((type(error).__name__, said, *_answer_in(error))), text
+
+
+def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
+    """The status and the ``Retry-After`` of a server, for whoever repeats the call: an HTTPError of
+    urllib has a socket, so that it cannot be sent."""
+    try:
+        said: Any = getattr(error, "response", None) or error
+        found = (getattr(said, name, None) for name in ("status_code", "status", "code"))
+        status = next(one for one in found if type(one) is int)
+        return status, str((getattr(said, "headers", None) or {}).get("Retry-After") or "")
+    except Exception:  # it has none, or a property of a user's class fails
+        return ()
 
 
 def _trace(error: BaseException) -> str:

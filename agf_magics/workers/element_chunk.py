@@ -290,6 +290,7 @@ class _Chunk:
                 if not (is_rescuable(error) and attempt <= self.program.step.retries):
                     return False, error
                 self._retry(i, attempt, error)
+                await asyncio.sleep(self.program.step.wait)
                 attempt += 1
 
     async def _attempt(self, i: int, item: Value, attempt: int) -> Value:

@@ -44,7 +44,10 @@ def raised_there(data: bytes, text: str) -> BaseException:
     except BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):
-        error = type(error[0], (Exception,), {})(error[1])
+        name, said, *answer = error
+        error = type(name, (Exception,), {})(said)
+        if len(answer) == 2:
+            error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
     assert isinstance(error, BaseException)
     error.__cause__ = RemoteTraceback(text)
     return error

@@ -111,7 +111,8 @@ def source_of(over: Expr) -> Any:
 
 
 def policy_of(step: Each | Branches) -> str:
-    again = f"retry({step.retries})" if step.retries else ""
+    pause = f", wait: {step.wait:g}s" if step.wait else ""
+    again = f"retry({step.retries}{pause})" if step.retries else ""
     return (again and step.on_error == "continue" and f"{again}, then continue") or again or step.on_error
 
 

@@ -84,9 +84,10 @@ def assert_place(error: AgfError, row: dict[str, Any]) -> None:
         ("f'n is {ctx.n}!'", "write: 'n is ' + ctx.n + '!'"),
         ("len(ctx.xs)", "write: count(list)"),
         ("ctx.xs.count()", "write: count(ctx.xs)"),
-        ("fliter(xs, x -> x)", "did you mean filter? functions are map, filter, all, any, find, count, sum, join, get; "
+        ("fliter(xs, x -> x)", "did you mean filter? functions are map, filter, all, any, find, count, "
+         "sum, join, parse_json, text, get; "
          "a tool is a step of its own: tool: {name: fliter, args: {…}}"),
-        ("round(3.7)", "functions are map, filter, all, any, find, count, sum, join, get; "
+        ("round(3.7)", "functions are map, filter, all, any, find, count, sum, join, parse_json, text, get; "
          "a tool is a step of its own: tool: {name: round, args: {…}}"),
         ("map(ctx.xs)", "write: map(list, x -> expression)"),
         ("ctx.xs[2]", "write: find(list, x -> condition), or compute it in a tool"),

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.languages.pipeline.r1 import Names
-from agf_magics.languages.pipeline.texts import LONGEST_WRITTEN, Scope, Template, parse_template
+from agf_magics.languages.pipeline.r1.closures import LONGEST_WRITTEN
+from agf_magics.languages.pipeline.texts import Scope, Template, parse_template
 from agf_magics.text.diagnostics import StepError
 from agf_magics.text.source import Source
 

@@ -3,9 +3,9 @@ expressions."""
 
 from .condition import evaluate_condition
 from .condition import parse_condition_text as parse_condition
-from .json_schema import document_schema
 from .load import load
 from .value import parse_value, resolve_node_variables, resolve_state_expression, resolve_template
+from .words import document_schema
 
 SCHEMA = document_schema()
 """The JSON Schema of a graph."""

@@ -6,15 +6,14 @@ it, so that each of them is drawn, journaled and shown like any other step.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...flow.session import unfenced
+from ...flow.session import find_json
 from ...flow.step import Asking, Frame, Lookup, Ref
 from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
-from ...flow.values import TooDeep, Value, is_json, isolate
+from ...flow.values import Value
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten
 from ...text.source import Span
@@ -32,8 +31,6 @@ CALLED = Ref(("called",))
 keep = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
 """Keeps the result of a step for the next one."""
 
-MOST_STARTS = 100
-"""Places of an answer in which JSON is searched."""
 
 ROUTE_FIELDS = ("route", "tone", "intent")
 """The field of a router's answer that has the label, unless the node names one."""
@@ -262,16 +259,8 @@ def parse_answer(answer: Value) -> Value:
         if type(answer) is dict and answer.keys() == {"answer", "calls"}:
             return {**answer, "answer": parse_answer(answer["answer"])}
         return answer
-    decoder, text = json.JSONDecoder(), unfenced(answer).strip()
-    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
-    for start in starts:
-        try:
-            found, end = decoder.raw_decode(text, start)
-            if (start or end == len(text)) and is_json(found):
-                return isolate(found)
-        except (ValueError, RecursionError, TooDeep):
-            continue
-    return answer
+    found = find_json(answer)
+    return answer if found is None else found[0]
 
 
 def _not_json(here: Here) -> Any:

@@ -1,15 +1,17 @@
 """The graph language as data: the one table for the loader, hints, completion and JSON Schema.
 
 A key that is not in it does not exist (decision Y12). takes.py has the kinds of value that a key
-may take.
+may take. `document_schema` is a JSON Schema (Draft 2020-12) for editors, which cannot check
+expressions, or that an edge leads to an existing node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from ..documents import Key, Kind, kind
+from ..documents import Json, Key, Kind, kind, kind_schema
 from . import takes
+from .takes import TYPES
 
 _TYPE = Key("type", takes.NAME, "The kind of the node; defaults to llm.")
 _STATE_KEY = Key(
@@ -454,3 +456,43 @@ BUILT_IN: Mapping[str, str] = {
     "_map_index": "in the node of a map: the number of the item, from 0",
 }
 """Keys that need not be declared."""
+
+
+def document_schema() -> Json:
+    """The schema of a graph."""
+    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
+    defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
+    del defs["prompt"]["additionalProperties"]  # another key only gives a warning
+    block = {"type": "object"}  # only gives a warning too
+    defs["prompt"]["properties"]["model"] = {
+        "anyOf": [defs["prompt"]["properties"]["model"], block]
+    }
+    defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
+    defs["state_key"]["properties"]["type"]["examples"] = list(
+        TYPES
+    )  # another type only gives a warning
+    nodes = {name: _node(kind) for name, kind in NODES.items()}
+    whole = kind_schema(GRAPH)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A graph",
+        **whole,
+        "$defs": {
+            **defs,
+            "node": _one_of(NODES),
+            "item_node": _one_of(NODES.keys() - NOT_IN_A_MAP),
+            **nodes,
+        },
+    }
+
+
+def _one_of(names: Collection[str]) -> Json:
+    return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in NODES if name in names]}
+
+
+def _node(kind: Kind) -> Json:
+    made = kind_schema(kind)
+    made["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
+    if kind.name != "llm":
+        made["required"] = ["type", *made.get("required", ())]
+    return made

@@ -23,7 +23,12 @@ from .r1.nodes import Path, nested
 from .texts import ROOTS, Scope, Template, parse_template
 from .values import Constant
 
-_RETRY = re.compile(r"retry\(([0-9]{1,9})(, ?then: ?continue)?\)", re.ASCII)
+RETRY = (
+    r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
+    r"(, ?then: ?continue)?\)"
+)
+_RETRY = re.compile(RETRY, re.ASCII)
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
 
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
@@ -35,6 +40,8 @@ class Policy(NamedTuple):
 
     on_error: OnError = "abort"
     retries: int = 0
+    wait: float = 0.0
+    """Seconds before each further attempt."""
 
 
 _ON_ERROR = {"abort": Policy("abort"), "continue": Policy("continue")}
@@ -331,7 +338,8 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
-        return Policy("continue" if retry[2] else "abort", int(retry[1]))
+        wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
+        return Policy("continue" if retry[4] else "abort", int(retry[1]), wait)
     known = _ON_ERROR_ELSEWHERE.get(text)
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"
@@ -343,6 +351,8 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
         times = re.search("[1-9][0-9]*", shown(node))
         count_text = times[0] if times else "2"
         hint = f"to try again and then skip: 'retry({count_text}, then: continue)', in quotes"
+        if "wait" in text:
+            hint = f"for a pause: 'retry({count_text}, wait: 2s)', in quotes"
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

@@ -31,7 +31,7 @@ from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
 from .texts import Scope
 from .values import (
     ACC,
-    COLLECTED,
+    BRANCH_ERRORS,
     ERRORS,
     ITEM,
     PIPE,
@@ -199,6 +199,7 @@ STEPS: Mapping[str, Kind] = {
                 takes.STEP,
                 "Runs once at the end: pipe maps each branch to its result.",
                 required=True,
+                binds=(BRANCH_ERRORS,),
             ),
             _OUTPUT,
         ),
@@ -273,6 +274,7 @@ def _attempted(step: Invoke, policy: Policy) -> Step:
         gather=_only_value,
         on_error=policy.on_error,
         retries=policy.retries,
+        wait=policy.wait,
     )
 
 
@@ -388,10 +390,7 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
     policy: Policy = given["on_error"]
     collect: Step = given["collect"]
-    # Failures hold tracebacks with their data: they are kept only for who reads them.
-    reads_errors = any(
-        ref.path[0] == ERRORS for inner in every(collect) for ref in own_reads(inner)
-    )
+    reads_errors = _reads(collect, ERRORS)
     return Each(
         **at._asdict(),
         label=label,
@@ -404,20 +403,29 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
         limit=given.get("max_parallel"),
         on_error=policy.on_error,
         retries=policy.retries,
+        wait=policy.wait,
     )
+
+
+def _reads(collect: Step, name: str) -> bool:
+    """Failures hold tracebacks with their data: they are kept only for who reads them."""
+    return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
 
 
 def _parallel(at: At, given: Given, body: Fields) -> Step:
     policy: Policy = given.get("on_error") or Policy()
     branches: Mapping[str, Step] = given["branches"]
+    reads_errors = _reads(given["collect"], BRANCH_ERRORS)
     return Branches(
         **at._asdict(),
         label=shorten(", ".join(branches)),
         branches=branches,
-        join=COLLECTED,
+        join=Collected(reads_errors),
         collect=given["collect"],
+        keeps_failures=reads_errors,
         on_error=policy.on_error,
         retries=policy.retries,
+        wait=policy.wait,
     )
 
 

@@ -266,6 +266,15 @@ class _Inference:
         return list_of(element) if node.name == "filter" else BOOL
 
     def call(self, node: Call, certain: bool) -> Shape | None:
+        if node.name == "text":
+            self.shape(node.args[0], certain)
+            return TEXT
+        if node.name == "parse_json":
+            given = self.shape(node.args[0], certain)
+            if given is not None and "text" not in given.kinds:
+                message = f"parse_json needs a text, not {given}"
+                self.error(message, node.at, len(node.name), certain)
+            return None
         element = self.elements(self.shape(node.args[0], certain), node, certain)
         result, wanted = RETURNS[node.name]
         if element is not None and wanted and wanted not in element.kinds:

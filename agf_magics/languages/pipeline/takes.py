@@ -29,7 +29,15 @@ from ..documents import (
 )
 from ..documents import TEXT as TEXT
 from . import texts
-from .body import Reader, read_expression, read_literals, read_name, read_on_error, read_template
+from .body import (
+    RETRY,
+    Reader,
+    read_expression,
+    read_literals,
+    read_name,
+    read_on_error,
+    read_template,
+)
 from .r1.nodes import literal
 from .values import Arguments, Attached, Command, Constant, Named
 
@@ -338,7 +346,7 @@ LITERALS = Takes("a list of values", "[1, 2, 3]", {"type": "array"}, read_litera
 ON_ERROR = Takes(
     "abort, continue or retry(N)",
     "abort",
-    {"type": "string", "pattern": r"^(abort|continue|retry\([0-9]{1,9}(, ?then: ?continue)?\))$"},
+    {"type": "string", "pattern": f"^(abort|continue|{RETRY})$"},
     read_on_error,
     word="on_error",
 )

@@ -19,19 +19,18 @@ Only text that uses a name of its place is reported. Everything else stays silen
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from ...flow.step import Frame, Ref
-from ...flow.values import Value, type_name
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
 from ...text.source import Source, Span, Text
 from . import r1
 from .r1 import R1
+from .r1.closures import text_form
 from .r1.hints import concatenation, spelling
 from .r1.nodes import COMBINATORS, KEYWORDS, Arithmetic, Lit, Names, Node, Path, nested
 from .r1.nodes import STORES as STORES
@@ -98,9 +97,6 @@ def outermost(stores: frozenset[str]) -> Scope:
     """The scope of the steps at the top level of a pipeline."""
     return Scope(Names(_ROOTS, STORES, {}), stores, top=True)
 
-
-LONGEST_WRITTEN = 1_000_000
-"""The maximum length of the JSON of a value in a prompt, in characters."""
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
@@ -202,31 +198,13 @@ def parse_template(text: Text, scope: Scope) -> Template:
     )
 
 
-def _opaque(value: Value) -> NoReturn:
-    raise TypeError(type_name(value))
-
-
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opaque)
-
-
 def _shown(value: Any, path: R1) -> str:
-    """Compact JSON, piece by piece: a small value with shared parts can have a large JSON."""
-    pieces, room = list[str](), LONGEST_WRITTEN
     try:
-        for piece in _JSON.iterencode(value):
-            pieces.append(piece)
-            room -= len(piece)
-            if room < 0:
-                problem = f"{path.text!r} has more than {LONGEST_WRITTEN:,} characters"
-                break
-        else:
-            return "".join(pieces)
-    except TypeError as error:
-        problem = f"{path.text!r} has {error} in it, which has no text form"
-    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
-        problem = f"{path.text!r} is too large to be written as text"
+        return text_form(value)
+    except ValueError as problem:
+        message = f"{path.text!r} {problem}"
     hint = "turn it into text in a tool first"
-    raise StepError(Diagnostic("pipeline.template-value", problem, path.span, hint))
+    raise StepError(Diagnostic("pipeline.template-value", message, path.span, hint))
 
 
 LONGEST = 1_000

@@ -192,7 +192,7 @@ class Collected:
     """The frame of a ``collect``: no item, and the results without the dropped ones as its pipe.
 
     ``errors``: also which elements are missing, as `ERRORS`, so that the rows of two runs can be
-    matched.
+    matched; or which branches, as `BRANCH_ERRORS`.
     """
 
     errors: bool = False
@@ -204,21 +204,27 @@ class Collected:
         else:
             ended = zip(ran.names, ran.values, strict=True)
             collected["pipe"] = {name: value for name, value in ended if value is not DROPPED}
-        if self.errors:
+        failed = sorted(ran.failures.items()) if self.errors else []
+        if self.errors and ran.names is None:
             collected[ERRORS] = [
-                {"index": i, "error": error.diagnostic.message}
-                for i, error in sorted(ran.failures.items())
+                {"index": i, "error": error.diagnostic.message} for i, error in failed
             ]
+        elif self.errors and ran.names is not None:
+            collected[BRANCH_ERRORS] = {
+                ran.names[i]: error.diagnostic.message for i, error in failed
+            }
         return collected
 
     def writes(self) -> tuple[Ref, ...]:
-        return (*_PIPE, Ref((ERRORS,)))
+        return (*_PIPE, Ref((ERRORS,)), Ref((BRANCH_ERRORS,)))
 
 
-PIPE, COLLECTED, ITEM, ACC = Pipe(), Collected(), Bind("item"), Bind("acc")
+PIPE, ITEM, ACC = Pipe(), Bind("item"), Bind("acc")
 ERRORS = "__errors__"
 """In the ``collect`` of a ``for_each``: the index and the error of each element that was
 dropped."""
+BRANCH_ERRORS = "__branch_errors__"
+"""In the ``collect`` of a ``parallel``: the errors of the branches that were dropped, by name."""
 
 
 def labels(value: Any) -> tuple[str, ...]:

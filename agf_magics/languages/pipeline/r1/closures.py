@@ -7,11 +7,14 @@ result has a bound, and the work in lambdas is charged to one account per outerm
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+from ....flow.session import find_json
 from ....flow.values import ATOMS, Value, is_true, type_name
+from ....text.nodes import shorten
 from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
 from .nodes import (
     NOT_CONSTANT,
@@ -41,6 +44,8 @@ MOST_WORK = 10_000_000
 lambdas."""
 SMALL = 10**15
 """A product below it needs no check."""
+LONGEST_WRITTEN = 1_000_000
+"""The most characters of a value as text, in a prompt and by ``text``."""
 SHORT = 256
 """Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
 
@@ -411,6 +416,67 @@ def _join(node: Call) -> Run:
     return joined
 
 
+def _parse_json(node: Call) -> Run:
+    written, at, width = closure(node.args[0]), node.at, len(node.name)
+
+    def parsed(env: Env) -> Value:
+        text = written(env)
+        if type(text) is not str:
+            message = f"parse_json needs a text, not {type_name(text)}"
+            raise Failure("r1.type", message, at, width)
+        _charge(len(text), at, width, env)
+        found = find_json(text)
+        if found is None:
+            message = f"there is no JSON in the text {shorten(text)!r}"
+            hint = "ask the agent for JSON in its prompt, or give its step a schema"
+            raise Failure("r1.no-json", message, at, width, hint)
+        return found[0]
+
+    return parsed
+
+
+def _text(node: Call) -> Run:
+    written, at = closure(node.args[0]), node.at
+
+    def text(env: Env) -> str:
+        value = written(env)
+        try:
+            found = value if type(value) is str else text_form(value)
+        except ValueError as problem:
+            message, hint = f"the value {problem}", "turn it into text in a tool first"
+            raise Failure("r1.type", message, at, 4, hint) from None
+        _charge(len(found), at, 4, env)
+        return found
+
+    return text
+
+
+def text_form(value: Value) -> str:
+    """What a value other than a text is in a text: compact JSON. Raises ValueError."""
+    pieces, room = list[str](), LONGEST_WRITTEN
+    try:
+        # Piece by piece: a small value with shared parts can have a large JSON.
+        for piece in _JSON.iterencode(value):
+            pieces.append(piece)
+            room -= len(piece)
+            if room < 0:
+                break
+        else:
+            return "".join(pieces)
+    except TypeError as error:
+        raise ValueError(f"has {error} in it, which has no text form") from None
+    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
+        raise ValueError("is too large to be written as text") from None
+    raise ValueError(f"has more than {LONGEST_WRITTEN:,} characters")
+
+
+def _opaque(value: Value) -> NoReturn:
+    raise TypeError(type_name(value))
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opaque)
+
+
 def _get(node: Get) -> Run:
     base, keys = closure(node.base), node.key.split(".")
     default = closure(node.default or Lit(node.at, None))
@@ -444,7 +510,13 @@ def _spend(work: int, at: int, width: int, env: Env) -> None:
         raise Failure("r1.too-large", message, at, width, hint)
 
 
-CALLS: dict[str, Callable[[Call], Run]] = {"count": _count, "sum": _sum, "join": _join}
+CALLS: dict[str, Callable[[Call], Run]] = {
+    "count": _count,
+    "sum": _sum,
+    "join": _join,
+    "parse_json": _parse_json,
+    "text": _text,
+}
 
 _CLOSURES: dict[type, Callable[[Any], Run]] = {
     Path: _path,

@@ -86,8 +86,8 @@ FUNCTIONS = {
         "an expression does not turn a text into a number: let the tool return a number, or give "
         "the agent's step a schema with one",
     ),
-    "str": "an expression does not turn a number into text: a tool can, and {ctx.n} in an agent's "
-    "prompt",
+    "str": "write: text(value)",
+    "json": "write: parse_json(text), or text(value)",
 }
 """Functions of other languages; what to write here."""
 

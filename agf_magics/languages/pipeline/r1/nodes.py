@@ -127,7 +127,7 @@ class Each(NamedTuple):
 
 
 class Call(NamedTuple):
-    """``count``, ``sum`` or ``join``."""
+    """``count``, ``sum``, ``join``, ``parse_json`` or ``text``."""
 
     at: int
     name: str
@@ -150,6 +150,8 @@ FORMS = {
     "count": "count(list)",
     "sum": "sum(list)",
     "join": "join(list, separator)",
+    "parse_json": "parse_json(text)",
+    "text": "text(value)",
     "get": "get(base, 'a.b', default)",
 }
 """How each combinator is written. A new one of expressions alone needs a row here, its meaning in

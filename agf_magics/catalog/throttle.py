@@ -1,0 +1,274 @@
+"""How the calls of a tool are repeated, and how many are made at a time, for services that fail
+(decision D46).
+
+A gate belongs to a tool and is shared by all its calls in this process: of runs, threads, loops and
+sessions of models. So it is a lock and a queue of futures, not a semaphore of one loop. A call waits
+in the engine: no thread is held, and a worker gets the call when its turn has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import email.utils
+import math
+import random
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""The HTTP statuses of a service that is busy or restarts."""
+
+TRANSPORT = frozenset(
+    {
+        ("httpx", "TransportError"),
+        ("requests", "ConnectionError"),
+        ("requests", "Timeout"),
+        ("aiohttp", "ClientConnectionError"),
+        ("urllib", "URLError"),
+    }
+)
+"""What libraries raise where Python raises ConnectionError or TimeoutError."""
+
+_RATE = re.compile(r"([1-9][0-9]{0,4})/(s|min|h)", re.ASCII)
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+LONGEST = 3600.0
+"""Seconds that a pause may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How a failed call of a tool is repeated.
+
+        @tool(retry=agf.Retry(5, most=30))
+        def fetch(url: str) -> str: ...
+
+    Errors with the HTTP status 408, 425, 429, 500, 502, 503 or 504 are repeated, and no other
+    status. A server's ``Retry-After`` sets the pause, for all calls of the tool.
+
+    Parameters:
+
+    - ``times``: how many more attempts a call gets. Default 3.
+    - ``on``: the exceptions without a status that are repeated. Default: ConnectionError and
+      TimeoutError, which include those of httpx, requests, aiohttp and urllib.
+    - ``first``: the pause before the second attempt, in seconds. Default 0.5. Each pause is up to a
+      quarter longer or shorter, so that calls that failed together do not come back together.
+    - ``factor``: what each further pause is multiplied by. Default 2.
+    - ``most``: the longest pause, in seconds. Default 60. If a server asks for a longer one, the
+      call fails at once.
+    """
+
+    times: int = 3
+    on: tuple[type[BaseException], ...] = (ConnectionError, TimeoutError)
+    first: float = 0.5
+    factor: float = 2.0
+    most: float = 60.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.times, bool) or not isinstance(self.times, int) or self.times < 0:
+            raise ValueError(f"Retry: times must be a number from 0, got {self.times!r}")
+        kinds = self.on if isinstance(self.on, tuple) else (self.on,)
+        if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+            raise TypeError(f"Retry: on must be a tuple of exception classes, got {self.on!r}")
+        object.__setattr__(self, "on", kinds)
+        for name in ("first", "factor", "most"):
+            value = getattr(self, name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not (is_number and 0 <= value <= LONGEST):
+                message = f"Retry: {name} must be a number from 0 to {LONGEST:g}, got {value!r}"
+                raise ValueError(message)
+
+
+def repeats(retry: Retry, error: BaseException) -> bool:
+    """Whether a call that failed with ``error`` is made again."""
+    # The call that took too long goes on: a second one would run beside it.
+    if getattr(error, "left_running", None) is not None:
+        return False
+    status = status_of(error)
+    if status is not None:
+        return status in AGAIN
+    return isinstance(error, retry.on) or (ConnectionError in retry.on and _is_transport(error))
+
+
+def pause_after(retry: Retry, attempt: int) -> float:
+    """Seconds before the attempt after ``attempt``, which counts from 1."""
+    # `attempt` has a bound, and a large power of a float is an error.
+    grown = min(retry.first * retry.factor ** min(attempt - 1, 60), retry.most)
+    return grown * random.uniform(0.75, 1.25)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status of an error of httpx, requests, aiohttp or urllib; None: it has none."""
+    response = _attribute(error, "response")
+    found = [
+        _attribute(response, "status_code"),
+        *(_attribute(error, name) for name in ("status_code", "status", "code")),
+    ]
+    return next((one for one in found if type(one) is int and 100 <= one < 600), None)
+
+
+def asked_pause(error: BaseException) -> float | None:
+    """Seconds that a server asks to wait by ``Retry-After``, a number or a date; None: it does
+    not."""
+    headers = _attribute(_attribute(error, "response"), "headers") or _attribute(error, "headers")
+    with contextlib.suppress(Exception):  # a mapping of another library
+        said = headers.get("retry-after", headers.get("Retry-After"))
+        with contextlib.suppress(ValueError):
+            seconds = float(said)
+            return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return max(email.utils.parsedate_to_datetime(said).timestamp() - time.time(), 0.0)
+    return None
+
+
+def reason(error: BaseException) -> str:
+    """Why a call is made again, in a word: ``HTTP 429``, ``ConnectionError``."""
+    status = status_of(error)
+    return type(error).__name__ if status is None else f"HTTP {status}"
+
+
+def _attribute(thing: Any, name: str) -> Any:
+    with contextlib.suppress(Exception):  # a property of a user's class
+        return getattr(thing, name, None)
+    return None
+
+
+def _is_transport(error: BaseException) -> bool:
+    return any(
+        (kind.__module__.partition(".")[0], kind.__name__) in TRANSPORT
+        for kind in type(error).__mro__
+    )
+
+
+class Gate:
+    """What all calls of a tool pass: so many at once, so many in a time."""
+
+    def __init__(self) -> None:
+        self.at_once: int | None = None
+        self._rate, self._per = 0, 0.0
+        self._starts: deque[float] = deque()
+        """When the last calls started, at most `_rate` of them."""
+        self._running = 0
+        self._rests = 0.0
+        """Until when no call starts, because a server has asked for it."""
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._lock = threading.Lock()
+
+    def limit(self, rate: str | None, at_once: int | None) -> None:
+        """Set the limits. Raises TypeError or ValueError."""
+        if rate is not None and not isinstance(rate, str):
+            raise TypeError(f'rate must be a text such as "20/s", got {rate!r}')
+        found = _RATE.fullmatch(rate) if rate is not None else None
+        if rate is not None and found is None:
+            raise ValueError(f'rate must be written "20/s", "100/min" or "1000/h", got {rate!r}')
+        if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int)):
+            raise TypeError(f"at_once must be a number, got {at_once!r}")
+        if at_once is not None and at_once < 1:
+            raise ValueError(f"at_once must be at least 1, got {at_once!r}")
+        with self._lock:
+            self.at_once = at_once
+            self._rate, self._per = (int(found[1]), _SECONDS[found[2]]) if found else (0, 0.0)
+            self._starts = deque(self._starts, self._rate)
+
+    async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:
+        """``make()``, when its turn has come."""
+        if self in _inside.get():  # a tool that runs a flow that calls it would wait for itself
+            return await make()
+        await self._enter()
+        before = _inside.set(_inside.get() | {self})
+        try:
+            return await make()
+        finally:
+            _inside.reset(before)
+            with self._lock:
+                self._running -= 1
+            self._wake()
+
+    def rest(self, seconds: float) -> None:
+        """Start no call for so long."""
+        with self._lock:
+            self._rests = max(self._rests, asyncio.get_running_loop().time() + seconds)
+
+    async def _enter(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            turn: asyncio.Future[None] = loop.create_future()
+            with self._lock:
+                now = loop.time()  # all loops have one clock
+                wait = self._until_open(now)
+                if not wait:
+                    self._running += 1
+                    if self._rate:
+                        self._starts.append(now)
+                    return
+                if wait == math.inf:
+                    self._waiting.append(turn)
+            if wait < math.inf:
+                await asyncio.sleep(wait)
+                continue
+            try:
+                await turn
+            except asyncio.CancelledError:
+                with self._lock, contextlib.suppress(ValueError):
+                    self._waiting.remove(turn)
+                self._wake()  # it may have been this one's turn
+                raise
+
+    def _until_open(self, now: float) -> float:
+        """Seconds until a call may start; infinite: until another one ends."""
+        if self._rests > now:
+            return self._rests - now
+        if self.at_once is not None and self._running >= self.at_once:
+            return math.inf
+        # The start so many calls ago: at most `_rate` starts in any window. A bucket that fills
+        # again lets twice as many through in the first second.
+        if self._rate and len(self._starts) == self._rate:
+            return max(self._starts[0] + self._per - now, 0.0)
+        return 0.0
+
+    def _wake(self) -> None:
+        while True:
+            with self._lock:
+                turn = self._waiting.popleft() if self._waiting else None
+            if turn is None:
+                return
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                turn.get_loop().call_soon_threadsafe(_give, turn)
+                return
+
+
+def _give(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
+
+
+_inside: ContextVar[frozenset[Gate]] = ContextVar("gates", default=frozenset())
+"""The gates that calls around this one have passed."""
+
+
+class Throttle(NamedTuple):
+    """How the calls of a tool are made."""
+
+    gate: Gate
+    retry: Retry | None
+
+
+def make_throttle(
+    retry: object, rate: str | None, at_once: int | None, before: Throttle | None
+) -> Throttle | None:
+    """``before``: that of the tool of the same name, which a cell has registered before: the calls
+    that run still count. Raises TypeError or ValueError."""
+    if retry is not None and not isinstance(retry, Retry):
+        raise TypeError(f"retry must be an agf.Retry, got {retry!r}: write retry=agf.Retry(3)")
+    if retry is None and rate is None and at_once is None:
+        return None
+    gate = before.gate if before is not None else Gate()
+    gate.limit(rate, at_once)
+    return Throttle(gate, retry)

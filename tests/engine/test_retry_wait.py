@@ -1,0 +1,77 @@
+"""`retry(N, wait: …)`: the pause before each further attempt, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine.virtual_time import run_virtual
+
+EACH = """
+pipeline: p
+steps:
+- for_each:
+    items: [a, b]
+    max_parallel: 2
+    on_error: '{policy}'
+    do: {{tool: {{name: fetch, args: {{name: !expr item}}}}}}
+    collect: {{transform: {{value: '[pipe, __errors__]'}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "starts", "output"),
+    [
+        ("retry(2, wait: 2s, then: continue)", [0, 2, 4], [[], ["a", "b"]]),
+        ("retry(1, wait: 1min, then: continue)", [0, 60], [[], ["a", "b"]]),
+        ("retry(2, wait: 500ms, then: continue)", [0, 0.5, 1], [[], ["a", "b"]]),
+    ],
+)
+def test_each_further_attempt_waits(policy: str, starts: list[float], output: Any) -> None:
+    registry, seen = agf.Registry(), dict[str, list[float]]()
+
+    @agf.tool(registry=registry)
+    async def fetch(name: str) -> str:
+        seen.setdefault(name, []).append(asyncio.get_running_loop().time())
+        raise ConnectionError("down")
+
+    run = run_virtual(agf.arun(agf.load(EACH.format(policy=policy), registry=registry), registry=registry))
+    values, errors = run.output
+    assert [values, ["ab"[error["index"]] for error in errors]] == output
+    assert seen == {"a": starts, "b": starts}
+
+
+def test_a_run_that_is_cancelled_does_not_wait() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def fetch(name: str) -> str:
+        raise ConnectionError("down")
+
+    flow = agf.load(EACH.format(policy="retry(1, wait: 99min)"), registry=registry)
+
+    async def run() -> float:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await agf.arun(flow, registry=registry)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(run()) == 5
+
+
+def test_plain_functions_wait_too() -> None:
+    registry, seen = agf.Registry(), list[str]()
+
+    @agf.tool(registry=registry)
+    def fetch(name: str) -> str:
+        seen.append(name)
+        if seen.count(name) < 3:
+            raise ConnectionError("down")
+        return name.upper()
+
+    flow = agf.load(EACH.format(policy="retry(2, wait: 1ms)"), registry=registry)
+    assert agf.run(flow, registry=registry).output == [["A", "B"], []]
+    assert sorted(seen) == ["a", "a", "a", "b", "b", "b"]

@@ -1,0 +1,337 @@
+"""`@tool(retry=…, rate=…, at_once=…)`: calls that are repeated, and wait for their turn."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import threading
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.catalog.throttle import Gate, asked_pause, status_of
+from agf_magics.flow.events import CallRetried, StepFinished, StepStarted
+from agf_magics.flow.progress import Progress
+from agf_magics.pictures.counters import on_workers
+from notebooks.scripted_server import LocalServer, Raw, Stream
+from tests.engine.virtual_time import run_virtual
+
+FAN = """
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.xs
+    max_parallel: 16
+    on_error: {policy}
+    do: {{tool: {{name: fetch, args: {{x: !expr item}}}}}}
+    collect: {{transform: {{value: '{{ok: pipe, failed: __errors__}}'}}}}
+"""
+ONE = "pipeline: one\nsteps:\n- tool: {name: fetch, args: {x: 1}}\n"
+
+
+class Answered(Exception):
+    """An error of an HTTP library."""
+
+    def __init__(self, status: int, **headers: str) -> None:
+        super().__init__(f"status {status}")
+        self.response = type("Response", (), {"status_code": status, "headers": headers})()
+
+
+class Now:
+    """The virtual times of the calls of `fetch`, which fails with the given errors, one by one."""
+
+    def __init__(self, *errors: Exception, **options: Any) -> None:
+        self.registry, self.starts, self.events = agf.Registry(), list[float](), list[Any]()
+        self.running = self.most = 0
+
+        @agf.tool(registry=self.registry, **options)
+        async def fetch(x: int) -> int:
+            loop = asyncio.get_running_loop()
+            self.starts.append(loop.time())
+            if len(self.starts) <= len(errors):
+                raise errors[len(self.starts) - 1]
+            self.running += 1
+            self.most = max(self.most, self.running)
+            await asyncio.sleep(0.1)
+            self.running -= 1
+            return x
+
+    def run(self, text: str = ONE, xs: int = 0) -> agf.Run:
+        flow = agf.load(text, registry=self.registry)
+        given = {"xs": list(range(xs))} if xs else {}
+        return run_virtual(
+            agf.arun(flow, given, registry=self.registry, raises=False, on_event=self.events.append, stream=True)
+        )
+
+
+def test_a_failed_call_is_made_again_after_a_growing_pause() -> None:
+    now = Now(*[ConnectionError("down")] * 3, retry=agf.Retry(3, first=1, factor=3))
+    run = now.run()
+    assert run.output == 1
+    pauses = [b - a for a, b in zip(now.starts, now.starts[1:], strict=False)]
+    assert [0.75 * n <= pause <= 1.25 * n for n, pause in zip((1, 3, 9), pauses, strict=True)] == [True] * 3
+    assert [str(warning.code) for warning in run.warnings] == ["tool.retried"]
+    assert [event.why for event in now.events if isinstance(event, CallRetried)] == ["ConnectionError"] * 3
+
+
+def test_the_last_failure_is_that_of_the_step() -> None:
+    now = Now(*[ConnectionError("down")] * 9, retry=agf.Retry(2))
+    run = now.run()
+    assert (run.status, len(now.starts)) == ("error", 3)
+    assert "tool 'fetch' failed: ConnectionError: down" in str(run.error)
+
+
+@pytest.mark.parametrize(
+    ("error", "calls"),
+    [
+        (Answered(503), 2),
+        (Answered(429), 2),
+        (Answered(404), 1),
+        (Answered(401), 1),
+        (TimeoutError(), 2),
+        (ValueError("wrong"), 1),
+        (type("ConnectError", (type("TransportError", (Exception,), {"__module__": "httpx"}),), {})(), 2),
+    ],
+    ids=["503", "429", "404", "401", "timeout", "value", "httpx"],
+)
+def test_only_what_may_pass_is_repeated(error: Exception, calls: int) -> None:
+    now = Now(error, retry=agf.Retry(3))
+    now.run()
+    assert len(now.starts) == calls
+
+
+def test_on_names_the_exceptions() -> None:
+    now = Now(ValueError("wrong"), retry=agf.Retry(3, on=ValueError))
+    assert (now.run().output, len(now.starts)) == (1, 2)
+    now = Now(ConnectionError(), retry=agf.Retry(3, on=(ValueError,)))
+    now.run()
+    assert len(now.starts) == 1
+
+
+def test_a_server_that_asks_for_a_pause_gets_it_from_all_calls() -> None:
+    now = Now(Answered(429, **{"Retry-After": "7"}), retry=agf.Retry(3))
+    run = now.run(FAN.format(policy="abort"), xs=40)
+    assert run.output == {"ok": list(range(40)), "failed": []}
+    first, *others = now.starts
+    assert (first, min(others)) == (0.0, 7.0)
+
+
+def test_a_pause_that_is_too_long_fails_now() -> None:
+    now = Now(Answered(429, **{"Retry-After": "315360000"}), retry=agf.Retry(3))
+    run = now.run()
+    assert (run.status, now.starts) == ("error", [0.0])
+    assert str(run.warnings[0].message) == (
+        "tool 'fetch' is not called again: its server asks to wait 315,360,000 s (HTTP 429), "
+        "and its Retry waits at most 60 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [("2.5", 2.5), ("-1", 0.0), ("soon", None), ("nan", None), ("inf", None), ("", None)]
+)
+def test_retry_after_in_seconds(said: str, seconds: float | None) -> None:
+    assert asked_pause(Answered(429, **{"retry-after": said})) == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    date = email.utils.formatdate(time.time() + 30, usegmt=True)
+    asked = asked_pause(Answered(503, **{"Retry-After": date}))
+    assert asked is not None
+    assert 25 < asked <= 30
+
+
+def test_the_status_of_the_libraries() -> None:
+    assert status_of(Answered(418)) == 418
+    assert status_of(urllib.request.HTTPError("u", 503, "m", {}, None)) == 503  # type: ignore[arg-type]
+    assert status_of(OSError(111, "refused")) is None
+    assert status_of(type("Broken", (Exception,), {"status": property(lambda self: 1 / 0)})()) is None
+
+
+def test_the_rate_holds_in_every_window() -> None:
+    now = Now(rate="20/s")
+    run = now.run(FAN.format(policy="abort"), xs=100)
+    assert len(run.output["ok"]) == 100
+    starts = sorted(now.starts)
+    assert all(b - a >= 1 - 1e-9 for a, b in zip(starts, starts[20:], strict=False))
+    assert max(starts) < 5
+
+
+def test_at_once_holds_for_all_runs() -> None:
+    now = Now(at_once=3)
+    flow = agf.load(FAN.format(policy="abort"), registry=now.registry)
+
+    async def both() -> None:
+        await asyncio.gather(*(agf.arun(flow, {"xs": list(range(20))}, registry=now.registry) for _ in range(2)))
+
+    run_virtual(both())
+    assert now.most == 3
+
+
+def test_at_once_holds_for_plain_functions_and_threads() -> None:
+    registry, lock, state, apart = agf.Registry(), threading.Lock(), [0, 0], threading.Event()
+
+    @agf.tool(registry=registry, at_once=2)
+    def fetch(x: int) -> int:
+        with lock:
+            state[0] += 1
+            state[1] = max(state)
+        apart.wait(0.002)  # the work
+        with lock:
+            state[0] -= 1
+        return x
+
+    flow = agf.load(FAN.format(policy="abort"), registry=registry)
+    runs = list[Any]()
+    threads = [
+        threading.Thread(target=lambda: runs.append(agf.run(flow, {"xs": list(range(10))}, registry=registry)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [run.output["ok"] for run in runs] == [list(range(10))] * 3
+    assert state == [0, 2]
+
+
+def test_a_cancelled_call_hands_its_turn_on() -> None:
+    async def main() -> list[str]:
+        gate, told = Gate(), list[str]()
+        gate.limit(None, 1)
+
+        async def work(name: str, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            told.append(name)
+
+        first, second, third = (
+            asyncio.ensure_future(gate.pass_through(lambda name=name: work(name, 1)))  # type: ignore[misc]
+            for name in "abc"
+        )
+        await asyncio.sleep(0.5)
+        second.cancel()
+        await asyncio.gather(first, second, third, return_exceptions=True)
+        return told
+
+    assert run_virtual(main()) == ["a", "c"]
+
+
+def test_a_tool_that_runs_a_flow_that_calls_it_does_not_wait_for_itself() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, at_once=1)
+    async def fetch(x: int) -> int:
+        if x > 0:
+            return (await agf.arun(inner, {"x": x - 1}, registry=registry)).output  # type: ignore[no-any-return]
+        return 7
+
+    inner = agf.load("pipeline: inner\nsteps:\n- tool: {name: fetch, args: {x: !expr ctx.x}}\n", registry=registry)
+    assert run_virtual(agf.arun(inner, {"x": 2}, registry=registry)).output == 7
+
+
+def test_each_attempt_has_arguments_of_its_own() -> None:
+    registry, seen = agf.Registry(), list[Any]()
+
+    @agf.tool(registry=registry, retry=agf.Retry(1, first=0))
+    def fetch(rows: list[int]) -> int:
+        seen.append(list(rows))
+        rows.append(9)
+        if len(seen) == 1:
+            raise ConnectionError
+        return len(rows)
+
+    text = "pipeline: p\nsteps:\n- tool: {name: fetch, args: {rows: [1, 2]}}\n"
+    assert agf.run(agf.load(text, registry=registry), registry=registry).output == 3
+    assert seen == [[1, 2], [1, 2]]
+
+
+def test_a_tool_that_is_registered_again_keeps_its_gate() -> None:
+    now = Now(rate="1/min")
+    gate = now.registry.tools["fetch"].throttle.gate  # type: ignore[union-attr]
+    agf.tool(lambda x: x, name="fetch", registry=now.registry, at_once=2)
+    assert now.registry.tools["fetch"].throttle.gate is gate  # type: ignore[union-attr]
+    agf.tool(lambda x: x, name="fetch", registry=now.registry)
+    assert now.registry.tools["fetch"].throttle is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"rate": "0/s"}, ValueError, 'rate must be written "20/s", "100/min" or "1000/h", got \'0/s\''),
+        ({"rate": "20"}, ValueError, 'rate must be written "20/s", "100/min" or "1000/h", got \'20\''),
+        ({"rate": 20}, TypeError, 'rate must be a text such as "20/s", got 20'),
+        ({"at_once": 0}, ValueError, "at_once must be at least 1, got 0"),
+        ({"at_once": True}, TypeError, "at_once must be a number, got True"),
+        ({"retry": 3}, TypeError, "retry must be an agf.Retry, got 3: write retry=agf.Retry(3)"),
+    ],
+)
+def test_wrong_options(options: Mapping[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error) as caught:
+        agf.tool(lambda x: x, name="t", registry=agf.Registry(), **options)
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [({"times": -1}, ValueError), ({"times": True}, ValueError), ({"on": "x"}, TypeError), ({"on": KeyboardInterrupt},
+     TypeError), ({"first": float("nan")}, ValueError), ({"most": 1e9}, ValueError), ({"factor": "2"}, ValueError)],
+)  # fmt: skip
+def test_a_wrong_retry(options: Mapping[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match="Retry: "):
+        agf.Retry(**options)
+
+
+class Flaky(LocalServer):
+    """A service that fails for three requests of ten, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.running, self.most = Counter[str](), 0, 0
+
+    def reply(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Raw | Stream:
+        with self._lock:
+            self.asked[path] += 1
+            self.running += 1
+            self.most, number = max(self.most, self.running), sum(self.asked.values())
+        self._over.wait(0.001)  # the work
+        with self._lock:
+            self.running -= 1
+        if number % 10 == 3:
+            return Raw("slow down", 429, {"Retry-After": "0.02"})
+        return Raw("restarting", 503) if number % 10 in (5, 8) else Raw('"fine"')
+
+
+@pytest.mark.parametrize("on", [None, "processes:2"])
+def test_a_flaky_service_is_asked_as_often_as_it_allows(on: str | None) -> None:
+    registry = agf.Registry()
+    with Flaky() as server:
+        address = server.address
+
+        @agf.tool(registry=registry, retry=agf.Retry(8, first=0.005, most=1), at_once=4)
+        def fetch(x: int) -> str:
+            request = urllib.request.Request(f"{address}/{x}", data=b"{}")
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return str(reply.read().decode())
+
+        flow = agf.load(FAN.format(policy="continue"), registry=registry)
+        run = agf.run(flow, {"xs": list(range(120 if on else 500))}, registry=registry, on=on)
+        assert run.output == {"ok": ['"fine"'] * (120 if on else 500), "failed": []}
+        assert server.most <= 4
+        assert max(server.asked.values()) <= 9
+
+
+def test_the_row_says_when_the_call_is_made_again() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="fetch", registry=registry)
+    progress = Progress(agf.load(ONE, registry=registry))
+    at = ("steps[0]",)
+    progress.apply(StepStarted(at, 1.0))
+    progress.apply(CallRetried(at, 2.0, "HTTP 429", 0.31))
+    row = progress.rows[at]
+    assert on_workers(row) == "again in 0.3 s (HTTP 429)"
+    progress.apply(StepFinished(at, 3.0, 1))
+    assert on_workers(row) == ""
