@@ -1,4 +1,4 @@
-"""The command line: ``python -m agf_magics run|check|draw FILE``. The same core as the notebook,
+"""The command line: ``python -m agf_magics run|resume|check|draw``. The same core as the notebook,
 without IPython."""
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ if __name__ == "__main__":
     ]
 
 import argparse
+import glob
 import importlib
 import json
 import runpy
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -29,19 +30,28 @@ from .catalog import default
 from .engine.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.events import Question
+from .flow.steps import Flow
 from .flow.values import Value
-from .languages import detect_language
+from .languages import detect_language, recognized_language
 from .lifecycle import settings
 from .lifecycle.define import check_definition, source_of
 from .lifecycle.driving import wait_for
+from .lifecycle.files import DEFINITIONS
 from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.launch import start_run
+from .lifecycle.lookup import refused
+from .lifecycle.resume import resume_run
+from .notebook.given import value
+from .notebook.options import Token
 from .pictures.page import progress_text
 from .pictures.plain import counted
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, wrapped
-from .text.source import UNUSABLE, path_error_reason
+from .text.source import UNUSABLE, Source, path_error_reason
 
 PACKAGE = Path(__file__).parent
+
+MOST_READ = 100_000
+"""Characters of a file that are looked at to see whether it is a definition."""
 
 
 OPTIONS = {
@@ -59,12 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        hint = (
-            ": the input is a JSON file, --input FILE.json"
-            if unknown[0].startswith("--set")
-            else ""
-        )
-        parser.error(f"unknown option {unknown[0]}{hint}")
+        parser.error(f"unknown option {unknown[0]}")
     try:
         opened: dict[str, Any] = {
             name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
@@ -93,25 +98,30 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(options: argparse.Namespace) -> int:
-    limits = settings.current.settings.limits
-    given_limits = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
-    limits = replace(
-        limits, **{name: most for name, most in given_limits.items() if most is not None}
-    )
-    given = _input(options)
+    given = _given(options)
+    return _finish(options, lambda chosen: start_run(options.file, given, chosen))
+
+
+def _resume(options: argparse.Namespace) -> int:
+    given = _given(options)
+    return _finish(options, lambda chosen: resume_run(options.run, given, chosen))
+
+
+def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run]) -> int:
+    given = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
+    given = {name: most for name, most in given.items() if most is not None}
+    # A resumed run keeps the limits that it began with.
+    limits = replace(settings.current.settings.limits, **given)
+    is_new = options.act is _run
+    chosen = RunOptions(dry=options.dry, limits=limits if is_new or given else None, on=options.on)
     with held_interrupts() as held:
-        run = wait_for(
-            start_run(
-                options.file, given, RunOptions(dry=options.dry, limits=limits, on=options.on)
-            ),
-            held,
-        )
+        run = wait_for(start(chosen), held)
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():
         print(f"{found.severity}: {found}", file=sys.stderr)
     if run.how_to_continue:
-        print(f"to resume it, {run.how_to_continue}", file=sys.stderr)
+        print(f"to resume it: agf-magics resume {run.run_id}", file=sys.stderr)
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
@@ -133,28 +143,113 @@ def _json(value: Value) -> str:
 
 
 def _check(options: argparse.Namespace) -> int:
-    source = source_of(options.file)
-    defined = check_definition(
-        source, detect_language(source.text), strict=options.strict, registry=default()
-    )
-    found = defined.findings
-    for diagnostic in found:
-        print(wrapped(f"{diagnostic.severity}: {_with_option(diagnostic)}"), file=sys.stderr)
-    print(f"{options.file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+    files = list(dict.fromkeys(file for given in options.files for file in _files(given)))
+    if not files:
+        raise refused("define.file", f"no definition matches {' '.join(map(str, options.files))}")
+    # They may call each other, in any order. What is wrong with one is reported below.
+    for file in files if len(files) > 1 else ():
+        with suppress(AgfError):
+            agf.define(file)
+    checked = [_checked(file, options.strict) for file in files]
+    if options.format == "json":
+        rows = [row for _, found, _ in checked for row in map(_row, found)]
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    elif options.format == "github":
+        print("\n".join(_annotation(row) for _, found, _ in checked for row in map(_row, found)))
+    else:
+        for file, found, flow in checked:
+            _print_findings(file, found, flow)
+    return int(any(one.severity == "error" for _, found, _ in checked for one in found))
+
+
+Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
+
+
+def _checked(file: Path, strict: bool) -> Checked:
+    try:
+        source = source_of(file)
+        language = detect_language(source.text)
+        defined = check_definition(source, language, strict=strict, registry=default())
+    except DefinitionError as error:
+        return file, tuple(map(_with_option, error.diagnostics)), None
+    return file, tuple(map(_with_option, defined.findings)), defined.flow
+
+
+def _files(given: Path) -> list[Path]:
+    """A file; of a folder, all definitions in it and below; the matches of a pattern."""
+    if given.is_dir():
+        return [
+            file
+            for file in sorted(given.rglob("*"))
+            if file.suffix in DEFINITIONS
+            and not any(part.startswith(".") for part in file.relative_to(given).parts)
+            and _is_definition(file)
+        ]
+    if glob.has_magic(str(given)) and not given.exists():
+        return [Path(file) for file in sorted(glob.glob(str(given), recursive=True))]
+    return [given]
+
+
+def _is_definition(file: Path) -> bool:
+    """Whether a file of a folder is one, and not the settings of another program."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            return recognized_language(opened.read(MOST_READ)) is not None
+    except UNUSABLE:
+        return False
+
+
+def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
+    errors = sum(one.severity == "error" for one in found)
+    if errors:
+        print(wrapped(f"DefinitionError: {DefinitionError(*found)}"), file=sys.stderr)
+        print(f"{file}: {counted(errors, 'error')}")
+        return
+    for one in found:
+        print(wrapped(f"{one.severity}: {one}"), file=sys.stderr)
+    print(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
     # A misspelt name is an input that nobody meant.
-    for ref in defined.flow.inputs if defined.flow else ():
+    for ref in flow.inputs if flow else ():
         print(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
-    return 0
+
+
+def _row(found: Diagnostic) -> dict[str, Any]:
+    """A finding for a program."""
+    span = found.span
+    line, column = span.place if span is not None else (1, 1)
+    return {
+        "file": span.source.name if span is not None else None,
+        "line": line,
+        "column": column,
+        "severity": found.severity,
+        "code": found.code,
+        "message": found.message,
+        "hint": found.hint,
+    }
+
+
+def _annotation(row: Mapping[str, Any]) -> str:
+    """A finding as GitHub's workflow command, which shows it at its line of a pull request."""
+    kind = "error" if row["severity"] == "error" else "warning"
+    text = row["message"] + (f" ({row['hint']})" if row["hint"] else "")
+    place = f"file={_escaped(row['file'] or '')},line={row['line']},col={row['column']}"
+    return f"::{kind} {place},title={_escaped(row['code'])}::{_escaped(text, '')}"
+
+
+def _escaped(text: str, also: str = ":,") -> str:
+    for letter in f"%\r\n{also}":
+        text = text.replace(letter, f"%{ord(letter):02X}")
+    return text
 
 
 def _draw(options: argparse.Namespace) -> int:
     picture = agf.draw(options.file)
-    if options.out:
+    if options.save:
         try:
-            picture.save(options.out)
+            picture.save(options.save)
         except UNUSABLE as error:
             print(
-                f"agf-magics: error: --out: {options.out}: {path_error_reason(error)}",
+                f"agf-magics: error: --save: {options.save}: {path_error_reason(error)}",
                 file=sys.stderr,
             )
             return 2
@@ -165,19 +260,26 @@ def _draw(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="agf-magics", description="Run, check or draw a definition's file."
+        prog="agf-magics", description="Run, resume, check or draw definitions."
     )
-    acts = parser.add_subparsers(required=True, metavar="run|check|draw")
+    acts = parser.add_subparsers(required=True, metavar="run|resume|check|draw")
     for name, act, about in (
-        ("run", _run, "run it and print its output as JSON"),
-        ("check", _check, "print everything that is wrong with it"),
-        ("draw", _draw, "print its graph, or save its picture"),
+        ("run", _run, "run a definition and print its output as JSON"),
+        ("resume", _resume, "resume a run of the project's journal and print its output as JSON"),
+        ("check", _check, "print everything that is wrong with definitions"),
+        ("draw", _draw, "print the graph of a definition, or save its picture"),
     ):
         one = acts.add_parser(name, help=about, description=about)
         one.set_defaults(act=act)
-        one.add_argument(
-            "file", type=Path, help="a definition in any of the languages (YAML or JSON)"
-        )
+        if name == "resume":
+            about = "the id of the run, its beginning, or the name of a flow: its last run"
+            one.add_argument("run", metavar="RUN", help=about)
+        elif name == "check":
+            about = "definitions, folders of them, or patterns such as 'flows/*.yaml'"
+            one.add_argument("files", type=Path, nargs="+", metavar="FILE", help=about)
+        else:
+            about = "a definition in any of the languages (YAML or JSON)"
+            one.add_argument("file", type=Path, metavar="FILE", help=about)
         about = "a module or .py file that registers tools and agents"
         one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
         about = "import the Python files whose functions the definition names"
@@ -186,35 +288,41 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument(
             "--define", action="append", default=[], type=Path, metavar="FILE", help=about
         )
+        if name in ("run", "resume"):
+            _add_run_options(one)
     chosen = acts.choices
-    chosen["run"].add_argument(
-        "--input", type=Path, metavar="FILE.json", help="the input, a JSON object"
+    chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
+    chosen["resume"].set_defaults(dry=False)
+    chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
+    about = "text; json: a list of findings; github: annotations of a pull request"
+    chosen["check"].add_argument(
+        "--format", choices=("text", "json", "github"), default="text", help=about
     )
+    about = "where to save it: .svg, .html, .png, .pdf, .dot, .mmd or .txt"
+    chosen["draw"].add_argument("--save", type=Path, metavar="FILE", help=about)
+    return parser
+
+
+def _add_run_options(one: argparse.ArgumentParser) -> None:
+    about = "one input, as in --set 'words=[pear, fig]': a text, or YAML in brackets or quotes"
+    one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=about)
+    one.add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     about = "let shell steps start programs"
-    chosen["run"].add_argument("--allow-shell", action="store_true", help=about)
+    one.add_argument("--allow-shell", action="store_true", help=about)
     about = "the time limit of the run; it then fails with limit.timeout"
-    chosen["run"].add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
+    one.add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
     about = "the largest number of tokens of all models; the run then fails with limit.tokens"
-    chosen["run"].add_argument("--max-tokens", type=_count, metavar="N", help=about)
+    one.add_argument("--max-tokens", type=_count, metavar="N", help=about)
     about = "the largest cost of all models; the run then fails with limit.cost"
-    chosen["run"].add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
+    one.add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
     about = (
         "make concurrent calls in other processes: processes, processes:4, dask, "
         "tcp://HOST:PORT; here: in this one"
     )
-    chosen["run"].add_argument("--on", metavar="WHERE", help=about)
+    one.add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
-    chosen["run"].add_argument("--export", type=Path, metavar="FOLDER", help=about)
-    chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
-    chosen["run"].add_argument("--quiet", action="store_true", help="print the output alone")
-    chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
-    chosen["draw"].add_argument(
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="where to save it: .svg, .html, .png, .pdf, .dot, .mmd or .txt",
-    )
-    return parser
+    one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
+    one.add_argument("--quiet", action="store_true", help="print the output alone")
 
 
 def _seconds(text: str) -> float:
@@ -268,6 +376,23 @@ def _import(module: str) -> str:
         place = f"{own[-1].filename}, line {own[-1].lineno}"
         return f"{place}: {type(error).__name__}: {error}"
     return ""
+
+
+def _given(options: argparse.Namespace) -> dict[str, Value] | None:
+    """The input of ``--input``, updated by each ``--set``, as in a magic."""
+    found = _input(options)
+    for word in options.set:
+        name, equals, text = word.partition("=")
+        token = Token(word, Source("--set", word).span(), tuple(range(len(word) + 1)))
+        if not equals or not name.isidentifier():
+            hint = "write --set name=text, or --set 'name=[a, b]'"
+            message = f"--set takes NAME=VALUE, not {word!r}"
+            raise DefinitionError(Diagnostic("run.input", message, hint=hint))
+        # A text that begins with $ is a variable in a notebook only.
+        is_text = text.startswith("$")
+        part = text if is_text else value(token.part(len(name) + 1, len(word)), {})
+        found = {**(found or {}), name: part}
+    return found
 
 
 def _input(options: argparse.Namespace) -> dict[str, Value] | None:

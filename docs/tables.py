@@ -288,8 +288,9 @@ def command_line() -> str:
 
 
 def _argument(action: argparse.Action) -> tuple[str, str]:
-    written = action.option_strings[0] if action.option_strings else "FILE"
+    written = action.option_strings[0] if action.option_strings else f"{action.metavar}{' …' * bool(action.nargs)}"
     value = f" {action.metavar}" if action.metavar and action.option_strings else ""
+    value = f" {'|'.join(action.choices)}" if action.choices else value
     return f"`{written}{value}`", f"{action.help}{_again(isinstance(action, argparse._AppendAction))}"
 
 

@@ -414,8 +414,8 @@ def test_a_dry_run_answers_for_the_built_in_tools_too(registry: agf.Registry) ->
 LINES = {
     "run p.yaml --tools nobody": "there is no module 'nobody'",
     "run p.yaml --tools nobody.py": "there is no file 'nobody.py'",
-    "draw p.yaml --out p.gif": "cannot save a picture as '.gif'",
-    "draw p.yaml --out nowhere/p.dot": "No such file or directory",
+    "draw p.yaml --save p.gif": "cannot save a picture as '.gif'",
+    "draw p.yaml --save nowhere/p.dot": "No such file or directory",
     "run p.yaml --input list.json": "run.input",
     "run folder": "define.file",
     "run latin.yaml": "define.file",

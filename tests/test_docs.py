@@ -250,7 +250,7 @@ def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else()
 
 def test_the_command_line_is_described() -> None:
     page = SITE["reference/command-line.md"]
-    for option in ("--tools", "--define", "--input", "--dry", "--quiet", "--strict", "--out"):
+    for option in ("--tools", "--define", "--input", "--dry", "--quiet", "--strict", "--set", "--save", "--format"):
         assert f"| `{option}" in page
 
 

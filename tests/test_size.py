@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=220, decisions=18483, code=50743, comments=0)
+MOST = Size(files=220, decisions=18540, code=50837, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -118,6 +118,9 @@ _PLAN = (
 _GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
 
 
+_PIPELINE = re.compile(r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:")
+
+
 @cache
 def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
     # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
@@ -184,8 +187,13 @@ LANGUAGES = Languages()
 
 def detect_language(text: str) -> str:
     """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
+    return recognized_language(text) or "pipeline"
+
+
+def recognized_language(text: str) -> str | None:
+    """The same; None if the lines do not decide."""
     lines = "\n" + text
     for name, (line, begins) in _beginnings().items():
         if line.search(lines) or begins.match(text):
             return name
-    return "pipeline"
+    return "pipeline" if _PIPELINE.search(lines) else None

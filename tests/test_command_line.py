@@ -1,0 +1,134 @@
+"""The command line: inputs, resuming, and checks of many files for people and programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agf_magics.__main__ import main
+from agf_magics.catalog import default
+from agf_magics.lifecycle.settings import current
+from tests.engine import kept
+
+GOOD = "pipeline: good\nsteps:\n- transform: {value: ctx.n}\n"
+BAD = "pipeline: bad\nsteps:\n- transform: {value: len(ctx.n)}\n- tol: {name: x}\n"
+
+
+@pytest.fixture(autouse=True)
+def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(current, "settings", current.settings)
+    Path("pyproject.toml").touch()
+    Path("good.yaml").write_text(GOOD)
+    Path("bad.yaml").write_text(BAD)
+    with kept.journal_in(tmp_path):
+        yield
+    for name in [*default().flows]:
+        default().flows.remove(name)
+    for name in ("weigh",):
+        default().tools.remove(name)
+
+
+@pytest.mark.parametrize(
+    ("word", "output"),
+    [
+        ("n=3", 3),
+        ("n=pear", "pear"),
+        ("n=[pear, 2]", ["pear", 2]),
+        ('n={"a": 1}', {"a": 1}),
+        ("n='3'", "3"),
+        ("n=a: b", "a: b"),
+        ("n=", ""),
+        ("n=$HOME", "$HOME"),
+        ("n=a=b", "a=b"),
+    ],
+)
+def test_set_reads_a_value_as_a_magic_does(word: str, output: object, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "good.yaml", "--set", word, "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out) == output
+
+
+def test_set_updates_the_input_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pair.yaml").write_text("pipeline: pair\nsteps:\n- transform: {value: '[ctx.a, ctx.b]'}\n")
+    Path("input.json").write_text('{"a": 1, "b": 2}')
+    assert main(["run", "pair.yaml", "--input", "input.json", "--set", "b=3", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out) == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("word", "says"), [("n", "--set takes NAME=VALUE, not 'n'"), ("1=2", "--set takes NAME=VALUE"), ("n=[1", "yaml.")]
+)
+def test_a_wrong_set(word: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "good.yaml", "--set", word]) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_a_failed_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("tools.py").write_text(
+        "from pathlib import Path\nfrom agf_magics import tool\n@tool\ndef weigh(n: int) -> int:\n"
+        "    Path('asked').open('a').write('x')\n    if n and not Path('works').exists():\n"
+        "        raise ValueError('no')\n    return n\n"
+    )
+    Path("p.yaml").write_text(
+        "pipeline: p\nsteps:\n- tool: {name: weigh, args: {n: 0}}\n- tool: {name: weigh, args: {n: !expr ctx.n}}\n"
+    )
+    assert main(["run", "p.yaml", "--tools", "tools.py", "--set", "n=5"]) == 1
+    told = capsys.readouterr().err
+    (line,) = (line for line in told.splitlines() if line.startswith("to resume it: agf-magics "))
+    Path("works").touch()
+    assert main([*line.split()[4:], "--tools", "tools.py", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out) == 5
+    assert Path("asked").read_text() == "xxx"  # the first call is not made again
+
+
+def test_a_run_that_is_not_there_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["resume", "nowhere"]) == 1
+    assert "[journal." in capsys.readouterr().err
+
+
+def test_check_takes_files_folders_and_patterns(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("flows/.hidden").mkdir(parents=True)
+    Path("flows/a.yaml").write_text("pipeline: a\nsteps:\n- call: {pipeline: b}\n")
+    Path("flows/b.json").write_text('{"pipeline": "b", "steps": [{"transform": {"value": "1"}}]}')
+    Path("flows/docker-compose.yaml").write_text("services: {web: {image: x}}\n")
+    Path("flows/.hidden/c.yaml").write_text(BAD)
+    assert main(["check", "flows", "goo*.yaml"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "flows/a.yaml: ok", "flows/b.json: ok", "good.yaml: ok", "  input n",
+    ]  # fmt: skip
+    assert main(["check", "good.yaml", "bad.yaml"]) == 1
+    found = capsys.readouterr()
+    assert found.out.splitlines() == ["good.yaml: ok", "  input n", "bad.yaml: 2 errors"]
+    assert "[r1.unknown-function]" in found.err
+    assert main(["check", "none*.yaml"]) == 1
+    assert "no definition matches none*.yaml [define.file]" in capsys.readouterr().err
+
+
+def test_check_for_a_program(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "bad.yaml", "good.yaml", "--format", "json"]) == 1
+    first, second = json.loads(capsys.readouterr().out)
+    assert first == {
+        "file": "bad.yaml", "line": 3, "column": 22, "severity": "error", "code": "r1.unknown-function",
+        "message": "there is no function 'len'", "hint": "write: count(list)",
+    }  # fmt: skip
+    assert (second["line"], second["code"]) == (4, "pipeline.step-kind")
+
+
+def test_check_for_a_pull_request(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "bad.yaml", "--format", "github"]) == 1
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "::error file=bad.yaml,line=3,col=22,title=r1.unknown-function::there is no function 'len' (write: count(list))"
+    )
+
+
+def test_an_annotation_cannot_add_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("p.yaml").write_text('pipeline: p\nsteps:\n- tool: {name: "x\\n::error ::y, 100%"}\n')
+    main(["check", "p.yaml", "--strict", "--format", "github"])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(line.startswith(("::error file=p.yaml", "::warning file=p.yaml")) for line in lines)
+    assert lines
