@@ -12,6 +12,8 @@ WORKERS ?= logical
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
 EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
+TOOLS     := hypothesis pytest pytest-xdist pytest-timeout pytest-cov coverage nbclient nbformat hatchling mypy ruff pandas-stubs \
+             types-PyYAML types-jsonschema
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 # The tests start hundreds of processes, and each would compile the package again: 0.25 s a process.
@@ -19,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras clean
+.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras floors clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,6 +97,14 @@ wheel-check: dist  ## install the wheel in an empty environment and load it ther
 
 extras: dist  ## install the wheel with each extra alone in an empty environment, and run what the extra is for
 	@$(PY) .ci/extras.py dist/*.whl $(ARGS)
+
+# Of the package's own dependencies only: the tools that test it are the newest ones.
+floors:  ## the tests with the oldest dependencies that pyproject.toml allows
+	@$(PYTHON) -m venv --clear build/floors
+	@build/floors/bin/python -m pip --quiet --disable-pip-version-check install uv
+	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --resolution lowest-direct --editable '.[test]'
+	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --upgrade $(TOOLS)
+	@build/floors/bin/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile -k 'not the_model_of_the_page' $(ARGS)
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

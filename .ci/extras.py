@@ -37,6 +37,26 @@ if __name__ == "__main__":
     assert agf.run(TEXT, {{"numbers": [1, 2, 3]}}, on={on!r}).output == 12
 '''
 
+MODEL = """
+import agf_magics as agf
+from pydantic_ai.models.test import TestModel
+
+agf.model_agent("clerk", model=TestModel(custom_output_text="seven"), default=True, tools=[])
+run = agf.run("pipeline: main\\nsteps: [{agent: {prompt: 'How much?'}}]")
+assert run.output == "seven", run.output
+"""
+PROVIDER = (
+    MODEL
+    + """
+import os
+
+os.environ["OPENAI_API_KEY"] = os.environ["ANTHROPIC_API_KEY"] = os.environ["GOOGLE_API_KEY"] = "not-a-key"
+from pydantic_ai.models import infer_model
+
+infer_model(NAME)
+"""
+)
+
 CASES = {
     "": FAN.format(on="here"),
     "processes": FAN.format(on="processes:2"),
@@ -68,14 +88,10 @@ def echo(prompt: str) -> str:
 flow = agf.define(GRAPH, "graph", name="main")
 assert "PEARS FIGS" in agf.run("main", {"words": ["pears", "figs"]}).output["said"]
 ''',
-    "llm": """
-import agf_magics as agf
-from pydantic_ai.models.test import TestModel
-
-agf.model_agent("clerk", model=TestModel(custom_output_text="seven"), default=True, tools=[])
-run = agf.run("pipeline: main\\nsteps: [{agent: {prompt: 'How much?'}}]")
-assert run.output == "seven", run.output
-""",
+    "llm": MODEL,
+    "openai": PROVIDER.replace("NAME", "'openai:gpt-4o'"),
+    "anthropic": PROVIDER.replace("NAME", "'anthropic:claude-sonnet-4-5'"),
+    "google": PROVIDER.replace("NAME", "'google:gemini-2.5-flash'"),
     "lab": """
 import subprocess
 import sys

@@ -47,6 +47,31 @@ def test_the_workflow_tests_every_declared_python_on_linux_and_one_on_the_other_
 
 
 @in_checkout
+def test_a_release_is_published_by_the_workflow_alone_after_the_checks() -> None:
+    workflow = read(".github/workflows/release.yml")
+    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
+    targets = [step["run"] for step in build["steps"] if step.get("run", "").startswith("make ")]
+    assert targets == ["make wheel-check", "make extras"]
+    assert publish["needs"] == "build"
+    assert publish["permissions"]["id-token"] == "write"
+    assert workflow["permissions"] == {"contents": "read"}
+    assert "secrets." not in (ROOT / ".github/workflows/release.yml").read_text(encoding="utf-8"), "no token"
+
+
+def test_the_recipe_for_conda_has_the_dependencies_of_the_package() -> None:
+    recipe = read("conda/recipe.yaml")
+    assert recipe["context"]["version"] == PROJECT["version"]
+    needs = {line.replace(" ", "").partition("#")[0] for line in recipe["requirements"]["run"]}
+    assert {line.partition(";")[0].replace(" ", "") for line in PROJECT["dependencies"]} <= needs
+
+
+def test_every_address_of_the_project_is_one_of_its_two_sites() -> None:
+    assert {"Documentation", "Source", "Issues", "Changelog"} == set(PROJECT["urls"])
+    sites = ("https://github.com/agf-magics/agf-magics", "https://agf-magics.readthedocs.io")
+    assert all(address.startswith(sites) for address in PROJECT["urls"].values())
+
+
+@in_checkout
 def test_the_workflow_runs_commands_that_exist_and_may_only_read() -> None:
     workflow = read(".github/workflows/ci.yml")
     commands = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]

@@ -172,10 +172,14 @@ def made(provider: str, model: str, base_url: str) -> Made:
         return OllamaModel(model, provider=OllamaProvider(base_url=base_url))
     if base_url:
         from pydantic_ai.models.openai import OpenAIChatModel
-        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+        from pydantic_ai.providers.openai import OpenAIProvider
 
+        class ServerProvider(OpenAIProvider):
+            name = "server"  # what only OpenAI's own service supports is not asked of it
+
+        # Without a key here the provider would send OPENAI_API_KEY to this server.
         return OpenAIChatModel(
-            model, provider=OpenAICompatibleProvider("server", base_url=base_url)
+            model, provider=ServerProvider(base_url=base_url, api_key="api-key-not-set")
         )
     infer_provider_class(provider)  # raises ValueError for an unknown one
     return infer_model(f"{provider}:{model}")

