@@ -3,16 +3,15 @@
 How a block is read:
 
     python, ipython   a cell
-    yaml              a definition, as from a file pipeline.yaml; one that begins with "- " is a pipeline's steps
-    yaml policy       the same for another language, as from a file policy.yaml
     console           commands, each after "$ "
     text              the result of the blocks since the last text block: errors, if the first line ends with [code],
                       otherwise what was printed and displayed; "..." matches anything
     <!-- file: NAME -->     before a block: it is written to that file
     <!-- not run: WHY -->   before a block: it is skipped
 
-All other blocks are ignored. The how-to pages are stricter: each block is a cell that can be pasted as it is, and a
-text block is the result of the block before it.
+All other blocks are ignored. Every page can be pasted in order into a notebook that has only run %load_ext agf_magics;
+an entry of the error reference alone, after the cells at the top of its page. In a how-to page a text block is the
+result of the block before it.
 
 ``python -m tests.doc_pages`` writes the messages of the examples in the error reference; arguments (``policy plan``)
 select pages.
@@ -36,7 +35,7 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 from agf_magics.catalog import default
-from agf_magics.lifecycle.define import register
+from agf_magics.lifecycle.define import check_definition
 from agf_magics.lifecycle.run import Run
 from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source
@@ -79,6 +78,8 @@ class Entry(NamedTuple):
     whens: frozenset[str]
     text: str
     start: int
+    top: str
+    """What stands before the first entry of its page."""
 
 
 def pages() -> list[Path]:
@@ -94,11 +95,17 @@ def blocks(text: str) -> Iterator[Block]:
 
 def entries(page: str) -> list[Entry]:
     """The entries of a page of the error reference."""
-    found = list(ENTRY.finditer(page))
-    ends = [entry.start() for entry in found[1:]] + [len(page)]
+    entries_found = list(ENTRY.finditer(page))
+    ends = [entry.start() for entry in entries_found[1:]] + [len(page)] * bool(entries_found)
     return [
-        Entry(one["code"], frozenset(one["when"].lower().split(", ")), page[one.start() : end], one.start())
-        for one, end in zip(found, ends, strict=False)
+        Entry(
+            one["code"],
+            frozenset(one["when"].lower().split(", ")),
+            page[one.start() : end],
+            one.start(),
+            page[: entries_found[0].start()],
+        )
+        for one, end in zip(entries_found, ends, strict=True)
     ]
 
 
@@ -106,12 +113,15 @@ WARNED = re.compile(
     r"^warning: (?P<text>[^\n]*\[(?P<code>(?:magic\.[a-z-]+|run\.unused-input))\](?:\n [^\n]*)*)", re.MULTILINE
 )
 """A warning about the line of a magic, which is printed before the magic runs."""
+DEFINES = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!--)(\S+))?(?!.*--run)[^\n]*\n")
+"""The first line of a cell that defines and does not run."""
+REPLACED = re.compile(r"^note: ((schema|flow) '[^']+' was defined by another [^()]*) \(line \d+\)$", re.MULTILINE)
 
 
 class Session:
     """A reader with a shell."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.findings: list[Finding] = []
         self.printed: list[str] = []
@@ -128,19 +138,9 @@ class Session:
     def ignore(self, block: Block) -> None:
         pass
 
-    def definition(self, block: Block) -> None:
-        _, _, language = block.language.partition(" ")
-        source = Source(f"{language or 'pipeline'}.yaml", block.text)
-        if block.text.startswith("- ") and not language:  # its first step is on line 1, as the reader sees it
-            source = Source(source.name, f"pipeline: example\nsteps:\n{block.text}", first_line=-1)
-        try:
-            found = register(source, language or "pipeline", origin=f"block {block.start}").findings
-        except DefinitionError as error:
-            found = error.diagnostics
-        for diagnostic in found:
-            self.report(f"{diagnostic.severity} when defined", diagnostic)
-
     def cell(self, block: Block) -> None:
+        problems = self.problems(block.text)
+        self.shell.cell = f"cell-{block.start}"
         with capture_output() as captured:
             done = self.shell.run_cell(block.text, store_history=True)
         self.printed.append(OUT.sub("", captured.stdout))
@@ -150,9 +150,27 @@ class Session:
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
+        else:
+            for diagnostic in problems:
+                self.report(f"{diagnostic.severity} when defined", diagnostic)
+        for found in REPLACED.finditer(captured.stdout):
+            said = Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
+            self.report("note when defined", said)
         for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, Run)):
             for diagnostic in run.progress.warnings:
                 self.report("warning while running", diagnostic)
+
+    def problems(self, text: str) -> tuple[Diagnostic, ...]:
+        """What loading the definition of a cell finds; its output has notes without their codes."""
+        header = DEFINES.match(text)
+        if header is None:
+            return ()
+        source = Source(f"In[{self.shell.execution_count}] %%{header[1]}", text[header.end() :], first_line=2)
+        latent = re.findall(r"--latent (\w+)", header[0])
+        try:
+            return check_definition(source, header[1], strict=False, registry=default(), latent=latent).findings
+        except DefinitionError:  # the cell fails, too
+            return ()
 
     def failed(self, error: BaseException, block: Block) -> None:
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
@@ -194,7 +212,6 @@ class Session:
 
 
 READ: dict[str, Any] = {
-    "yaml": Session.definition,
     "python": Session.cell,
     "ipython": Session.cell,
     "console": Session.commands,
@@ -203,19 +220,24 @@ PASTED = frozenset({"python", "ipython", "console", "text"})
 """The blocks of a how-to page; a file and a block that is not run may be of any other kind."""
 
 
-def new_shell() -> InteractiveShell:
+class Shell(InteractiveShell):
+    """A shell that knows, as that of a kernel, which cell of the notebook it runs."""
+
+    cell = ""
+
+    def get_parent(self) -> dict[str, Any]:
+        return {"metadata": {"cellId": self.cell}}
+
+
+def new_shell() -> Shell:
     """A shell without a history on disk and without a profile."""
     config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"ipython_dir": tempfile.gettempdir()}})
-    return InteractiveShell.instance(colors="nocolor", config=config)
-
-
-PRELUDE = "import agf_magics as agf\nfrom agf_magics import agent, tool"
-"""What the reference assumes. The how-to pages import what they use."""
+    return Shell.instance(colors="nocolor", config=config)
 
 
 @contextmanager
-def session(shell: InteractiveShell, prelude: str = PRELUDE) -> Iterator[Session]:
-    """A reader who starts: an empty folder, only the built-in tools, ``prelude`` and the extension loaded."""
+def session(shell: Shell) -> Iterator[Session]:
+    """A reader who starts: an empty folder, only the built-in tools, and the extension loaded."""
     registry = default()
     before = dict(shell.user_ns)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
@@ -231,7 +253,6 @@ def session(shell: InteractiveShell, prelude: str = PRELUDE) -> Iterator[Session
         shell.execution_count = 1
         shell.extension_manager.load_extension("agf_magics")
         try:
-            shell.run_cell(prelude, silent=True)
             yield Session(shell)
         finally:
             shell.extension_manager.unload_extension("agf_magics")
@@ -240,15 +261,10 @@ def session(shell: InteractiveShell, prelude: str = PRELUDE) -> Iterator[Session
             shell.user_ns.update(before)  # _ and __ are the results of the last cells
 
 
-def error_prelude() -> list[Block]:
-    """What every example of the error reference assumes: the blocks of its first page."""
-    return list(blocks((ERRORS / "index.md").read_text(encoding="utf-8")))
-
-
-def example(entry: Entry, shell: InteractiveShell) -> Iterator[tuple[Block, list[Finding]]]:
+def example(entry: Entry, shell: Shell) -> Iterator[tuple[Block, list[Finding]]]:
     """Each text block of an entry, with everything that the blocks before it reported."""
     with session(shell) as reader:
-        for block in error_prelude():
+        for block in blocks(entry.top):
             reader.read(block)
         reader.results()
         for block in blocks(entry.text):
