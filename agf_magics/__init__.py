@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
     from .lifecycle.contexts import NamedContext, context
+    from .lifecycle.over import Over
     from .pictures.diagram import Diagram
 else:
     _LATE = {
         "NamedContext": (".lifecycle.contexts", "NamedContext"),
+        "Over": (".lifecycle.over", "Over"),
         "agent_tools": (".lifecycle.agent_tools", None),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
@@ -134,6 +136,7 @@ __all__ = [
     "Flow",
     "Limits",
     "NamedContext",
+    "Over",
     "PastRun",
     "Question",
     "Registry",

@@ -30,6 +30,7 @@ from .order import report
 from .pool import OneCall, Parts, Plan, Pool, body_runs_on_workers, one_call, retry_scope
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .sequences import Elements, first_of, read_elements
+from .table_rows import ask_to_go_on
 from .threaded import ThreadedPool
 
 MISSES = 50
@@ -207,6 +208,9 @@ async def each(site: CallSite[Each]) -> Value:
     )
     if whole is None:
         replay_recorded(site, inside, fan_out, plan, pool)
+    if 0 < step.first < len(items):
+        await (whole or pool).run(plan.begin(step.first))
+        await ask_to_go_on(site, len(items))
     failures = await (whole or pool).run(plan)
     # A sequence may have grown or shrunk while it was read.
     if type(items) is Elements:

@@ -43,6 +43,13 @@ from .linked import (
 from .loop import start_background, within
 from .requests import request
 from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_prints
+from .table_rows import call_row
+
+
+async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
+    if site.step.row is not None:
+        return await call_row(site, linked, call_flow)
+    return await call_flow(site, linked)
 
 
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
@@ -423,7 +430,7 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     BoundPolicy: _call_policy,
     Person: _ask,
     Candidates: _call_chosen,
-    Linked: call_flow,
+    Linked: _call_linked,
     ModelBinding: request,
     type(None): _call_none,
 }

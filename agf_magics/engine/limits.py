@@ -80,17 +80,25 @@ class Limits:
 class LimitReached(StepError):
     """A limit was exceeded. ``on_error`` neither retries nor drops this error (decision P15)."""
 
+    ends_run = False
+    """Whether it is a limit of a whole run, also where the limits count for each row."""
+
 
 class Budget:
-    """What a run has used so far; one object per run."""
+    """What a run has used so far; one object per run, and one for each row of a table."""
 
-    __slots__ = ("cost", "limits", "spawned", "tokens")
+    __slots__ = ("cost", "limits", "most_spawned", "spawned", "tokens", "unpriced", "whole")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, whole: Budget | None = None, spawns: int = 0) -> None:
+        """``whole``: of a row, the budget of the run. ``spawns``: the sessions of that row."""
         self.limits = limits
+        self.whole = whole
+        self.most_spawned = limits.spawns if whole is None else spawns
         self.spawned = 0
         self.tokens = 0
         self.cost = Decimal(0)
+        self.unpriced = 0
+        """The number of replies whose price is not known."""
 
     def use(self, tokens: int, cost: Decimal | None = None) -> None:
         """Count a reply of a model, and refuse what exceeds the limit. ``cost``: None: it is not
@@ -98,6 +106,14 @@ class Budget:
         # Counted before it is refused: the tokens have been paid for.
         self.tokens += tokens
         self.cost += cost or 0
+        self.unpriced += cost is None
+        if self.whole is not None:  # tokens and dollars are limited in all, not for each row
+            try:
+                self.whole.use(tokens, cost)
+            except LimitReached as error:
+                error.ends_run = True
+                raise
+            return
         most, dollars = self.limits.max_tokens, self.limits.max_cost
         if most and self.tokens > most:
             message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
@@ -112,12 +128,13 @@ class Budget:
 
     def spawn(self, span: Span | None) -> None:
         """Count an agent session before its prompt is built; retries count, too."""
-        most = self.limits.spawns
+        most = self.most_spawned
         if most and self.spawned >= most:
             raise LimitReached(
                 Diagnostic(
                     "limit.spawns",
-                    f"this run has used its {most} agent sessions",
+                    f"this {'run' if self.whole is None else 'row'} has used its {most} agent "
+                    "sessions",
                     span,
                     _raise_it("spawns"),
                 )
@@ -127,8 +144,8 @@ class Budget:
     def foresee(self, sessions: int, span: Span | None) -> None:
         """Refuse a fan-out that needs more sessions than are left, before its first element
         (decision A15)."""
-        left = self.limits.spawns - self.spawned
-        if self.limits.spawns and sessions > left:
+        left = self.most_spawned - self.spawned
+        if self.most_spawned and sessions > left:
             message = (
                 f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
             )

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, cast
 
 from ..catalog import Tool, Transform
@@ -150,6 +151,12 @@ class Plan:
         self.rest: Iterator[int] = iter(rest)
         """Concurrently."""
 
+    def begin(self, count: int) -> Plan:
+        """The first ``count`` parts, which this plan then no longer has."""
+        first = Plan(count, self.width, [*self.done])
+        first.rest, self.done = islice(self.rest, count), ()
+        return first
+
 
 class Parts(ABC):
     """The elements or branches of a fan-out, and what their failures mean for it."""
@@ -214,6 +221,8 @@ class Parts(ABC):
         """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
         another fan-out."""
         step, run = self.site.step, self.site.run
+        if self.items is not None and count < len(self.items):  # others follow
+            return
         is_call = self.items is None and step.gather is not None  # its failure is in the headline
         if self.dropped == count > 0 and not is_call and id(step) not in run.all_dropped:
             run.all_dropped.add(id(step))

@@ -180,7 +180,9 @@ def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
             "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
         )
         span = caps[0].span if caps else site.step.place
-        raise LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
+        refused = LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
+        refused.ends_run = bool(site.run.budget.limits.max_cost)
+        raise refused
 
 
 def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value], model: str) -> None:

@@ -160,6 +160,8 @@ class Elements:
         self.ahead = dict(enumerate(results.copy(), number))
 
     def _unread(self, number: int, error: BaseException) -> StepError:
+        if isinstance(error, StepError):  # a row of a table that cannot be read says why
+            return StepError(*error.diagnostics)
         what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
         hint = (
             f"a sequence of {self.count:,} elements needs each of the numbers 0 to "

@@ -412,6 +412,14 @@ class Permit(NamedTuple):
     """How the person's answer can replace the call; None: only yes or no."""
 
 
+class RowTerms(NamedTuple):
+    """How the call of a flow for one row of a table differs from any other call: its outcome is
+    journaled, and a limit that it reaches fails the row, not the run."""
+
+    sessions: int
+    """The agent sessions of one row, at most; 0: no limit."""
+
+
 class Pick(NamedTuple):
     """How a step chooses its callee while it runs."""
 

@@ -34,6 +34,7 @@ from .step import (
     Lookup,
     Permit,
     Pick,
+    RowTerms,
     Taken,
     Target,
     Uses,
@@ -89,6 +90,8 @@ class Invoke(Step):
     """The question to a person before the call; None: there is none."""
     asking: Asking = Asking()
     """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
+    row: RowTerms | None = None
+    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
 
     @property
     def place(self) -> Span | None:
@@ -168,6 +171,9 @@ class Each(Step):
     ahead: bool = False
     """Whether the arguments of all elements are built before the first call (``body`` is an
     Invoke)."""
+    first: int = 0
+    """After so many elements a person is asked whether the others shall run, if the price of the
+    first ones is known; 0: nobody is asked."""
 
 
 @data

@@ -33,7 +33,7 @@ from .codec import (
     user_key,
     weigh,
 )
-from .records import CallKey, SequenceRow, error_json, row_crc
+from .records import CallKey, error_json, row_crc
 from .reuse import CallDigest
 from .secrets import NOTHING, Received, Secrets, hide
 from .store import ADD, ADD_JSON
@@ -430,10 +430,10 @@ class CallRows:
         self,
         what: str,
         key: CallKey,
-        sequence: SequenceRow | None = None,
+        name: str = "",
+        shown: str | None = None,
         error: BaseException | None = None,
     ) -> Insert:
-        name, shown = ("", None) if sequence is None else (sequence.name, encode(sequence[1:]))
         row = (
             self._next_line(),
             what,

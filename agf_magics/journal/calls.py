@@ -21,8 +21,8 @@ from .reading import read_records
 from .records import COLUMNS, Record, is_within
 from .store import ROOM, Store
 
-CALLS_OF_RUN = "line>? AND line<? AND kind!=''"
-"""The calls of a run; marks have no kind."""
+CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
+"""The calls of a run; marks have no kind, and a row of a table is not a call."""
 
 RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 

@@ -270,6 +270,30 @@ class Journal:
         if self.is_open and not is_written:
             self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
+    def keep_row(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+    ) -> None:
+        """Write the outcome of a row of a table without waiting: a row whose record is lost is
+        computed again, from those of its calls."""
+        insert = (
+            self.rows.finished(call, value, secret)
+            if error is None
+            else self.rows.failed(call, error)
+        )
+        if self.is_open:
+            self.store.writer.later(*insert, self._break)
+
+    def note_use(self, key: CallKey, tokens: int, cost: str | None) -> None:
+        """Write, without waiting, what the models of a row have used. ``cost``: None: it is not
+        known."""
+        if self.is_open:
+            mark = self.rows.mark("used", key, shown=encode([tokens, cost]))
+            self.store.writer.later(*mark, self._break)
+
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
         if it differs."""
@@ -277,7 +301,8 @@ class Journal:
         if earlier is not None:
             return earlier if earlier.differs(now) else None
         if self.is_open:
-            self.store.writer.later(*self.rows.mark("sequence", key, now), self._break)
+            mark = self.rows.mark("sequence", key, now.name, encode(now[1:]))
+            self.store.writer.later(*mark, self._break)
         return None
 
     def next_line(self) -> int:

@@ -89,6 +89,10 @@ class RunOptions:
     continuing: Callable[[str], str] | None = None
     """What a person writes to continue a run with this status; None: the run is resumed by its
     id."""
+    note: str = ""
+    """What a person must know about the run, as a part of its note."""
+    found: tuple[Diagnostic, ...] = ()
+    """Warnings about its input."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
@@ -191,7 +195,7 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     """
     if not given:
         return
-    read = {name for name in _read_names(flow) if name}
+    read = {name for name in read_names(flow) if name}
     whole = "".join(flow.stores[-1:]) in read
     left = sorted(read - given.keys())
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
@@ -211,7 +215,7 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
         yield Diagnostic("run.unused-input", message, None, hint, "warning")
 
 
-def _read_names(flow: Flow) -> Iterator[str]:
+def read_names(flow: Flow) -> Iterator[str]:
     """The fields of the input that steps of ``flow`` read or that it declares."""
     yield from (ref.path[-1] for ref in flow.inputs)
     for wire in wires(flow):

@@ -73,6 +73,7 @@ def run(
     flow: Flow | str | Path,
     input: Value = None,
     *,
+    over: object = None,
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -91,6 +92,9 @@ def run(
       definition. Required.
     - ``input``: a mapping of names to values, the named context of the first step; a definition
       with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
@@ -124,7 +128,7 @@ def run(
         on=on,
     )
     with held_interrupts() as held:
-        ended = wait_for(start_run(flow, input, options), held)
+        ended = wait_for(start_run(flow, input, options, over), held)
     return ended.result() if raises else ended
 
 
@@ -133,6 +137,7 @@ async def arun(
     flow: Flow | str | Path,
     input: Value = None,
     *,
+    over: object = None,
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -152,6 +157,9 @@ async def arun(
       definition. Required.
     - ``input``: a mapping of names to values, the named context of the first step; a definition
       with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the loop's thread. If it raises,
@@ -176,7 +184,7 @@ async def arun(
     options = RunOptions(
         registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
-    started = prepare_run(flow, input, await prepare_workers(options))
+    started = prepare_run(flow, input, await prepare_workers(options), over)
     await run_here(started, make_emitter(started.progress, on_event, started.secrets))
     return started.result() if raises else started
 
@@ -186,6 +194,7 @@ def start(
     flow: Flow | str | Path,
     input: Value = None,
     *,
+    over: object = None,
     registry: Registry | None = None,
     limits: Limits | None = None,
     on_event: Callable[[Event], None] | None = None,
@@ -206,6 +215,9 @@ def start(
       definition. Required.
     - ``input``: a mapping of names to values, the named context of the first step; a definition
       with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     - ``limits``: the `Limits` of this run. Default None: those of the settings.
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
@@ -237,22 +249,32 @@ def start(
         on=on,
         background=True,
     )
-    return start_run(flow, input, options)
+    return start_run(flow, input, options, over)
 
 
-def start_run(flow: Flow | str | Path, input: Value, options: RunOptions) -> Run:
+def start_run(
+    flow: Flow | str | Path, input: Value, options: RunOptions, over: object = None
+) -> Run:
     """Start a run and return it at once."""
-    started = prepare_run(flow, input, options)
+    started = prepare_run(flow, input, options, over)
     listener = make_emitter(started.progress, options.on_event, started.secrets, started._queue)
     start_on_engine(started, listener, options.enter, options.background)
     return started
 
 
 def prepare_run(
-    flow: Flow | str | Path, input: Value = None, options: RunOptions = DEFAULTS
+    flow: Flow | str | Path,
+    input: Value = None,
+    options: RunOptions = DEFAULTS,
+    over: object = None,
 ) -> Run:
-    """A run that is linked and whose input is checked, not yet started. Raises DefinitionError with
-    all problems."""
+    """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
+    run over data. Raises DefinitionError with all problems."""
+    if over is not None:
+        from .over import over_rows  # here: most runs have one input
+
+        flow = find_flow(flow, options.registry or default())
+        flow, input, options = over_rows(flow, over, input, options)
     prepared = link_run(flow, input, options, copies=options.dry)
     start_journal(prepared)
     if options.reuse:
@@ -281,7 +303,9 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = sort_findings((*of_definition, *unused_fields(found_flow, fields)), tuple(problems))
+    findings = sort_findings(
+        (*of_definition, *options.found, *unused_fields(found_flow, fields)), tuple(problems)
+    )
     seen = {
         (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
     }
@@ -292,6 +316,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         linked, flow_input, options.limits or current.settings.limits, warnings, options.dry
     )
     linked_run._asker, linked_run._budget = options.ask, options.budget
+    linked_run._about = options.note
     linked_run._stream = options.stream
     linked_run._workers = workers
     for warning in about_workers:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..engine.linked import Linked, recorded_session
+from ..engine.table_rows import ROW
 from ..flow.events import StepPath, format_path
 from ..flow.progress import Progress, Row, Usage, count_use
 from ..flow.rows import one_reply
@@ -43,6 +44,9 @@ from .persistence import count_calls, drop_elements, restore_rows, time_calls, u
 from .resume import load_text
 from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
+
+if TYPE_CHECKING:
+    from .table import RowTable
 
 T = TypeVar("T")
 
@@ -201,6 +205,14 @@ class PastRun:
     def calls(self) -> CallTable:
         """A table with one row per journaled call, in the order of their ends."""
         return CallTable(_readable(_call_rows(self.records())))
+
+    @property
+    def table(self) -> RowTable:
+        """The result of a run over data: a row for each row, with its outcome. Raises
+        DefinitionError for another run."""
+        from .table import RowTable
+
+        return RowTable(self)
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
@@ -376,7 +388,7 @@ def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
             failed.update(record.at[:end] for end in range(1, len(record.at) + 1))
         if record.what == "dropped" and record.at not in failed:
             yield _call_row(record, 1)
-        elif record.kind:
+        elif record.kind and record.kind != ROW:  # a row of a table is not a call
             attempts[record.at] += 1
             yield _call_row(record, attempts[record.at])
 

@@ -45,6 +45,9 @@ from ..workers.backend import WorkerBackend
 from .influence import bound_secrets
 from .settings import current
 
+if TYPE_CHECKING:
+    from .table import RowTable
+
 
 class EventQueue:
     """Filled on the engine's thread, read on any loop."""
@@ -231,6 +234,8 @@ class Run:
         if (context := flow_input.context) is not None and (count := len(context.log or ())):
             messages = f"{count:,} earlier message{'s' * (count != 1)}"
             self._continues = f"reads {messages} of the context {context.name!r}"
+        self._about = ""
+        """Which rows of a table it has: a part of its note."""
         self.limits = limits
         self.dry = dry
         self.progress = Progress(linked.flow, linked.callees)
@@ -341,7 +346,9 @@ class Run:
         others = (
             finding.message for finding in self._warnings if finding.code == "model.configured"
         )
-        return "; ".join(filter(None, (self._kind, self._continues, *dict.fromkeys(others))))
+        return "; ".join(
+            filter(None, (self._kind, self._about, self._continues, *dict.fromkeys(others)))
+        )
 
     @property
     def _kind(self) -> str:
@@ -381,6 +388,14 @@ class Run:
             with contextlib.suppress(JournalError):  # the run has its own warning about the journal
                 calls += once_each(self.journal.store, self.journal.num, once)
         return trace_rows(self.progress, calls, self.secrets.shown)
+
+    @property
+    def table(self) -> RowTable:
+        """The result of a run over data: a row for each row, with its outcome. Raises
+        DefinitionError for another run."""
+        from .table import RowTable
+
+        return RowTable(self)
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and

@@ -3,7 +3,21 @@ completion read this."""
 
 from __future__ import annotations
 
-from .options import FOR_RUNS, INPUT, ON, OUT, PICTURE, QUIET, SET, STRICT, Command, Operand, Option
+from .options import (
+    FOR_ROWS,
+    FOR_RUNS,
+    INPUT,
+    ON,
+    OUT,
+    OVER,
+    PICTURE,
+    QUIET,
+    SET,
+    STRICT,
+    Command,
+    Operand,
+    Option,
+)
 
 
 def _defines(name: str, about: str, example: str, *own: Option) -> Command:
@@ -60,7 +74,7 @@ RUN_PIPELINE = Command(
     name="%run_pipeline",
     about="Run a registered flow, show it, and return the run with its output, stores and trace.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
-    options=(*FOR_RUNS, PICTURE, QUIET),
+    options=(*FOR_RUNS, OVER, *FOR_ROWS, PICTURE, QUIET),
     example="""\
 r = %run_pipeline longest --set words=$fruits
 r.output""",
@@ -71,7 +85,7 @@ RUN_PIPELINE_ASYNC = Command(
     about="Start a registered flow in the background and return the run: await it, wait, result, "
     "cancel.",
     operands=(Operand("NAME", "a registered flow (%flows lists them)", "flow"),),
-    options=(*FOR_RUNS, PICTURE, QUIET),
+    options=(*FOR_RUNS, OVER, *FOR_ROWS, PICTURE, QUIET),
     example="""\
 h = %run_pipeline_async longest --set words=$fruits
 await h""",

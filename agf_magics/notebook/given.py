@@ -12,13 +12,15 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..engine.limits import Limits
+from ..flow.tables import FILES
 from ..lifecycle import past_runs as kept_runs
+from ..lifecycle.over import chosen_rows
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from ..workers.on import find_backend
-from .options import ParsedLine, Token, line_error
+from .options import FOR_ROWS, ParsedLine, Token, line_error
 
 T = TypeVar("T")
 
@@ -248,6 +250,49 @@ def reused(parsed: ParsedLine) -> bool | str:
     if word is None or word.text == "--reuse":
         return word is not None
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
+
+
+def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
+    """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
+    word, retried = parsed.word("--over"), parsed.word("--retry-failed")
+    if word is None and retried is None:
+        option = next((option.flag for option in FOR_ROWS if option.flag in parsed), None)
+        if option is not None:
+            place = parsed.words(option)[0]
+            raise line_error("needs-over", f"{option} needs --over", place, "add --over TABLE")
+        return None
+    counts = {
+        name: count(found)
+        for name in ("limit", "sample", "seed", "repeat", "width")
+        if (found := parsed.word(f"--{name}")) is not None
+    }
+    zero = next((name for name, number in counts.items() if not number and name != "seed"), None)
+    if zero is not None:
+        place = parsed.words(f"--{zero}")[0]
+        raise line_error("count", f"--{zero} is a number above 0", place, f"write --{zero} 5")
+    table = _table(word, names) if word is not None else None
+    renamed = dict(_renamed(found) for found in parsed.words("--map"))
+    return at(
+        retried or word,  # type: ignore[arg-type]  # one of them is there
+        lambda: chosen_rows(
+            table, retried.text if retried else None, map=renamed, yes="--yes" in parsed, **counts
+        ),
+    )
+
+
+def _table(word: Token, names: Mapping[str, Any]) -> Any:
+    """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
+    if Path(word.text).suffix.lower() in FILES:
+        return word.text
+    return lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
+
+
+def _renamed(word: Token) -> tuple[str, str]:
+    name, equals, column = word.text.partition("=")
+    if not equals or not name or not column:
+        hint = "write --map text=body: the input text has the values of the column body"
+        raise line_error("map", f"--map takes INPUT=COLUMN, not {word.text!r}", word, hint)
+    return name, column
 
 
 def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:

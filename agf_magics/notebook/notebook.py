@@ -23,7 +23,17 @@ from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Source
 from . import commands, view, watching
 from .config import AgfMagics
-from .given import inputs, limits_of, new_name, reused, warn_about_names, workers_of, write_file
+from .given import (
+    at,
+    inputs,
+    limits_of,
+    new_name,
+    reused,
+    rows_of,
+    warn_about_names,
+    workers_of,
+    write_file,
+)
 from .options import FOR_RUNS, ParsedLine, Token, line_error
 from .watching import format_findings
 
@@ -42,6 +52,9 @@ class RunRequest(NamedTuple):
     quiet: bool
     reuse: bool | str = False
     on: Token | None = None
+    over: object = None
+    save: Token | None = None
+    """The file of the table of a run over data."""
 
 
 class Notebook:
@@ -187,6 +200,8 @@ class Notebook:
             quiet="--quiet" in parsed,
             reuse=reused(parsed),
             on=parsed.word("--on"),
+            over=rows_of(parsed, self.names) if runs else None,
+            save=parsed.word("--save"),
         )
 
     def run(
@@ -203,7 +218,7 @@ class Notebook:
         cell that registered the flow."""
         if shown is None:
             shown = () if inline else flow.warnings
-        unused = tuple(unused_fields(flow, request.given))
+        unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         drawn = flow if request.draw else None
         display = view.choose_view(
             self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background
@@ -225,6 +240,7 @@ class Notebook:
                     stream=display.shows_page,
                     on=workers_of(request.on, self.names, request.dry),
                 ),
+                request.over,
             )
             self.adopt(run, display, request.out, is_last=not background)
             return run
@@ -235,6 +251,9 @@ class Notebook:
             self.followed.append((run, display))
         else:
             run = watching.watch(start, display, hz).result()
+            if request.save is not None:
+                place = request.save
+                print(f"wrote {at(place, lambda: run.table.save(place.text))}")
             if request.quiet and request.out and run.progress.losses:
                 print(format_findings(run.progress.losses))
         # Not before: of a run that did not begin, or that failed for want of a value, the error counts.

@@ -435,6 +435,27 @@ ON = Option(
     "workers",
     "WHERE",
 )
+OVER = Option(
+    "--over",
+    "run once for each row of a table: the name of a DataFrame, an Arrow table or a list of dicts, "
+    "or a .csv, .jsonl or .parquet file",
+    "variable",
+    "TABLE",
+)
+FOR_ROWS = (
+    Option("--map", "bind an input to a column of another name", "pair", "INPUT=COLUMN", many=True),
+    Option("--limit", "run only the first N rows", "count", "N"),
+    Option("--sample", "run only N rows, chosen at random", "count", "N"),
+    Option(
+        "--seed", "the seed of --sample; by default a new one, which the run shows", "count", "N"
+    ),
+    Option("--repeat", "run each row N times, for models that vary", "count", "N"),
+    Option("--width", "run N rows at the same time; by default 8", "count", "N"),
+    Option("--yes", "go on after the first 20 rows without asking, whatever it costs"),
+    Option("--retry-failed", "run only the rows that failed in RUN", "run", "RUN"),
+    Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
+)
+"""The options of a run over data."""
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 

@@ -92,6 +92,8 @@ def reason_of_body(body: Step, linked: Linked) -> str | None:
 def _reason_of_call(step: Invoke, callee: Any) -> str | None:
     if step.kind not in CALLED:
         return step.kind
+    if step.row is not None:  # its record and its limits are those of the kernel
+        return "row"
     if step.permit is not None:
         return "approval"
     if step.pick is not None:

@@ -1,0 +1,389 @@
+"""Tables as sequences of rows: what a run over data takes, and reads in parts.
+
+A table is known by what it has, not by its class: nothing is imported but the library that the user
+has already used to make it, and pyarrow for a file in its format. A small table becomes a list,
+which the journal holds whole; a file is read again by its path, a page at a time.
+
+A cell is JSON where that is possible: NaN, NaT and NA are null, a time is a text in ISO form, a
+NumPy scalar is a number (decision D54). Other objects remain as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.source import UNUSABLE, path_error_reason
+from .values import Value, settle, type_name
+
+PAGE = 1_000
+"""Rows that are read at a time."""
+
+IN_MEMORY = 10_000
+"""The most rows of a table that becomes a list, which the journal stores whole."""
+
+PAGES_HELD = 4
+"""Pages of a table that are held: concurrent rows read near each other."""
+
+LONGEST_LINE = 50_000_000
+"""Bytes of one row of a file."""
+
+NAMED = 1_000
+"""Rows of a list or a JSONL file whose names are the columns."""
+
+Row = dict[str, Value]
+
+
+class Rows(Sequence[Row]):
+    """The rows of one table, each a mapping of column names to values."""
+
+    # Without a value in the class: a class that has `columns` is a table, and no fan-out takes one.
+    columns: tuple[str, ...]
+    length: int
+
+    def __init__(self) -> None:
+        self._pages: dict[int, list[Row | StepError]] = {}
+
+    def read(self, page: int) -> list[Row | StepError]:
+        """The rows of a page; in the place of a row that cannot be read, why."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, number: Any) -> Any:
+        """Row ``number``. Raises StepError if it cannot be read."""
+        page = number // PAGE
+        rows = self._pages.get(page)
+        if rows is None:
+            rows = self.read(page)
+            while len(self._pages) >= PAGES_HELD:
+                self._pages.pop(next(iter(self._pages), None), None)  # type: ignore[arg-type]
+            self._pages[page] = rows
+        row = rows[number % PAGE]
+        if isinstance(row, StepError):
+            raise row
+        return row
+
+
+class ListRows(Rows):
+    """A list of mappings."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        super().__init__()
+        self.source, self.length = rows, len(rows)
+        self.columns = tuple(dict.fromkeys(name for row in rows[:NAMED] for name in _names(row)))
+
+    def read(self, page: int) -> list[Row | StepError]:
+        part = self.source[page * PAGE : (page + 1) * PAGE]
+        return [
+            {name: cell(value) for name, value in row.items()}
+            if isinstance(row, Mapping)
+            else _broken(page * PAGE + number, f"it is {type_name(row)}, not a mapping of names")
+            for number, row in enumerate(part)
+        ]
+
+
+class FrameRows(Rows):
+    """A DataFrame of pandas or polars, or a table of pyarrow."""
+
+    def __init__(self, frame: Any, columns: Sequence[Any], records: Callable[..., Any]) -> None:
+        """``records(frame, start, stop)``: these rows as mappings."""
+        super().__init__()
+        self.frame, self.records, self.length = frame, records, len(frame)
+        self.columns = tuple(map(str, columns))
+
+    def read(self, page: int) -> list[Row | StepError]:
+        rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
+        return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+
+
+class FileRows(Rows):
+    """A file of rows. It is pickled as its path, its size and its time."""
+
+    def __init__(self, path: Path, state: tuple[int, int] | None = None) -> None:
+        """``state``: the size and the time that it must have; None: any. Raises DefinitionError."""
+        super().__init__()
+        self.path, self.length = path, 0
+        try:
+            facts = path.stat()
+            self.state = facts.st_size, facts.st_mtime_ns
+            if state is not None and self.state != tuple(state):
+                message = f"{str(path)!r} has changed since the start of the run"
+                hint = "start a new run, or restore the file"
+                raise DefinitionError(Diagnostic("over.changed-file", message, hint=hint))
+            self.open()
+        except UNUSABLE as error:
+            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.state)
+
+    def open(self) -> None:
+        """Find the columns and the places of the pages."""
+        raise NotImplementedError
+
+
+class JsonLines(FileRows):
+    """A JSONL file: a JSON object in each line. Blank lines are skipped."""
+
+    def open(self) -> None:
+        self._starts, columns = array("Q"), dict[str, None]()
+        self._lines = array("Q")
+        with self.path.open("rb") as file:
+            place = 0
+            for number, line in enumerate(_lines(file), 1):
+                if line.strip():
+                    if self.length % PAGE == 0:
+                        self._starts.append(place)
+                        self._lines.append(number)
+                    if self.length < NAMED:
+                        columns.update(dict.fromkeys(_names(_object(line, number))))
+                    self.length += 1
+                place += len(line)
+        self.columns = tuple(columns)
+
+    def read(self, page: int) -> list[Row | StepError]:
+        with self.path.open("rb") as file:
+            file.seek(self._starts[page])
+            lines = ((n, line) for n, line in enumerate(_lines(file), self._lines[page]))
+            full = ((n, line) for n, line in lines if line.strip())
+            return [_object(line, number) for number, line in islice(full, PAGE)]
+
+
+class CsvFile(FileRows):
+    """A CSV file with a line of names. A column is numbers or booleans if all its cells are; an
+    empty cell is null."""
+
+    def open(self) -> None:
+        self._starts, self._lines = array("Q"), array("Q")
+        with self.path.open("rb") as file:
+            reader = _CsvReader(file, 0, 1)
+            header = next(reader.rows, None) or []
+            self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
+            double = {name for name in self.columns if self.columns.count(name) > 1}
+            if double or not all(self.columns):
+                what = (
+                    f"two columns are called {min(double)!r}" if double else "a column has no name"
+                )
+                hint = "its first line has the names of the columns, separated by commas"
+                message = f"{str(self.path)!r}: {what}"
+                raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
+            possible = [list(_CELLS) for _ in self.columns]
+            place, line = reader.place, reader.line
+            for row in reader.rows:
+                if row:
+                    if self.length % PAGE == 0:
+                        self._starts.append(place)
+                        self._lines.append(line)
+                    self.length += 1
+                    for number, text in enumerate(row[: len(possible)]):
+                        if text and possible[number]:
+                            possible[number] = [
+                                kind for kind in possible[number] if kind[0].fullmatch(text)
+                            ]
+                place, line = reader.place, reader.line
+            self._readers = [kinds[0][1] if kinds else str for kinds in possible]
+
+    def read(self, page: int) -> list[Row | StepError]:
+        with self.path.open("rb") as file:
+            reader = _CsvReader(file, self._starts[page], self._lines[page])
+            return [
+                self._row(row, reader.line - 1) for row in islice(filter(None, reader.rows), PAGE)
+            ]
+
+    def _row(self, cells: list[str], line: int) -> Row | StepError:
+        if len(cells) > len(self.columns):
+            many = f"it has {len(cells)} cells, and there are {len(self.columns)} columns"
+            return _broken(line, many, "line")
+        texts = [*cells, *[""] * (len(self.columns) - len(cells))]
+        return {
+            name: read(text) if text else None
+            for name, read, text in zip(self.columns, self._readers, texts, strict=True)
+        }
+
+
+class _CsvReader:
+    """The rows of a CSV file from a place on, and the place and the line of the next one."""
+
+    def __init__(self, file: Any, place: int, line: int) -> None:
+        file.seek(place)
+        self.place, self.line = place, line
+        self.rows = csv.reader(self._texts(file), strict=False)
+
+    def _texts(self, file: Any) -> Iterator[str]:
+        for line in _lines(file):
+            self.place += len(line)
+            self.line += 1
+            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8", "replace")
+
+
+class Parquet(FileRows):
+    """A Parquet file. Needs pyarrow."""
+
+    def open(self) -> None:
+        try:
+            from pyarrow import parquet  # type: ignore[import-untyped]
+        except ImportError:
+            message = "a Parquet file needs the package pyarrow"
+            raise DefinitionError(
+                Diagnostic("over.file", message, hint="pip install pyarrow")
+            ) from None
+        try:
+            self._file = parquet.ParquetFile(self.path)
+        except Exception as error:  # pyarrow has many, and no base class for them
+            message = f"{str(self.path)!r} is not a Parquet file: {error}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        about = self._file.metadata
+        self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
+        ends, end = [], 0
+        for group in range(about.num_row_groups):
+            end += about.row_group(group).num_rows
+            ends.append(end)
+        self._ends = ends
+
+    def read(self, page: int) -> list[Row | StepError]:
+        start, rows = page * PAGE, list[Row | StepError]()
+        while len(rows) < PAGE and start + len(rows) < self.length:
+            here = start + len(rows)
+            group = bisect_right(self._ends, here)
+            before = self._ends[group - 1] if group else 0
+            part = self._file.read_row_group(group).slice(here - before, PAGE - len(rows))
+            rows += [{n: cell(v) for n, v in row.items()} for row in part.to_pylist()]
+        return rows
+
+
+class Picked(Sequence[Row]):
+    """Some rows of a table, each perhaps several times: the element of each number is a row."""
+
+    def __init__(self, rows: Sequence[Row], numbers: Sequence[int], repeat: int = 1) -> None:
+        self.source, self.numbers, self.repeat = rows, numbers, repeat
+
+    def __len__(self) -> int:
+        return len(self.numbers) * self.repeat
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.source[self.numbers[number // self.repeat]]
+
+
+FILES: Mapping[str, type[FileRows]] = {
+    ".csv": CsvFile,
+    ".jsonl": JsonLines,
+    ".ndjson": JsonLines,
+    ".parquet": Parquet,
+}
+"""The kinds of files, by the end of the name."""
+
+
+def open_rows(table: Value) -> Rows:
+    """The rows of a DataFrame, an Arrow table, a list of mappings or a file. Raises
+    DefinitionError."""
+    kind = type(table)
+    if isinstance(table, Rows):
+        return table
+    if isinstance(table, str | Path):
+        path = Path(table)
+        if path.suffix.lower() not in FILES:
+            message = f"{str(path)!r} is not a file of rows"
+            hint = f"it ends in {', '.join(FILES)}"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        return FILES[path.suffix.lower()](path.absolute())
+    library = kind.__module__.partition(".")[0]
+    if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
+        _refuse_double(list(table.columns))
+        return FrameRows(table, table.columns, _pandas)
+    if library == "polars" and kind.__name__ == "LazyFrame":
+        table = table.collect()
+    if library == "polars" and hasattr(table, "to_dicts"):
+        return FrameRows(table, table.columns, _polars)
+    if library == "pyarrow" and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
+        _refuse_double(table.column_names)
+        return FrameRows(table, table.column_names, _arrow)
+    if isinstance(table, list | tuple):
+        return ListRows(table)
+    message = f"expected a table, got {type_name(table)}"
+    hint = "a DataFrame, an Arrow table, a list of mappings, or a .csv, .jsonl or .parquet file"
+    raise DefinitionError(Diagnostic("over.no-table", message, hint=hint))
+
+
+def cell(value: Value) -> Value:
+    """A cell as JSON, if it has an obvious form.
+
+    >>> cell(float("nan")), cell(date(2026, 1, 2)), cell("a")
+    (None, '2026-01-02', 'a')
+    """
+    if type(value) in (str, int, bool, type(None)):
+        return value
+    if isinstance(value, datetime | date | time):  # NaT is one, and no other differs from itself
+        return value.isoformat() if value == value else None
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    plain = settle(value)
+    return None if type(plain) is float and not abs(plain) < float("inf") else plain
+
+
+def _pandas(frame: Any, start: int, stop: int) -> Any:
+    return frame.iloc[start:stop].to_dict("records")
+
+
+def _polars(frame: Any, start: int, stop: int) -> Any:
+    return frame.slice(start, stop - start).to_dicts()
+
+
+def _arrow(table: Any, start: int, stop: int) -> Any:
+    return table.slice(start, stop - start).to_pylist()
+
+
+def _refuse_double(names: Sequence[Any]) -> None:
+    texts = list(map(str, names))
+    double = next((name for name in texts if texts.count(name) > 1), None)
+    if double is not None:
+        message = f"two columns are called {double!r}"
+        raise DefinitionError(Diagnostic("over.columns", message, hint="rename one of them"))
+
+
+def _names(row: object) -> Iterator[str]:
+    return (name for name in row if isinstance(name, str)) if isinstance(row, Mapping) else iter(())
+
+
+def _lines(file: Any) -> Iterator[bytes]:
+    while line := file.readline(LONGEST_LINE):
+        yield line
+
+
+def _object(line: bytes, number: int) -> Row | StepError:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        where = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        return _broken(number, f"it is not valid JSON{where}", "line")
+    if not isinstance(row, dict):
+        return _broken(number, f"it is {type_name(row)}, not an object", "line")
+    return {name: cell(value) for name, value in row.items()}
+
+
+def _broken(number: int, why: str, what: str = "row") -> StepError:
+    message = f"{what} {number:,} cannot be used: {why}"
+    hint = f"correct this {what}; the other rows run without it"
+    return StepError(Diagnostic("over.broken-row", message, hint=hint))
+
+
+_CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), float),
+    (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
+)
+"""What the cells of a column of a CSV file may be, and what reads them; else they are texts. A
+number that begins with a zero is a text: it is a code."""

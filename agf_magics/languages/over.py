@@ -1,0 +1,195 @@
+"""The definition of a run over data: the rows of a table as a fan-out over the call of a flow.
+
+Such a run is a run of this definition, so its journal, picture, resume, reuse, workers and limits
+are those of every run (decision D53). A person writes ``--over``, and `lifecycle.over` writes the
+text: JSON with the fields of `OverTerms`. It is no fifth language: no cell is written in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref, RowTerms
+from ..flow.steps import Definition, Each, Flow, Invoke
+from ..flow.steps import Sequence as Steps
+from ..flow.tables import Picked, open_rows
+from ..flow.values import Value
+from ..text.diagnostics import Diagnostics
+from ..text.source import Source, Span
+from ..text.yamlnodes import Bounds
+
+BODY = "rows.do"
+"""The id of the step that calls the flow."""
+
+ROWS, SAME = "rows", "same"
+"""The names of its input: the table, and what all rows have in common."""
+
+
+class OverTerms(NamedTuple):
+    """What such a definition says."""
+
+    over: str
+    """The name of the flow."""
+    rename: Mapping[str, str] = {}
+    """The name of an input, and that of its column."""
+    only: Sequence[str] | None = None
+    """The inputs that the flow accepts; None: all columns are given to it."""
+    numbers: Sequence[int] | None = None
+    """The numbers of the rows that run; None: all."""
+    repeat: int = 1
+    """How often each row runs."""
+    width: int | None = None
+    """How many rows run at the same time; None: as in every fan-out."""
+    sessions: int = 0
+    """The agent sessions of a row, at most; 0: no limit."""
+    timeout: float | None = None
+    """The seconds of a row, at most."""
+    first: int = 0
+    """The rows after which a person is asked; 0: nobody is asked."""
+    columns: Sequence[str] = ()
+    """The names of the columns of the table."""
+    total: int = 0
+    """The number of rows that run, each time that they do."""
+    names: Sequence[int] | None = None
+    """The numbers by which a person knows these rows, if it is a part of an earlier table."""
+
+    def number_of(self, element: int) -> int:
+        """The number by which a person knows the row of an element."""
+        row = element // self.repeat
+        row = row if self.numbers is None else self.numbers[row]
+        return row if self.names is None else self.names[row]
+
+    def text(self) -> str:
+        values = self._asdict()
+        return json.dumps({name: value for name, value in values.items() if value is not None})
+
+
+class _Elements:
+    """The rows that run."""
+
+    def __init__(self, span: Span, terms: OverTerms) -> None:
+        self.span, self.terms = span, terms
+
+    def evaluate(self, frame: Frame) -> Value:
+        rows, terms = frame[ROWS], self.terms
+        if terms.numbers is None and terms.repeat == 1:
+            return rows
+        return Picked(
+            rows, range(len(rows)) if terms.numbers is None else terms.numbers, terms.repeat
+        )
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref((ROWS,), self.span),)
+
+
+class _Row(NamedTuple):
+    """The row of an element in its frame."""
+
+    def bind(self, frame: Frame, value: Value) -> Frame:
+        return {SAME: frame[SAME], "row": value}
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return self.bind(frame, outcome.value)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref(("row",)),)
+
+
+class _Input(NamedTuple):
+    """The input of the flow for one row."""
+
+    terms: OverTerms
+    names: tuple[tuple[str, Span | None], ...] | None = None
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        row, terms = frame["row"], self.terms
+        if terms.rename:
+            row = {**row, **{name: row.get(column) for name, column in terms.rename.items()}}
+        if frame[SAME]:
+            row = {**frame[SAME], **row}
+        return (
+            row if terms.only is None else {name: row[name] for name in terms.only if name in row}
+        )
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref(("row",)),)
+
+
+class _Outcomes(NamedTuple):
+    """The values of the fan-out in the frame."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        return {**frame, "outcomes": outcome.value}
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (Ref(("outcomes",)),)
+
+
+def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
+    """Adds what is wrong to ``problems``; never raises for it."""
+    try:
+        terms = OverTerms(**json.loads(source.text))
+    except (ValueError, TypeError, RecursionError) as error:
+        problems.error(
+            "over.definition", f"this is no definition of a run over data: {error}", source.span()
+        )
+        return Definition(None)
+    # No step has a place: nobody has written this text, so that no caret helps.
+    span = source.span(0, 0)
+    call = Invoke(
+        id=BODY,
+        word="call",
+        label=terms.over,
+        kind="flow",
+        name=Name(terms.over),
+        args=_Input(terms),
+        row=RowTerms(terms.sessions),
+        timeout=terms.timeout,
+    )
+    each = Each(
+        id=ROWS,
+        word="for_each",
+        label="row",
+        over=_Elements(span, terms),
+        element=_Row(),
+        body=call,
+        limit=terms.width,
+        on_error="continue",
+        scope=False,
+        first=terms.first,
+        target=_Outcomes(),
+    )
+    body = Steps(id="over", word="sequential", label=terms.over, steps=(each,))
+    count = _counting(terms)
+    flow = Flow(
+        name=f"{terms.over} over rows",
+        language="over",
+        source=source,
+        body=body,
+        start=_start,
+        end=count,
+    )
+    return Definition(flow)
+
+
+def _start(given: FlowInput) -> Frame:
+    rows = given.input.get(ROWS)
+    return {
+        ROWS: rows if type(rows) is list else open_rows(rows),
+        SAME: given.input.get(SAME) or {},
+    }
+
+
+def _counting(terms: OverTerms) -> Any:
+    def end(frame: Frame) -> FlowResult:
+        """How many rows there are, and how many of them have an output. Without a journal, which
+        has the outputs, also these."""
+        outcomes = frame.get("outcomes") or []
+        total = terms.total * terms.repeat
+        counts = {"rows": total, "ok": len(outcomes), "failed": total - len(outcomes)}
+        kept = [outcome for outcome in outcomes if outcome is not None]
+        return FlowResult(counts, {"outcomes": kept} if kept else {})
+
+    return end

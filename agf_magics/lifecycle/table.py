@@ -1,0 +1,384 @@
+"""The result of a run over data as a table: a row for each row, also for those that failed.
+
+It is read page by page from the journal, so that a table of a million rows needs no memory. Only
+`RowTable.to_arrow`, `to_pandas` and `to_polars` make all of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..flow.tables import Rows
+from ..flow.values import Value
+from ..journal.records import UNREADABLE, Record, error_from
+from ..journal.row_records import RowOutcome, RowRecords
+from ..languages.over import BODY, ROWS, OverTerms
+from ..pictures.plain import counted, duration, line
+from ..pictures.values import table_html, table_text, value_text
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.late_imports import installed_only
+from ..text.source import UNUSABLE, path_error_reason
+from .lookup import as_definition_errors, refused
+from .past_run import PastRun
+from .run import Run
+
+PAGE = 1_000
+"""Rows that are read at a time."""
+
+SHOWN = 20
+"""Rows that are displayed."""
+
+WIDEST = 60
+"""Characters of a displayed cell."""
+
+ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
+"""The columns about a row's run."""
+
+NOT_RUN = "not run"
+
+
+class TableRow(NamedTuple):
+    """One row of the result."""
+
+    number: int
+    """Its number in the table that was given."""
+    repeat: int
+    """Which of its repetitions it is."""
+    input: Mapping[str, Value]
+    output: Value
+    status: str
+    """``ok``, ``failed`` or ``not run``."""
+    error: StepError | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars; None: it is not known, or the row asked no model."""
+    is_whole: bool = False
+    """Whether the journal has all of its input."""
+
+
+class RowTable:
+    """The rows of a run over data with their outcomes. ``table[3]`` and ``table[:10]`` are rows as
+    mappings, ``len(table)`` is their number, and a loop reads page by page.
+
+    The columns are ``row``, those of the input, those of the output (``output`` if it is no
+    mapping), ``status``, ``error``, ``error_text``, ``seconds``, ``tokens`` and ``cost``. A name
+    that the input has already begins with ``output.`` or ``run.``.
+    """
+
+    def __init__(self, run: Run | PastRun) -> None:
+        """``run``: a run over data. Raises DefinitionError for any other."""
+        self.run, self.terms = run, terms_of(run)
+        self._scores: dict[str, list[Value]] = {}
+
+    def __len__(self) -> int:
+        return self.terms.total * self.terms.repeat
+
+    def __getitem__(self, which: int | slice) -> Any:
+        numbers = range(len(self))[which]
+        if isinstance(numbers, int):
+            return next(self._flat([numbers]))
+        return list(self._flat(numbers))
+
+    def __iter__(self) -> Iterator[dict[str, Value]]:
+        return self._flat(range(len(self)))
+
+    @property
+    def failed(self) -> list[int]:
+        """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
+        if self._records is None:
+            return [row for row in range(len(self)) if self._kept[row].status == "failed"]
+        return [number for number, failed in enumerate(self._records.failed) if failed]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of rows by status."""
+        failed = len(self.failed)
+        done = self._records.done if self._records is not None else len(self)
+        counts = {"ok": done - failed, "failed": failed, NOT_RUN: len(self) - done}
+        return {status: count for status, count in counts.items() if count}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; those of the output as its first rows have them."""
+        return tuple(self._columns(self.rows(range(min(len(self), PAGE)))))
+
+    def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
+        """The rows at these places, default None: all. Raises DefinitionError for a damaged one."""
+        wanted = list(range(len(self)) if numbers is None else numbers)
+        for start in range(0, len(wanted), PAGE):
+            some = wanted[start : start + PAGE]
+            if self._records is None:
+                yield from (self._kept[number] for number in some)
+                continue
+            with as_definition_errors():
+                for number, outcome in zip(some, self._records.read(some), strict=True):
+                    yield self._row(number, outcome)
+
+    # --- all of it ---
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame. Raises ImportError without pandas."""
+        with installed_only():
+            import pandas
+
+        columns, rows = self._everything()
+        return pandas.DataFrame(rows, columns=columns)
+
+    def to_arrow(self) -> Any:
+        """A table of pyarrow. A column of values of different kinds is text in JSON. Raises
+        ImportError without pyarrow."""
+        with installed_only():
+            import pyarrow  # type: ignore[import-untyped]
+
+        columns, rows = self._everything()
+        arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
+        return pyarrow.table(arrays, names=columns)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame. Raises ImportError without polars and pyarrow."""
+        with installed_only():
+            import polars
+
+        return polars.from_arrow(self.to_arrow())
+
+    def save(self, path: str | Path) -> Path:
+        """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or
+        ``.parquet``, and return the path. Raises DefinitionError if it cannot be written."""
+        target = Path(path)
+        write = _WRITERS.get(target.suffix.lower())
+        if write is None:
+            message = f"{str(target)!r} is not a file of rows"
+            hint = f"it ends in {', '.join(_WRITERS)}"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        try:
+            write(self, target)
+        except UNUSABLE as error:
+            message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        return target
+
+    def _everything(self) -> tuple[list[str], list[dict[str, Value]]]:
+        rows = list(self.rows())
+        columns = self._columns(rows)
+        return list(columns), [self._named(place, row) for place, row in enumerate(rows)]
+
+    def _columns(self, rows: Iterable[TableRow]) -> dict[str, None]:
+        """The names of all columns, given rows that have all outputs."""
+        columns: dict[str, None] = dict.fromkeys(self._numbers(0, 0))
+        columns.update(dict.fromkeys(self.terms.columns))
+        for row in rows:
+            columns.update(dict.fromkeys(self._outputs(row)))
+        columns.update(dict.fromkeys(map(self._about, ABOUT)))
+        columns.update(dict.fromkeys(self._scores))
+        return columns
+
+    # --- rows ---
+
+    def _flat(self, numbers: Sequence[int]) -> Iterator[dict[str, Value]]:
+        for place, row in zip(numbers, self.rows(numbers), strict=True):
+            yield self._named(place, row)
+
+    def _named(self, place: int, row: TableRow) -> dict[str, Value]:
+        error = row.error
+        about = (
+            row.status,
+            error.code if error is not None else None,
+            error.diagnostic.message if error is not None else None,
+            row.seconds,
+            row.tokens,
+            row.cost,
+        )
+        return {
+            **self._numbers(row.number, row.repeat),
+            **row.input,
+            **self._outputs(row),
+            **dict(zip(map(self._about, ABOUT), about, strict=True)),
+            **{name: values[place] for name, values in self._scores.items()},
+        }
+
+    def _numbers(self, number: int, repeat: int) -> dict[str, Value]:
+        numbers: dict[str, Value] = {self._about("row"): number}
+        return numbers if self.terms.repeat == 1 else {**numbers, self._about("repeat"): repeat}
+
+    def _outputs(self, row: TableRow) -> dict[str, Value]:
+        if row.status != "ok":
+            return {}
+        output = (
+            row.output if isinstance(row.output, dict) and row.output else {"output": row.output}
+        )
+        taken = {*self.terms.columns, *ABOUT, "row", "repeat"}
+        return {f"output.{n}" if n in taken else n: value for n, value in output.items()}
+
+    def _about(self, name: str) -> str:
+        return f"run.{name}" if name in self.terms.columns else name
+
+    def _row(self, place: int, outcome: RowOutcome) -> TableRow:
+        record, number = outcome.record, self.terms.number_of(place)
+        repeat = place % self.terms.repeat
+        cost = float(outcome.cost) if outcome.cost is not None else None
+        if record is None:
+            return TableRow(number, repeat, self._input(place, None), None, NOT_RUN)
+        error = _error(record)
+        return TableRow(
+            number,
+            repeat,
+            self._input(place, record),
+            None if error is not None else record.value_shown,
+            "ok" if error is None else "failed",
+            error,
+            record.seconds,
+            outcome.tokens,
+            cost,
+            bool(record.whole),
+        )
+
+    def _input(self, place: int, record: Record | None) -> Mapping[str, Value]:
+        """The row as it was given: that of its record, else that of the table, if it is there."""
+        row = record.given_shown if record is not None else None
+        if isinstance(row, dict):
+            return row
+        try:
+            number = place // self.terms.repeat
+            number = number if self.terms.numbers is None else self.terms.numbers[number]
+            given = self._given[number] if self._given is not None else {}
+        except (StepError, LookupError):  # a line that cannot be read
+            return {}
+        return given if isinstance(given, Mapping) else {}
+
+    @cached_property
+    def _given(self) -> Sequence[Value] | None:
+        """The table that was given, if this process or the journal has it."""
+        given = self.run.input
+        rows = given.get(ROWS) if isinstance(given, dict) else None
+        return rows if isinstance(rows, list | Rows) else None
+
+    @cached_property
+    def _records(self) -> RowRecords | None:
+        place = self.run._in_journal
+        if place is None:
+            return None
+        return RowRecords(*place, BODY, len(self), as_definition_errors)
+
+    @cached_property
+    def _kept(self) -> list[TableRow]:
+        """The rows of a run without a journal: in memory."""
+        run = self.run
+        outcomes = run.stores.get("outcomes", []) if run.status == "ok" else []
+        outputs = {one["row"]: one["output"] for one in outcomes}
+        failures = {failure.at[1]: failure.error for failure in run.progress.failures}
+        rows = []
+        for place in range(len(self)):
+            error = failures.get(place)
+            status = "ok" if place in outputs else "failed" if error is not None else NOT_RUN
+            number, repeat = self.terms.number_of(place), place % self.terms.repeat
+            failed = error if isinstance(error, StepError) else None
+            row = TableRow(
+                number, repeat, self._input(place, None), outputs.get(place), status, failed
+            )
+            rows.append(row)
+        return rows
+
+    # --- display ---
+
+    def _shown(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        """What is displayed: a line about the table, its columns, and the cells of its first
+        rows."""
+        rows = list(self.rows(range(min(len(self), SHOWN))))
+        columns = tuple(self._columns(rows))
+        named = [self._named(place, row) for place, row in enumerate(rows)]
+        empty = {name for name in map(self._about, ABOUT) if all(r[name] is None for r in named)}
+        columns = tuple(name for name in columns if name not in empty)
+        seconds = self._about("seconds")
+        cells = tuple(
+            tuple(_cell(row.get(name), name == seconds) for name in columns) for row in named
+        )
+        counts = ", ".join(f"{count:,} {status}" for status, count in self.counts.items())
+        more = f"; the first {SHOWN} are shown" if len(self) > SHOWN else ""
+        return f"{counted(len(self), 'row')}: {counts}{more}", columns, cells
+
+    def _repr_html_(self) -> str:
+        about, columns, cells = self._shown()
+        return table_html(columns, cells, about)
+
+    def __repr__(self) -> str:
+        about, columns, cells = self._shown()
+        return "\n".join([about, *table_text(columns, cells)])
+
+
+def terms_of(run: Run | PastRun) -> OverTerms:
+    """What the definition of a run over data says. Raises DefinitionError for another run."""
+    source = run.flow.source if isinstance(run, Run) else run.order.flows[0].source
+    language = run.flow.language if isinstance(run, Run) else run.language
+    if language != "over":
+        hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
+        raise refused("over.no-rows", f"run {run.run_id!r} is no run over data", hint)
+    try:
+        return OverTerms(**json.loads(source.text))
+    except (ValueError, TypeError) as error:
+        raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
+
+
+def _error(record: Record) -> StepError | None:
+    if record.error is None:
+        return None
+    try:
+        return error_from(record.error, ())
+    except UNREADABLE:
+        raise refused("journal.damaged", f"row {record.line} is damaged") from None
+
+
+def _cell(value: Value, is_time: bool) -> str:
+    if value is None:
+        return ""
+    if is_time:
+        return duration(value)
+    return line(value if isinstance(value, str) else value_text(value), WIDEST)
+
+
+def _array(pyarrow: Any, values: list[Value]) -> Any:
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        texts = [
+            value if value is None or isinstance(value, str) else _json(value) for value in values
+        ]
+        return pyarrow.array(texts, type=pyarrow.string())
+
+
+def _json(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _write_csv(table: RowTable, path: Path) -> None:
+    columns = list(table._columns(table.rows()))
+    with path.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        for row in table:
+            cells = (row.get(name) for name in columns)
+            writer.writerow([_json(c) if isinstance(c, dict | list | bool) else c for c in cells])
+
+
+def _write_jsonl(table: RowTable, path: Path) -> None:
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.writelines(f"{_json(row)}\n" for row in table)
+
+
+def _write_parquet(table: RowTable, path: Path) -> None:
+    with installed_only():
+        from pyarrow import parquet
+
+    parquet.write_table(table.to_arrow(), path)
+
+
+_WRITERS: Mapping[str, Callable[[RowTable, Path], None]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_jsonl,
+    ".parquet": _write_parquet,
+}

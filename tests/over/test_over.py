@@ -1,0 +1,419 @@
+"""A flow over the rows of a table: what runs, what it gives, what is refused before the first row."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import agf_magics as agf
+from agf_magics.lifecycle.over import chosen_rows
+from agf_magics.lifecycle.past_run import find_past_run
+from notebooks.scripted_server import ScriptedServer
+
+ROWS: list[dict[str, Any]] = [{"n": number, "label": "x"} for number in range(6)]
+
+
+def over(registry: agf.Registry, table: Any, flow: str = "doubled", **options: Any) -> agf.Run:
+    return agf.run(flow, over=table, registry=registry, **options)
+
+
+def test_each_row_is_a_row_of_the_result_also_one_that_fails(registry: agf.Registry) -> None:
+    run = over(registry, ROWS)
+    assert run.output == {"rows": 6, "ok": 5, "failed": 1}
+    assert [row.get("twice") for row in run.table] == [0, 2, 4, None, 8, 10]
+    assert run.table[3]["error"] == "step.tool-failed"
+    assert run.table[3]["error_text"] == "tool 'double' failed: ValueError: no three"
+    assert run.table.counts == {"ok": 5, "failed": 1}
+    assert run.table.columns == ("row", "n", "label", "twice", *agf_about())
+    past = find_past_run(run.run_id)
+    assert list(past.table) == list(run.table)
+    assert [call["kind"] for call in past.calls] == ["tool"] * 6  # a row is no call
+
+
+def agf_about() -> tuple[str, ...]:
+    return ("status", "error", "error_text", "seconds", "tokens", "cost")
+
+
+TABLES = {
+    "a list": lambda rows, folder: rows,
+    "pandas": lambda rows, folder: pd.DataFrame(rows),
+    "polars": lambda rows, folder: pl.DataFrame(rows),
+    "lazy polars": lambda rows, folder: pl.LazyFrame(rows),
+    "arrow": lambda rows, folder: pa.Table.from_pylist(rows),
+    "csv": lambda rows, folder: written(rows, folder / "rows.csv"),
+    "parquet": lambda rows, folder: written(rows, folder / "rows.parquet"),
+    "jsonl": lambda rows, folder: written(rows, folder / "rows.jsonl"),
+}
+
+
+def written(rows: list[dict[str, Any]], path: Path) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    elif path.suffix == ".csv":
+        pd.DataFrame(rows).to_csv(path, index=False)
+    else:
+        pd.DataFrame(rows).to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_kind_of_table_gives_the_same_rows(registry: agf.Registry, folder: Path, kind: str) -> None:
+    rows = [{"n": 0, "x": 1.5, "t": "a"}, {"n": 1, "x": None, "t": None}, {"n": 2, "x": 2.0, "t": "c, d\n"}]
+    run = over(registry, TABLES[kind](rows, folder))
+    assert [{name: row[name] for name in ("n", "x", "t", "twice")} for row in run.table] == [
+        {**row, "twice": 2 * row["n"]} for row in rows
+    ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, suffix: str) -> None:
+    rows = [{"n": number + 10, "t": f"{number}\n" if number % 7 == 0 else "é"} for number in range(2_345)]
+    run = over(registry, written(rows, folder / f"rows{suffix}"))
+    assert run.output["ok"] == len(rows)
+    assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
+        (row["n"], row["t"], 2 * row["n"]) for row in rows
+    ]
+
+
+def test_missing_values_and_times_become_json(registry: agf.Registry) -> None:
+    frame = pd.DataFrame({"n": [1, 2], "when": pd.to_datetime(["2026-01-02", None]), "x": [float("nan"), float("inf")]})
+    assert [(row["when"], row["x"]) for row in over(registry, frame).table] == [
+        ("2026-01-02T00:00:00", None),
+        (None, None),
+    ]
+
+
+def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, folder: Path) -> None:
+    path = folder / "rows.jsonl"
+    path.write_text('{"n": 1}\n\n{"n": \n[2]\n{"n": 5}\n')
+    run = over(registry, path)
+    assert [row["status"] for row in run.table] == ["ok", "failed", "failed", "ok"]
+    assert [row["error_text"] for row in run.table][1:3] == [
+        "line 3 cannot be used: it is not valid JSON at character 1",
+        "line 4 cannot be used: it is a list, not an object",
+    ]
+
+
+def test_a_row_of_a_list_that_is_no_mapping_fails_alone(registry: agf.Registry) -> None:
+    run = over(registry, [{"n": 1}, 7, {"n": 2}])
+    assert run.table[1]["error"] == "over.broken-row"
+    assert run.output == {"rows": 3, "ok": 2, "failed": 1}
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "no rows": ([], "over.empty"),
+    "no table": (7, "over.no-table"),
+    "a misspelt column": ([{"nn": 1, "m": 2}], "over.column"),
+    "a mapped column that is missing": (agf.Over(table=ROWS, map={"n": "m"}), "over.column"),
+    "another file": ("rows.txt", "over.file"),
+    "no file": ("rows.csv", "over.file"),
+    "two columns of a name": (pd.DataFrame([[1, 2]], columns=["n", "n"]), "over.columns"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_table_that_cannot_be_used_is_an_error_before_the_first_row(
+    registry: agf.Registry, calls: list[int], what: str
+) -> None:
+    table, code = REFUSED[what]
+    with pytest.raises(agf.DefinitionError) as error:
+        over(registry, table)
+    assert error.value.code == code
+    assert error.value.diagnostic.hint or code == "over.file"
+    assert calls == []
+
+
+def test_a_sample_has_a_seed_and_the_limit_the_first_rows(registry: agf.Registry) -> None:
+    table = [{"n": number + 10} for number in range(50)]
+    run = over(registry, agf.Over(table=table, sample=5))
+    seed = int(run.note.rpartition(" ")[2])
+    again = over(registry, agf.Over(table=table, sample=5, seed=seed))
+    assert [row["row"] for row in again.table] == [row["row"] for row in run.table]
+    assert len(run.table) == 5
+    assert [row["n"] for row in over(registry, agf.Over(table=table, limit=3)).table] == [10, 11, 12]
+
+
+def test_a_row_can_be_repeated_and_an_input_mapped(registry: agf.Registry, calls: list[int]) -> None:
+    run = over(registry, agf.Over(table=[{"m": 1}, {"m": 2}], map={"n": "m"}, repeat=2))
+    assert [(row["row"], row["repeat"], row["twice"]) for row in run.table] == [
+        (0, 0, 2), (0, 1, 2), (1, 0, 4), (1, 1, 4),
+    ]  # fmt: skip
+    assert sorted(calls) == [1, 1, 2, 2]
+
+
+def test_the_input_is_what_all_rows_have_in_common(registry: agf.Registry) -> None:
+    assert over(registry, [{"label": "x"}], input={"n": 4}).table[0]["twice"] == 8
+
+
+EACH_LANGUAGE = {
+    "pipeline": "pipeline: f\nsteps:\n- tool: {name: double, args: {n: !expr ctx.n}}\n",
+    "policy": "id: agf.sequential\nconfig:\n  steps:\n  - agent: twice\n    input_mapping: {n: parent.input.n}\n",
+    "plan": "calls:\n- {_tool: double, n: †input.n, _outputPath: †state.d}\noutput: †state.d\n",
+    "graph": 'state: {n: int}\nnodes:\n  t: {type: passthrough, output: {n: "{state.n * 2}"}}\nedges:\n'
+    "- {from: START, to: t}\n- {from: t, to: END}\n",
+}
+
+
+@pytest.mark.parametrize("language", EACH_LANGUAGE)
+def test_flows_of_every_language_run_over_rows(registry: agf.Registry, language: str) -> None:
+    agf.agent(lambda input: 2 * input["n"], name="twice", registry=registry)
+    flow = agf.load(EACH_LANGUAGE[language], registry=registry, name="f")
+    run = agf.run(flow, over=[{"n": 4}, {"n": 5}], registry=registry)
+    assert "8" in str(run.table[0]["output" if language != "graph" else "output.n"])
+    assert run.output["ok"] == 2
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.run(flow, over=[{"other": 4}], registry=registry)
+    assert error.value.code == "over.column"
+
+
+def test_the_limits_of_a_run_count_for_each_row(registry: agf.Registry) -> None:
+    agf.agent(lambda prompt: "ok", name="writer", registry=registry)
+    text = (
+        "pipeline: asks\nsteps:\n"
+        "- for_each: {over: ctx.words, on_error: abort, do: {agent: {identity: writer, prompt: x}}, "
+        "collect: {transform: {value: 'count(pipe)'}}}\n"
+    )
+    agf.define(text, registry=registry)
+    table = [{"words": ["a", "b"]}, {"words": ["a"] * 4}, {"words": ["c"]}]
+    run = over(registry, table, "asks", limits=agf.Limits(spawns=3, fan_out_depth=1))
+    assert [row.get("output") for row in run.table] == [2, None, 1]
+    assert run.table[1]["error"] == "limit.spawns"
+    # The time limit is that of a row, too.
+    assert over(registry, ROWS[:3], limits=agf.Limits(timeout=5)).output["ok"] == 3
+
+
+def test_only_failed_rows_run_again_and_nothing_that_succeeded_is_repeated(
+    registry: agf.Registry, calls: list[int], folder: Path
+) -> None:
+    flag = folder / "mended"
+
+    @agf.tool(registry=registry)
+    def halve(n: int) -> float:
+        if not flag.exists() and n % 4 == 0:
+            raise ValueError("not yet")
+        return n / 2
+
+    agf.define(
+        "pipeline: both\nsteps:\n- tool: {name: double, args: {n: !expr ctx.n}, output: d}\n"
+        "- tool: {name: halve, args: {n: !expr ctx.d}}\n",
+        registry=registry,
+    )
+    table = [{"n": number} for number in (0, 1, 2, 5)]
+    run = over(registry, table, "both")
+    assert run.table.failed == [0, 2]
+    flag.touch()
+    calls.clear()
+    again = over(registry, chosen_rows(None, run.run_id), "both")
+    assert [(row["row"], row["output"]) for row in again.table] == [(0, 0), (2, 2)]
+    assert calls == []
+    with pytest.raises(agf.DefinitionError) as error:
+        chosen_rows(None, again.run_id)
+    assert error.value.code == "over.none-failed"
+
+
+def test_reuse_makes_only_the_calls_of_an_edited_step_again(registry: agf.Registry, calls: list[int]) -> None:
+    table = [{"n": number} for number in (0, 1, 2)]
+    over(registry, table)
+    calls.clear()
+    edited = (
+        "pipeline: doubled\nsteps:\n- tool: {name: double, args: {n: !expr ctx.n}, output: d}\n"
+        "- transform: {value: '{thrice: ctx.d + ctx.n}'}\n"
+    )
+    agf.define(edited, registry=registry)
+    run = over(registry, table, reuse=True)
+    assert [row["thrice"] for row in run.table] == [0, 3, 6]
+    assert calls == []
+
+
+def test_without_a_journal_the_table_is_in_memory(registry: agf.Registry) -> None:
+    agf.lifecycle.settings.current.settings = agf.lifecycle.settings.Settings(journal=None)  # type: ignore[attr-defined]
+    run = over(registry, ROWS)
+    assert run.journal is None
+    assert [row.get("twice") for row in run.table] == [0, 2, 4, None, 8, 10]
+    assert run.table[3]["error"] == "step.tool-failed"
+
+
+def test_a_dry_run_makes_a_table_and_calls_nothing(registry: agf.Registry, calls: list[int]) -> None:
+    assert [row["status"] for row in over(registry, ROWS, dry=True).table] == ["ok"] * 6
+    assert calls == []
+
+
+def test_names_that_the_input_has_already_are_told_apart(registry: agf.Registry) -> None:
+    row = over(registry, [{"n": 1, "twice": "old", "status": "new"}]).table[0]
+    assert (row["twice"], row["output.twice"], row["status"], row["run.status"]) == ("old", 2, "new", "ok")
+
+
+def test_the_table_can_be_taken_as_a_frame_and_saved(registry: agf.Registry, folder: Path) -> None:
+    table = over(registry, [{"n": 1, "tag": "a"}, {"n": 2, "tag": {"x": 1}}, {"n": 3, "tag": None}]).table
+    assert table.to_pandas()["twice"].dropna().tolist() == [2, 4]
+    assert table.to_polars()["tag"].to_list() == ["a", '{"x": 1}', None]
+    assert table.to_arrow().column_names == list(table.columns)
+    for suffix in (".csv", ".jsonl", ".parquet"):
+        table.save(folder / f"out{suffix}")
+    assert pd.read_csv(folder / "out.csv")["status"].tolist() == ["ok", "ok", "failed"]
+    assert json.loads((folder / "out.jsonl").read_text().splitlines()[1])["twice"] == 4
+    assert pd.read_parquet(folder / "out.parquet")["row"].tolist() == [0, 1, 2]
+    with pytest.raises(agf.DefinitionError, match="is not a file of rows"):
+        table.save("out.xyz")
+
+
+def test_the_table_is_escaped_and_bounded(registry: agf.Registry) -> None:
+    table = over(registry, [{"n": 1, "<b>": "<script>" * 100}] * 30).table
+    page = table._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;b&gt;" in page
+    assert "30 rows: 30 ok; the first 20 are shown" in page
+    assert len(page) < 60_000
+
+
+def test_another_run_has_no_table(registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError) as error:
+        _ = agf.run("doubled", {"n": 1}, registry=registry).table
+    assert error.value.code == "over.no-rows"
+
+
+def test_calls_of_rows_go_to_workers(registry: agf.Registry) -> None:
+    run = over(registry, [{"n": number + 10} for number in range(30)], on="processes:2")
+    assert [row["twice"] for row in run.table] == [2 * (number + 10) for number in range(30)]
+
+
+ASK = "pipeline: ask\nsteps:\n- agent: {prompt: 'word {ctx.word}'}\n"
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with ScriptedServer(lambda request: "fine") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
+        yield server
+
+
+@pytest.fixture
+def asking(model: ScriptedServer) -> agf.Registry:
+    registry = agf.Registry()
+    registry.choose("openai-chat:gpt-4o")
+    agf.define(ASK, registry=registry)
+    return registry
+
+
+WORDS = [{"word": f"w{number}"} for number in range(60)]
+
+
+def test_a_run_with_a_known_price_asks_after_twenty_rows(asking: agf.Registry, model: ScriptedServer) -> None:
+    asked: list[str] = []
+
+    def ask(question: agf.Question) -> bool:
+        asked.append(question.text)
+        assert len(model.requests) == 20
+        return True
+
+    run = agf.run("ask", over=WORDS, registry=asking, ask=ask)
+    assert asked == ["the first 20 of 60 rows cost $0.0015: about $0.0045 for all. Go on?"]
+    assert run.output["ok"] == 60
+    assert run.table[5]["tokens"] == 15
+    assert run.table[5]["cost"] == pytest.approx(0.000075)
+
+
+def test_where_nobody_answers_the_run_waits_and_keeps_its_rows(asking: agf.Registry, model: ScriptedServer) -> None:
+    def nobody(question: agf.Question) -> bool:
+        raise EOFError
+
+    run = agf.run("ask", over=WORDS, registry=asking, ask=nobody, raises=False)
+    assert run.status == "waiting"
+    assert run.error is not None
+    assert run.error.code == "over.go-on"
+    assert run.table.counts == {"ok": 20, "not run": 40}
+    ended = agf.resume(run.run_id, answer="yes", registry=asking)
+    assert ended.table.counts == {"ok": 60}
+    assert len(model.requests) == 60
+
+
+@pytest.mark.parametrize("how", ["yes", "max_cost"])
+def test_nobody_is_asked_who_has_said_what_it_may_cost(asking: agf.Registry, how: str) -> None:
+    def ask(question: agf.Question) -> bool:
+        raise AssertionError(question)
+
+    limits = agf.Limits(max_cost=1.0 if how == "max_cost" else 0.0)
+    over_words = agf.Over(table=WORDS, yes=how == "yes")
+    assert agf.run("ask", over=over_words, registry=asking, ask=ask, limits=limits).output["ok"] == 60
+
+
+def test_the_largest_cost_is_that_of_all_rows(asking: agf.Registry, model: ScriptedServer) -> None:
+    limits = agf.Limits(max_cost=0.00075)  # ten rows
+    run = agf.run("ask", over=WORDS, registry=asking, limits=limits, raises=False)
+    assert run.error is not None
+    assert run.error.code == "limit.cost"
+    assert run.table.counts["ok"] >= 9
+    assert len(model.requests) < 25
+
+
+KILLED = """
+import os, signal, sys
+from dataclasses import replace
+from pathlib import Path
+import agf_magics as agf
+from agf_magics.lifecycle.over import chosen_rows
+from agf_magics.lifecycle.settings import current
+
+current.settings = replace(current.settings, journal=str(Path("runs.sqlite").absolute()))
+agf.registry.choose("openai-chat:gpt-4o")
+
+@agf.tool(where="loop")
+async def check(n: int, reply: str) -> int:
+    if n == 25 and not Path("killed").exists():
+        Path("killed").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if n % 10 == 0 and not Path("mended").exists():
+        raise ValueError("not yet")
+    return n
+
+agf.define('''
+pipeline: words
+steps:
+- agent: {prompt: 'word {ctx.n}', output: reply}
+- tool: {name: check, args: {n: !expr ctx.n, reply: !expr ctx.reply}}
+''')
+rows = agf.Over(table=[{"n": n} for n in range(40)], yes=True)
+if sys.argv[1] == "run":
+    agf.run("words", over=rows)
+elif sys.argv[1] == "resume":
+    run = agf.resume()
+    assert run.table.counts == {"ok": 36, "failed": 4}, run.table.counts
+else:
+    run = agf.run("words", over=chosen_rows(None, sys.argv[2]))
+    assert run.table.counts == {"ok": 4}, run.table.counts
+print(agf.runs()[0].run_id)
+"""
+
+
+def test_each_row_is_paid_for_once_after_a_kill_and_a_repair(model: ScriptedServer, folder: Path) -> None:
+    (folder / "session.py").write_text(KILLED)
+
+    def session(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "session.py", *arguments], cwd=folder, text=True, capture_output=True, timeout=120
+        )
+
+    first = session("run")
+    assert first.returncode == -signal.SIGKILL, first.stderr
+    resumed = session("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    (folder / "mended").touch()
+    mended = session("retry", resumed.stdout.strip())
+    assert mended.returncode == 0, mended.stderr
+    prompts = Counter(str(request["messages"][-1]["content"]) for request in model.requests)
+    assert len(prompts) == 40
+    # What the model was answering at the moment of the kill was paid for, and nobody has the answer.
+    again = [prompt for prompt, count in prompts.items() if count > 1]
+    assert len(again) <= 8
+    assert max(prompts.values()) <= 2
