@@ -6,6 +6,7 @@ const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from"]);
 const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
+const BESIDE = 0.6; // the share of the width beside the panel
 const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.65; // the scale below which words cannot be read
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
@@ -43,11 +44,11 @@ class PictureView {
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
-    this.fetch();
+    this.sized = this.canvas;
   }
 
   async fetch() {
-    const { flow, folded, direction } = this, room = { width: Math.round(this.canvas.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
+    const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
     this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
     try {
       const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}) });
@@ -91,10 +92,18 @@ class PictureView {
     for (const id of found.folded) this.addFold(boxes.get(id), id, "+");
     this.addEdges(found.edges ?? []);
     this.dark = element("style", {}, `.picture.dark { ${found.dark} }`);
-    this.canvas.style.height = `${Math.max(140, Math.min(innerHeight * 0.8, 16 + height * Math.min(1, (this.canvas.clientWidth || 900) / width)))}px`;
+    this.fitRoom();
     this.canvas.replaceChildren(this.dark, this.svg);
     if (this.box) this.show(this.box); else this.begin();
     this.draw();
+  }
+
+  // A low picture that is small beside the panel has the whole width, and the panel is below it.
+  fitRoom() {
+    const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
+    this.isWide = beside < 0.9 && whole > beside * 1.1 && height * whole < innerHeight * 0.5;
+    this.view.arrange();
+    this.canvas.style.height = `${bounded(140, 16 + height * (this.isWide ? whole : beside), innerHeight * 0.8)}px`;
   }
 
   // The box or the title of a row, and the border that shows its state.
@@ -237,13 +246,8 @@ class PictureView {
       this.isMoved = true;
       this.show([point.x - width / 2, point.y - height / 2, width, height]);
     };
-    const end = () => {
-      removeEventListener("pointermove", move);
-      removeEventListener("pointerup", end);
-    };
     move(event);
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end);
+    dragged(move);
     event.stopPropagation();
   }
 
@@ -303,13 +307,7 @@ class PictureView {
       this.show([x - px + last[0], y - py + last[1], width, height]);
       last = this.point(moved);
     };
-    const end = () => {
-      removeEventListener("pointermove", move);
-      removeEventListener("pointerup", end);
-      setTimeout(() => { this.moved = false; }); // after the click
-    };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end);
+    dragged(move, () => setTimeout(() => { this.moved = false; })); // after the click
   }
 
   key(event) {
