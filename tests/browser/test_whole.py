@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import Notebook, Open
+from tests.browser.harness import PANEL, Notebook, Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -100,3 +100,65 @@ def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) ->
     drag(page, divider, 0, 100)
     assert main[3] + 95 <= box(explorer.locator(".main"))[3] <= main[3] + 105
     page.picture("whole-wide", 1)
+
+
+RUN = """%%pipeline --run --out r --set 'text="TEXT"'
+pipeline: twice
+steps:
+- tool: {name: part, args: {n: 3}, output: three}
+- transform: {value: "ctx.text + '!'", output: loud}"""
+FAILED = "%%pipeline --run\npipeline: broken\nsteps:\n- transform: {value: \"1 / 0\"}"
+EVIL = "<img src=x onerror='window.hacked=1'>\\u202e"
+
+
+def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
+    texts = [RUN.replace("TEXT", text) for text in (EVIL, "calm")]
+    page = opened(SETUP, *texts, FAILED, "%runs")
+    for cell in range(5):
+        page.run(cell)
+    runs = page.explorer(4)
+    row = runs.locator("tr", has_text="broken")
+    assert "division by zero" in row.inner_text()
+    assert '"calm"' in runs.locator("tr", has_text="twice").first.inner_text()
+    compare = runs.locator("button:text-is('Compare')")
+    assert compare.is_disabled()
+    for number in (1, 2):
+        runs.locator("input[type=checkbox]").nth(number).check()
+    compare.click()
+    runs.locator("h4:text-is('Values that differ')").wait_for()
+    sides = runs.locator(".sides").last.locator("tr", has_text="input.text").locator("td")
+    assert (sides.nth(0).inner_text().startswith("<img src=x"), sides.nth(1).inner_text()) == (True, "calm")
+    assert box(sides.nth(0))[2] <= box(sides.nth(1))[0] + 1
+    bars = runs.locator("tr", has_text="part steps[0]").locator(".bar u")
+    assert [bar.bounding_box()["height"] > 5 for bar in bars.all()] == [True, True]  # type: ignore[index]
+    page.picture("whole-compare", 4)
+    link = runs.locator(".link").first
+    link.click()
+    inner = page.output(4).locator(".agf-run .agf-run .explorer")
+    inner.locator("header", has_text="broken").wait_for()
+    assert box(inner)[1] >= box(runs.locator(".sides").first)[1]
+    page.picture("whole-runs", 4)
+    link.click()
+    inner.wait_for(state="detached")
+    assert page.page.evaluate("window.hacked") is None
+    page.theme("Dark")
+    page.picture("whole-runs-dark", 4)
+    page.theme("Light")
+    assert not page.errors
+
+
+def test_a_page_of_an_earlier_kernel_opens_its_run(opened: Open) -> None:
+    page = opened(SETUP, RUN.replace("TEXT", "calm"), "1 + 1")
+    for cell in range(2):
+        page.run(cell)
+    page.explorer(1)
+    page.save()
+    page.page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
+    page.output(1).locator(".explorer").wait_for(state="detached")
+    page.wait(f"{PANEL}.sessionContext.session.kernel.status === 'idle'")
+    assert not page.output(1).locator(".agf-open").is_visible()
+    page.run(0)
+    page.output(1).locator(".agf-open").click()
+    page.explorer(1).locator("header", has_text="twice").wait_for()
+    page.open_step(1, "part").locator("h4:text-is('Output')").wait_for()
+    page.picture("whole-opened-again", 1)
