@@ -107,7 +107,7 @@ pipeline: twice
 steps:
 - tool: {name: part, args: {n: 3}, output: three}
 - transform: {value: "ctx.text + '!'", output: loud}"""
-FAILED = "%%pipeline --run\npipeline: broken\nsteps:\n- transform: {value: \"1 / 0\"}"
+FAILED = '%%pipeline --run\npipeline: broken\nsteps:\n- transform: {value: "1 / 0"}'
 EVIL = "<img src=x onerror='window.hacked=1'>\\u202e"
 
 

@@ -392,6 +392,35 @@
     }
   };
 
+  /* The text of a model is untrusted: an image would tell its address to another server. */
+  const withoutImages = (html) => {
+    const page = new DOMParser().parseFromString(html, 'text/html');
+    for (const node of page.querySelectorAll('img, picture, video, audio, source, svg, object, iframe, style, link')) {
+      node.replaceWith(node.getAttribute('alt') ?? '');
+    }
+    for (const node of page.querySelectorAll('[style], [background]')) {
+      node.removeAttribute('style');
+      node.removeAttribute('background');
+    }
+    return page.body.innerHTML;
+  };
+
+  const writeMarkdown = (tracker) => {
+    document.addEventListener('agf-markdown', (event) => {
+      const { text, node } = event.detail ?? {};
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      if (!panel || typeof text !== 'string' || text.length > LONGEST || !(node instanceof Element)) return;
+      const { rendermime } = panel.content;
+      const sanitizer = Object.create(rendermime.sanitizer);
+      sanitizer.sanitize = (html, options) => withoutImages(rendermime.sanitizer.sanitize(html, options));
+      const latexTypesetter = { typeset: () => {} }; // its styles do not reach the explorer, and a price has a $
+      const renderer = rendermime.clone({ sanitizer, latexTypesetter }).createRenderer('text/markdown');
+      const model = rendermime.createModel({ data: { 'text/markdown': text }, trusted: false });
+      renderer.renderModel(model).then(() => node.replaceChildren(renderer.node), () => {});
+      event.preventDefault();
+    });
+  };
+
   const showNotices = (app, { Notification }) => {
     if (!Notification || !app.hasPlugin?.('@jupyterlab/apputils-extension:notification')) return;
     document.addEventListener('agf-notice', (event) => {
@@ -459,6 +488,7 @@
         notebooks.NotebookActions.executed.connect(closeQuestions);
         addStyle();
         openCells(tracker, notebooks);
+        writeMarkdown(tracker);
         showNotices(app, utils);
         const added = (panel) => {
           follow(panel.content);

@@ -116,9 +116,10 @@ class PictureView {
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
-    const name = group.querySelector("title")?.textContent ?? id;
+    const name = box.name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
-    group.append(box.pill, box.corner, box.done, box.lost);
+    box.tail = svgElement("text", { x: x + 4, y: y + height + 10, "font-size": 9, class: "tail" });
+    group.append(box.pill, box.corner, box.done, box.lost, box.tail);
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", () => this.moved || this.view.choose(i));
       part.addEventListener("dblclick", () => this.open(i, id));
@@ -183,7 +184,9 @@ class PictureView {
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
-      const words = look.name === "pending" ? "" : row[CORNER], now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      const words = look.name === "pending" ? "" : row[CORNER], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
+      setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail);
+      const now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
       const wide = words.length * LETTER + 12;
@@ -197,6 +200,7 @@ class PictureView {
       box.ring.classList.toggle("chosen", isChosen);
       box.group.setAttribute("tabindex", isChosen ? 0 : -1);
       box.group.setAttribute("aria-pressed", isChosen);
+      box.group.setAttribute("aria-label", `${box.name}, ${look.word}`);
       box.done.setAttribute("width", box.room * (row[OK_SHARE] ?? 0));
       box.lost.setAttribute("x", box.left + box.room * (row[OK_SHARE] ?? 0));
       box.lost.setAttribute("width", box.room * (row[FAILED_SHARE] ?? 0));
