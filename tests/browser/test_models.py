@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.browser.harness import Lab, Open
+from tests.browser.harness import EXPLORERS, Lab, Open
 
 pytestmark = pytest.mark.browser
 
@@ -50,9 +50,7 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     assert panel.locator(".said.model details").first.get_attribute("open") is None  # thinking is folded
     page.open_view(1, "Picture")
     tail, frame = page.explorer(1).locator("g.box .tail"), page.explorer(1).locator(".picture")
-    page.wait(
-        "[...document.querySelectorAll('.agf-run')].some(host => host.shadowRoot?.querySelector('.tail')?.textContent.includes('costs'))"
-    )
+    page.wait(f"{EXPLORERS}.some(root => root.querySelector('.tail')?.textContent.includes('costs'))")
     text, room = tail.first.bounding_box(), frame.bounding_box()
     assert text is not None and room is not None and text["y"] + text["height"] <= room["y"] + room["height"]  # noqa: PT018
     page.picture("a reply that arrives in its box", 1)

@@ -162,3 +162,37 @@ def test_a_page_of_an_earlier_kernel_opens_its_run(opened: Open) -> None:
     page.explorer(1).locator("header", has_text="twice").wait_for()
     page.open_step(1, "part").locator("h4:text-is('Output')").wait_for()
     page.picture("whole-opened-again", 1)
+
+
+INNER = """%%pipeline
+pipeline: inner
+steps:
+- tool: {name: part, args: {n: 1}, output: one}
+- tool: {name: part, args: {n: 2}, output: two}"""
+MIDDLE = '%%pipeline\npipeline: middle\nsteps:\n- call: {pipeline: inner}\n- transform: {value: "1 + 1", output: last}'
+
+
+def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Open) -> None:
+    page = opened(SETUP, INNER, MIDDLE, chain("outer", 4, "- call: {pipeline: middle}"))
+    page.run_all()
+    page.open_view(3, "Picture")
+    explorer = page.explorer(3)
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button[title='Zoom out']").click()
+    explorer.locator("button[title='Zoom out']").click()
+    seen = explorer.locator(".picture > svg").get_attribute("viewBox")
+    sign, room = box(explorer.locator(".opens")), box(explorer.locator(".picture"))
+    assert room[0] <= sign[0] < sign[2] <= room[2]
+    explorer.locator(".opens").click()
+    explorer.locator(".crumbs b:text-is('middle')").wait_for()
+    explorer.locator("g.box", has_text="inner").locator(".opens").click()
+    explorer.locator(".crumbs b:text-is('inner')").wait_for()
+    assert explorer.locator(".crumbs").inner_text() == "outer ▸ middle ▸ inner"
+    assert box(explorer.locator(".crumbs"))[2] <= box(explorer.locator(".tools"))[0]
+    page.picture("whole-inner", 3)
+    explorer.locator("g.box", has_text="part").first.click()
+    explorer.locator(".panel h3:has-text('part')").wait_for()
+    explorer.locator(".crumbs button").first.click()
+    explorer.locator("g.box", has_text="middle").wait_for()
+    assert explorer.locator(".crumbs").inner_text() == ""
+    assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen

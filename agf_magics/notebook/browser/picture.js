@@ -31,12 +31,12 @@ class PictureView {
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
       wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
-    this.up = tool("↰", "Back to the calling flow", () => this.enter(this.flow.slice(0, -1)));
-    this.node = element("div", {}, this.canvas, element("div", { class: "tools" },
+    this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
+    this.seen = new Map(); // the part of each flow that was in sight, by the path to it
+    this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.()), this.up));
+      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
     this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
-    this.up.hidden = true;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1 });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
@@ -62,15 +62,26 @@ class PictureView {
       this.boxes.clear();
       this.canvas.replaceChildren(hint(error.message));
     }
-    this.up.hidden = !this.flow.length;
+    this.showCrumbs();
   }
 
+  // Another flow, at the place where it was left.
   enter(flow) {
-    this.flow = flow;
-    this.folded = null;
-    this.box = null;
+    this.seen.set(this.flow.join("/"), this.box && { box: this.box, folded: this.folded });
+    const left = this.seen.get(flow.join("/"));
+    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null });
     this.fetch();
   }
+
+  // The flows that lead to the one that is shown; each is a button.
+  showCrumbs() {
+    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[LABEL] || id);
+    const last = names.length ? names.pop() : "";
+    const crumbs = [this.state.name, ...names].map((name, k) => button(name, () => this.enter(this.flow.slice(0, k)), { class: "link", title: "Back to this flow" }));
+    this.crumbs.replaceChildren(...(last ? crumbs.flatMap(crumb => [crumb, " ▸ "]) : []), last && element("b", { "aria-current": "page" }, last));
+  }
+
+  rowOf(flow, id) { return this.state.byId.get([...flow, id].join("/")); }
 
   put(found) {
     this.found = found;
@@ -85,7 +96,7 @@ class PictureView {
     const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
     const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
-    const prefix = found.flow.map(id => `${id}/`).join(""), rowOf = id => this.state.byId.get(prefix + id);
+    const rowOf = id => this.rowOf(found.flow, id);
     for (const id of found.frames) this.addBox(titles.get(id), rowOf(id), id, frames.get(id));
     for (const id of found.boxes) this.addBox(boxes.get(id), rowOf(id), id, boxes.get(id));
     for (const id of found.frames) this.addFold(frames.get(id), id, "−");
@@ -120,6 +131,12 @@ class PictureView {
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
     box.tail = svgElement("text", { x: x + 4, y: y + height + 10, "font-size": 9, class: "tail" });
     group.append(box.pill, box.corner, box.done, box.lost, box.tail);
+    const sign = [...group.children].find(child => child.textContent === "▸");
+    if (sign) {
+      sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
+      sign.append(svgElement("title", {}, "Open the flow that it calls (double click)"));
+      sign.addEventListener("click", event => { event.stopPropagation(); this.open(i, id); });
+    }
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", () => this.moved || this.view.choose(i));
       part.addEventListener("dblclick", () => this.open(i, id));
