@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping
+from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -27,6 +28,7 @@ from ..pictures.difference import (
 )
 from ..pictures.plain import counted, html, line
 from .manifest import Manifest
+from .persistence import uses
 from .run import Trace
 
 MOST_VALUES = 100
@@ -75,7 +77,7 @@ class Comparison(Trace):
     """The steps of two runs and their differences."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        *("step", "calls", "calls of the other", "same input", "same output"),
+        *("step", "label", "calls", "calls of the other", "same input", "same output"),
         *("differs", "took", "took in the other"),
     )
 
@@ -126,6 +128,8 @@ class _Call(NamedTuple):
     """The hash of its result or error, and of its input."""
     input: int
     seconds: float
+    label: str
+    """What it calls."""
 
 
 Calls = dict[str, _Call]
@@ -136,8 +140,15 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
     damaged."""
     first, other = _by_step(a), _by_step(b)
-    steps = dict.fromkeys((*first, *other))
-    comparison = Comparison(_row(step, first[step], other[step]) for step in steps)
+    steps, costs = dict.fromkeys((*first, *other)), (_costs(a), _costs(b))
+    comparison = Comparison(
+        {
+            **_row(step, first[step], other[step]),
+            "cost": costs[0].get(step),
+            "cost of the other": costs[1].get(step),
+        }
+        for step in steps
+    )
     comparison.runs = (a.run_id, b.run_id)
     rows = list(islice(_differences(a, b, first, other), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES
@@ -156,6 +167,7 @@ def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
     only = FIRST if not other else SECOND if not first else ""
     return {
         "step": step,
+        "label": next((call.label for call in (*first.values(), *other.values())), ""),
         "calls": len(first),
         "calls of the other": len(other),
         "same input": sum(a.input == b.input for a, b in pairs),
@@ -171,9 +183,17 @@ def _by_step(run: ComparedRun) -> dict[str, Calls]:
     for record in _ended_calls(run):
         took = (record.ended or 0) - (record.started or 0)
         output = record.error or (record.value if record.form == "json" else record.shown)
-        call = _Call(record.what, hash(output), hash(record.given), took)
+        call = _Call(record.what, hash(output), hash(record.given), took, record.name)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
+
+
+def _costs(run: ComparedRun) -> dict[str, Decimal]:
+    """The estimated cost of the models of each step in US dollars, where the prices are known."""
+    costs: dict[str, Decimal] = defaultdict(Decimal)
+    for reply in uses(run.records()):
+        costs["/".join(key_of(reply.at))] += reply.cost or 0
+    return costs
 
 
 def _ended_calls(run: ComparedRun) -> Iterator[Record]:

@@ -66,6 +66,9 @@ class RunLine(NamedTuple):
     """None: it asked no model."""
     cost: Decimal | None = None
     """US dollars; None: it is not known."""
+    input: str = ""
+    """For display, without secrets; only `%runs` reads it, as it does the error."""
+    error: str = ""
 
 
 class Runs(tuple[RunLine, ...]):

@@ -14,9 +14,7 @@ explorer of a run: its moments are the numbers of messages.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import secrets
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -34,14 +32,13 @@ from ..pictures.difference import MISSING, find_differences
 from ..pictures.plain import counted, html, line
 from ..pictures.values import table_html, table_text, value_json
 from ..text.diagnostics import AgfError, DefinitionError, suggest
-from .explorer import open_explorer
-from .explorer_calls import Json, Refused, natural, reply_to
-from .explorer_requests import describe_difference, later_script
+from .explorer_calls import Json, Refused, natural
+from .explorer_requests import describe_difference
 from .given import count, near_file, write_file
 from .notebook import Notebook
 from .options import ParsedLine, Token, line_error
-from .output import Bundle, in_frames, show
-from .view import framed, is_watched
+from .output import Bundle, show
+from .view import show_over
 
 MOST_ROWS = 60
 """The last references and messages that are shown."""
@@ -157,13 +154,17 @@ def _value(value: Any) -> str:
     return line(text, 100)
 
 
-def show_context(name: str, log: Log, watched: bool) -> None:
-    """Show the context ``name``. ``watched``: whether a front end with scripts shows the output."""
+def show_context(name: str, log: Log, shell: Any) -> None:
+    """Show the context ``name``, with a slider in a front end with scripts. ``shell``: None for
+    the values alone."""
     page = static(name, log)
-    if watched and len(log) and not in_frames():
-        with contextlib.suppress(Exception):  # the widgets of this environment do not work
-            page = framed(page, open_explorer(lambda: ContextSlider(name, log)).mark)
-    show(page)
+    if not len(log):
+        return show(page)
+    requests = {
+        "moments": lambda _: {"total": len(log) + 1, "note": ""},
+        "moment": lambda given: _moment(log, natural(given.get("at")), natural(given.get("since"))),
+    }
+    return show_over(page, shell, {"context": line(name, 80)}, requests)
 
 
 def static(name: str, log: Log) -> Bundle:
@@ -177,60 +178,28 @@ def static(name: str, log: Log) -> Bundle:
     return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
 
 
-class ContextSlider:
-    """The kernel's end of the slider over one context. A log never changes, so neither does
-    this."""
-
-    has_ended, can_rerun = True, False
-
-    def __init__(self, name: str, log: Log) -> None:
-        self._name, self._log = name, log
-        self.mark = f"agf-{secrets.token_hex(8)}"
-        from .model import Model  # here: the widgets take half of the time of %load_ext
-
-        self.model = Model.of(self)
-
-    def start(self) -> Json:
-        return {"context": line(self._name, 80), "id": self.mark}
-
-    def receive(self, message: dict[str, Any]) -> None:
-        self.model.send({"mark": self.mark, **reply_to(message, self._answer)})
-
-    def close(self, tell: bool = True) -> None:
-        self.model.leave(self, tell)
-
-    def _answer(self, name: str, given: dict[str, Any]) -> Json:
-        match name:
-            case "later":
-                return {"code": later_script()}
-            case "moments":
-                return {"total": len(self._log) + 1, "note": ""}
-            case "moment":
-                return self._moment(natural(given.get("at")), natural(given.get("since")))
-        raise Refused(f"unknown request {name!r}")
-
-    def _moment(self, at: int, since: int) -> Json:
-        """The values after ``at`` messages, and how they differ from those after ``since``
-        messages."""
-        if max(at, since) > len(self._log):
-            raise Refused(f"the context has no moment {max(at, since) + 1}")
-        now, then = (_values(self._log.until(count)) for count in (at, since))
-        parts = list(islice(_differences(then, now), MOST_DIFFERENCES + 1))
-        changed = {name for name, *_ in parts}
-        return {
-            "label": writer(self._log[at - 1]) if at else NO_MESSAGE,
-            "took": "",
-            "values": [
-                [name, value_json(now[name]), name in changed]
-                for name in sorted(now, key=lambda name: name not in changed)
-            ],
-            "more": 0,
-            "differs": [
-                describe_difference(name + path, *both)
-                for name, path, *both in parts[:MOST_DIFFERENCES]
-            ],
-            "isMore": len(parts) > MOST_DIFFERENCES,
-        }
+def _moment(log: Log, at: int, since: int) -> Json:
+    """The values after ``at`` messages, and how they differ from those after ``since``
+    messages."""
+    if max(at, since) > len(log):
+        raise Refused(f"the context has no moment {max(at, since) + 1}")
+    now, then = (_values(log.until(count)) for count in (at, since))
+    parts = list(islice(_differences(then, now), MOST_DIFFERENCES + 1))
+    changed = {name for name, *_ in parts}
+    return {
+        "label": writer(log[at - 1]) if at else NO_MESSAGE,
+        "took": "",
+        "values": [
+            [name, value_json(now[name]), name in changed]
+            for name in sorted(now, key=lambda name: name not in changed)
+        ],
+        "more": 0,
+        "differs": [
+            describe_difference(name + path, *both)
+            for name, path, *both in parts[:MOST_DIFFERENCES]
+        ],
+        "isMore": len(parts) > MOST_DIFFERENCES,
+    }
 
 
 def _differences(
@@ -273,7 +242,7 @@ def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
     elif reference is not None:
         return Reading(reference).evaluate({"messages": log})
     else:
-        show_context(held.name, log, watched=is_watched(notebook.ipython) and at is None)
+        show_context(held.name, log, notebook.ipython if at is None else None)
     return None
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import re
 import secrets
 import threading
 import time
@@ -31,16 +32,17 @@ from ..flow.events import format_path
 from ..journal.records import Record
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import find_call, find_past_run
+from ..lifecycle.past_runs import find_call, find_past_run, runs
 from ..lifecycle.rerun import rerun_from
 from ..lifecycle.resume import resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
 from ..pictures.values import value_text
+from ..text.diagnostics import DefinitionError
 from .config import has_notices
-from .explorer_calls import AnyRun, Refused, reply_to
-from .explorer_requests import REQUESTS, answer_request
+from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, reply_to
+from .explorer_requests import REQUESTS, answer_request, later_script
 from .output import Bundle, PendingQuestion
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ class OpenExplorer(Protocol):
     """An explorer of a run, or of a context."""
 
     model: Model
+    mark: str
+    """The class of the element over which the page draws."""
 
     @property
     def has_ended(self) -> bool:
@@ -153,6 +157,51 @@ def close_explorers() -> None:
         _open.popleft().close()
 
 
+def close_explorer(mark: str) -> None:
+    """Close the explorer that draws over the elements of the class ``mark``, if it is open."""
+    for explorer in [one for one in _open if one.mark == mark]:
+        _open.remove(explorer)
+        explorer.close()
+
+
+class Answers:
+    """The kernel's end of a view that does not change, as of a list of runs: what it begins with,
+    and the answers to its requests, by their names."""
+
+    has_ended, can_rerun = True, False
+
+    def __init__(self, begin: Json, requests: Mapping[str, Callable[[Json], Any]]) -> None:
+        self._begin, self._requests = begin, requests
+        self.mark = new_mark()
+        from .model import Model  # here: the widgets take half of the time of %load_ext
+
+        self.model = Model.of(self)
+
+    def start(self) -> Json:
+        """What the page needs to show it."""
+        return {"id": self.mark, **self._begin}
+
+    def receive(self, message: Json) -> None:
+        """Answer a request of the page."""
+        self.model.send({"mark": self.mark, **reply_to(message, self._answer)})
+
+    def close(self, tell: bool = True) -> None:
+        """See `OpenExplorer`."""
+        self.model.leave(self, tell)
+
+    def _answer(self, name: str, given: Json) -> Any:
+        if name == "later":
+            return {"code": later_script()}
+        if name not in self._requests:
+            raise Refused(f"unknown request {name!r}")
+        return self._requests[name](given)
+
+
+def new_mark() -> str:
+    """The class of an element over which the page draws."""
+    return f"agf-{secrets.token_hex(8)}"
+
+
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is
 then right again."""
@@ -170,11 +219,16 @@ class Channel:
     thread."""
 
     def __init__(
-        self, run: AnyRun, hears: bool, show: Callable[[Run], object], draw: bool = False
+        self,
+        run: AnyRun,
+        hears: bool,
+        show: Callable[[Run], object],
+        draw: bool = False,
+        mark: str = "",
     ) -> None:
         """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
         static page of a run that this explorer started into the output. ``draw``: whether the
-        picture is shown first."""
+        picture is shown first. ``mark``: of the page over which it draws; default: a new one."""
         self.run, self.hears, self._show, self._draw = run, hears, show, draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
@@ -186,8 +240,7 @@ class Channel:
         self._head: Update = {}
         """What the pages know of the run itself: an update has only what changed."""
         self._context = contextvars.copy_context()
-        self.mark = f"agf-{secrets.token_hex(8)}"
-        """The class of the element over which the page draws."""
+        self.mark = mark or new_mark()
         from .model import Model  # here: the widgets take half of the time of %load_ext
 
         self.model = Model.of(self)
@@ -344,13 +397,42 @@ class Channel:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._sent += 1
             self._send({"type": "run", **self.start()})
-        context = self._context.copy()
-        threading.Thread(
-            target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
-        ).start()
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Send the changes of a run that goes on until its end, on a thread of its own."""
+        context, run = self._context.copy(), self.run
+        if isinstance(run, Run) and not run.done:
+            threading.Thread(
+                target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
+            ).start()
 
     def _watch(self, run: Run) -> None:
         while not run.wait(0.1).done:
             self.tick()
         self.finish()
         self._show(run)
+
+
+_MARK = re.compile("agf-[0-9a-f]{16}")
+
+
+def open_run(run_id: str, mark: str = "") -> Channel:
+    """Open the explorer of a run, live or of the journal. ``mark``: see `Channel`. Raises
+    DefinitionError if there is no such run."""
+    run = runs(run_id)
+    channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
+    channel.keep_up()
+    return channel
+
+
+def open_again(run_id: str, mark: str) -> str:
+    """Draw an explorer over the page of a run that an earlier kernel has left in the document.
+    Returns why it cannot, or an empty text."""
+    if not _MARK.fullmatch(mark):
+        return "this page has no place for an explorer"
+    try:
+        open_run(run_id, mark)
+    except DefinitionError as error:
+        return line(error.diagnostic.message, MOST_WHY)
+    return ""

@@ -17,7 +17,7 @@ from ..flow.events import format_path
 from ..flow.rows import Row
 from ..flow.steps import Flow
 from ..journal.calls import MOST_GROUPED, CallSpan, RunCalls
-from ..journal.records import Record, error_from
+from ..journal.records import Record, error_from, is_within
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of, linked_flow
 from ..lifecycle.run import Run
@@ -26,6 +26,7 @@ from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 
 Json = dict[str, Any]
+AnyRun = Run | PastRun
 
 MOST_RECORDS = 400
 """Requests and tool calls of a session."""
@@ -33,6 +34,8 @@ MOST_MESSAGES = 50
 """Messages before the first request."""
 MOST_CALLS = 20
 """Tool calls of one reply."""
+MOST_PARTS = 100
+"""Parts of a reply."""
 MOST_TEXT = 8_000
 MOST_TOOL_ERROR = 2_000
 
@@ -76,6 +79,8 @@ def _reply(record: Record) -> Json:
     if not isinstance(reply, Mapping):
         return found | {"text": "the reply is not in the journal"}
     found["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
+    if thinking := _thinking(reply.get("kept")):
+        found["thinking"] = plain(thinking, MOST_TEXT)
     wanted = reply.get("calls")
     found["calls"] = [
         {"tool": line(str(one.get("tool")), 60), "arguments": value_json(one.get("arguments"))}
@@ -83,6 +88,35 @@ def _reply(record: Record) -> Json:
         if isinstance(one, Mapping)
     ]
     return found | {"used": _used(reply.get("usage"))}
+
+
+def _thinking(kept: object) -> str:
+    """The reasoning of a model, which its provider must get back."""
+    parts = kept.get("parts") if isinstance(kept, Mapping) else None
+    return "\n".join(
+        str(part.get("content") or "")
+        for part in (parts if isinstance(parts, list) else [])[:MOST_PARTS]
+        if isinstance(part, Mapping) and part.get("part_kind") == "thinking"
+    )
+
+
+def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
+    """The replies that arrive in a session."""
+    found = []
+    for inner in list(run.progress.rows.values()):
+        arriving = inner.arriving
+        if arriving is None or arriving.ended or not is_within(inner.key, row.key):
+            continue
+        numbers = tuple(part for part in arriving.at if isinstance(part, int))
+        if numbers[: len(index)] != index:
+            continue
+        parts = {
+            name: plain(run.secrets.text(text), MOST_TEXT)
+            for name, text in arriving.parts.copy().items()
+        }
+        calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
+        found.append({**parts, "who": "model", "arriving": True, "calls": calls})
+    return found
 
 
 def _used(usage: object) -> str:
@@ -109,8 +143,6 @@ def _result(record: Record) -> Json:
 def _error(record: Record) -> str:
     return plain(str(error_from(record.error or "{}", ())), MOST_TOOL_ERROR)
 
-
-AnyRun = Run | PastRun
 
 PAGE = 100
 """Calls of one page."""
@@ -284,8 +316,10 @@ def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     sessions = elements_of(calls, row, flow_of(run, row))
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
+    found = session_json(calls, row, index)
+    found["messages"] += arriving_json(run, row, index)
     return {
-        **session_json(calls, row, index),
+        **found,
         "index": list(index),
         "sessions": listed,
         "total": len(sessions),

@@ -317,7 +317,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "took": duration(row.seconds),
         "counted": _counted(run, row),
         "why": line(row.why, 300),
-        "session": getattr(row.step, "session", False) is True,
+        "session": _session_of(run, row),
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
@@ -341,6 +341,15 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
     return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
+
+
+def _session_of(run: AnyRun, row: Row) -> str:
+    """The id of the row of a model's session: this one, or the one of an agent; else empty."""
+    for one in [row, *list(run.progress.rows.values())]:
+        is_near = one is row or one.key[:-1] == row.key
+        if is_near and getattr(one.step, "session", False) is True:
+            return line(one.id, 200)
+    return ""
 
 
 def _counted(run: AnyRun, row: Row) -> str:

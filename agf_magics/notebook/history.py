@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from datetime import time as clock_time
 from pathlib import Path
@@ -20,6 +20,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 from ..journal.queries import RunHead
 from ..lifecycle import launch, settings
 from ..lifecycle import past_runs as kept_runs
+from ..lifecycle.comparison import FIRST, SECOND
 from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
@@ -27,13 +28,16 @@ from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
+from ..pictures.difference import diff_text
 from ..pictures.page import status
-from ..pictures.plain import counted, line
-from ..pictures.run_page import Listed, runs_html, runs_text
+from ..pictures.plain import counted, duration, format_exception, line, money, plain
+from ..pictures.run_page import Listed, runs_html, runs_table, runs_text
+from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError, suggest
 from ..text.source import UNUSABLE, Source
 from . import commands, view, watching
-from .explorer import ARGUMENTS, open_call
+from .explorer import ARGUMENTS, close_explorer, open_call, open_run
+from .explorer_calls import Json, Refused, natural, texts_of
 from .given import (
     at,
     count,
@@ -48,10 +52,16 @@ from .given import (
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
 from .output import show
+from .view import show_over
 from .watching import format_findings
 
 MOST_LISTED = 20
 """Runs on a page, if ``--limit`` says nothing else."""
+
+MOST_COMPARED = 500
+"""Steps of a comparison in the page."""
+MOST_COMPARED_TEXT = 2_000
+"""Characters of a value in it."""
 
 STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
 
@@ -64,7 +74,7 @@ AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")
 FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
 
 
-def list_runs(parsed: ParsedLine) -> None:
+def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
     keep = _keep(parsed)
@@ -81,12 +91,99 @@ def list_runs(parsed: ParsedLine) -> None:
             empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}"
         )
     places = {id: run.origin for id, run in here.items()}
-    show(
-        {
-            "text/html": runs_html(runs, listed, places),
-            "text/plain": runs_text(runs, listed, places),
-        }
+    runs = _detailed(runs, listed)
+    page = {
+        "text/html": runs_html(runs, listed, places),
+        "text/plain": runs_text(runs, listed, places),
+    }
+    if not runs:
+        return show(page)
+
+    def part(given: Json) -> Json:
+        first = natural(given.get("first"))
+        part = listed._replace(first=first if first < len(runs) else 0)
+        return _as_json(_detailed(runs, part), part, places)
+
+    requests = {"list": part, "open": _open_run, "close": _close_run, "compare": _compared}
+    show_over(page, shell, {"list": part({"first": listed.first})}, requests)
+
+
+def _detailed(runs: kept_runs.Runs, listed: Listed) -> kept_runs.Runs:
+    """The runs; those that are displayed with their input and their error."""
+    last = listed.first + listed.most
+    return kept_runs.Runs(
+        _with_details(one) if listed.first <= number < last else one
+        for number, one in enumerate(runs)
     )
+
+
+def _with_details(one: RunLine) -> RunLine:
+    try:
+        run = kept_runs.runs(one.run_id)
+        mask, error = run.secrets, run.error
+        shown = value_text(mask.shown(run.input)) if run.input else ""
+    except DefinitionError:  # a damaged run is in the list, too
+        return one
+    message = mask.text(format_exception(error)) if error is not None else ""
+    return one._replace(input=line(shown, 200), error=line(message, 300))
+
+
+def _as_json(runs: kept_runs.Runs, listed: Listed, places: dict[str, str]) -> Json:
+    """A part of a list for the page."""
+    columns, rows = runs_table(runs, listed, places)
+    shown = runs[listed.first : listed.first + listed.most]
+    return {
+        "columns": columns,
+        "rows": rows,
+        "failed": [one.status == "error" for one in shown],
+        "first": listed.first,
+        "most": listed.most,
+        "total": len(runs),
+    }
+
+
+def _open_run(given: Json) -> Json:
+    """Open the explorer of a run of the list."""
+    return {"mark": open_run(str(given.get("run"))).mark}
+
+
+def _close_run(given: Json) -> None:
+    close_explorer(str(given.get("mark")))
+
+
+def _compared(given: Json) -> Json:
+    """Two runs side by side."""
+    ids = texts_of(given.get("runs"))
+    if len(ids) != 2:
+        raise Refused("two runs are compared")
+    first, other = map(kept_runs.find_past_run, ids)
+    found = first.compare(other)
+    return {
+        "runs": [[line(run.run_id, 90), duration(run.seconds)] for run in (first, other)],
+        "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
+        "values": [[line(row["value"], 120), *_both_values(row)] for row in found.values],
+        "isCut": found.is_cut or len(found) > MOST_COMPARED,
+        "definitions": diff_text(found.definitions) if found.definitions else "",
+    }
+
+
+def _compared_step(row: Mapping[str, Any]) -> list[Any]:
+    """What it calls, its id, how it differs; seconds, cost and calls in both runs."""
+    costs = [money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")]
+    return [
+        *(line(row["label"], 60), line(row["step"], 100), row["differs"]),
+        *(row["seconds"], row["seconds of the other"], *costs),
+        *(row["calls"], row["calls of the other"]),
+    ]
+
+
+def _both_values(row: Mapping[str, Any]) -> list[str]:
+    """The two values of a part that differs; empty for the run that lacks it."""
+    lacking = {"first": SECOND, "other": FIRST}
+    return [
+        "" if row["differs"] == lacks else plain(value_text(row[which]), MOST_COMPARED_TEXT)
+        for which, lacks in lacking.items()
+    ]
 
 
 def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
@@ -349,7 +446,7 @@ class BackgroundMagics(NotebookMagics):
             return (None if elsewhere else _find(word)) or show_past(parsed, word)
         check_run_given(parsed)
         if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
-            list_runs(parsed)
+            list_runs(parsed, self.notebook.ipython)
         return None
 
     def _inline(self, parsed: ParsedLine, body: str, background: bool) -> Any:

@@ -33,6 +33,7 @@ from ..text.diagnostics import AgfError, Diagnostic, Diagnostics
 from ..text.source import Source
 from .commands import COMMANDS
 from .cursor import Reading
+from .explorer import open_again
 from .magics import entries
 from .names import describe_value, keys_at
 from .options import ParsedLine, read
@@ -306,10 +307,14 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
 def _answerer(
     send: Callable[[dict[str, Any]], object], registry: Registry
 ) -> Callable[[dict[str, Any]], None]:
-    """A function that answers a message ``{id, text}`` by ``{id, problems}``."""
+    """A function that answers a message ``{id, text}`` by ``{id, problems}``, and ``{id, open,
+    mark}`` (see `open_again`) by ``{id, why}``."""
 
     def answer(message: dict[str, Any]) -> None:
         data = message.get("content", {}).get("data")
+        if isinstance(data, dict) and isinstance(data.get("open"), str):
+            send({"id": data.get("id"), "why": open_again(data["open"], str(data.get("mark")))})
+            return
         if not isinstance(data, dict) or not isinstance(data.get("text"), str):
             return
         try:

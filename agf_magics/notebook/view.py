@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ..engine.runner import clock
@@ -28,6 +28,7 @@ from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
 from .config import AgfMagics
 from .explorer import open_explorer
+from .explorer_calls import Json
 from .output import (
     EMPTY,
     Bundle,
@@ -192,7 +193,7 @@ class Explorer(Page):
         assert self._channel is not None, "it is opened first"
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
-        self.slot.put({**view, **framed(self.page(run), self._channel.mark)})
+        self.slot.put({**view, **framed(self.page(run), self._channel.mark, run.run_id)})
 
     def _try(self, run: Run, do: Callable[[], object]) -> None:
         """A failure of the explorer must not print into the cell, nor end the view."""
@@ -222,9 +223,24 @@ class Explorer(Page):
         return open_explorer(lambda: Channel(run, hears, show, draw))
 
 
-def framed(page: Bundle, mark: str) -> Bundle:
-    """The static page in the element of the class ``mark``, over which an explorer draws."""
-    return {**page, "text/html": f'<div class="agf-run {mark}">{page["text/html"]}</div>'}
+def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
+    """The static page in the element of the class ``mark``, over which an explorer draws.
+    ``run_id``: a later kernel opens this run from the page."""
+    run = f' data-run="{html(run_id)}"' if run_id else ""
+    return {**page, "text/html": f'<div class="agf-run {mark}"{run}>{page["text/html"]}</div>'}
+
+
+def show_over(
+    page: Bundle, shell: Any, begin: Json, requests: Mapping[str, Callable[[Json], Any]]
+) -> None:
+    """Show a static page. A view of the page's script draws over it where it can (see
+    `Answers`)."""
+    if is_watched(shell) and not in_frames():
+        from .explorer import Answers
+
+        with contextlib.suppress(Exception):  # the widgets of this environment do not work
+            page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)
+    show(page)
 
 
 def show_ended(run: Run | PastRun, shell: Any) -> None:
@@ -237,9 +253,9 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
         Exception
     ):  # a run whose definitions can no longer be loaded has its page only
         channel = Explorer.open(
-            run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark))
+            run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id))
         )
-        page = framed(page, mark := channel.mark)
+        page = framed(page, mark := channel.mark, run.run_id)
     return slot.reserve(page)
 
 

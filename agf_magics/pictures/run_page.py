@@ -188,7 +188,10 @@ TIMELINE_WIDTH = 40
 _NO_RUNS = (
     "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
 )
-_COLUMNS = ("run", "name", "status", "started", "took", "tokens", "cost", "shown in", "")
+_COLUMNS = (
+    *("run", "name", "status", "started", "took", "tokens", "cost", "input", "error"),
+    *("shown in", ""),
+)
 
 
 class LineLike(Protocol):
@@ -210,6 +213,10 @@ class LineLike(Protocol):
     def tokens(self) -> int | None: ...
     @property
     def cost(self) -> Decimal | None: ...
+    @property
+    def input(self) -> str: ...
+    @property
+    def error(self) -> str: ...
 
 
 class PastLike(RunLike, Protocol):
@@ -243,7 +250,7 @@ def runs_html(
 ) -> str:
     """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the
     run."""
-    columns, rows = _table(runs, listed, places)
+    columns, rows = runs_table(runs, listed, places)
     if not rows:
         return f"<p>{html(listed.empty)}</p>"
     more = f" · next: <code>{html(listed.more)}</code>" if listed.more else ""
@@ -255,7 +262,7 @@ def runs_html(
 def runs_text(
     runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
 ) -> str:
-    columns, rows = _table(runs, listed, places)
+    columns, rows = runs_table(runs, listed, places)
     if not rows:
         return listed.empty
     below = " · next: ".join(filter(None, [_which(runs, listed), listed.more]))
@@ -379,7 +386,10 @@ def _error_html(call: dict[str, Any]) -> str:
     return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
 
 
-def _table(runs: Sequence[LineLike], listed: Listed, places: Mapping[str, str] | None) -> Table:
+def runs_table(
+    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+) -> Table:
+    """The columns that are not empty, and their texts; the first one is the id of the run."""
     part = runs[listed.first : listed.first + listed.most]
     return drop_empty_columns(
         _COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in part)
@@ -400,6 +410,8 @@ def _row(run: LineLike, place: str) -> tuple[str, ...]:
         duration(run.seconds),
         used,
         paid,
+        line(run.input, 60),
+        line(run.error, 90),
         line(place, 60),
         line(run.note, 60),
     )

@@ -257,7 +257,8 @@ def _picture(value: Value) -> Picture | None:
 
 def _figure_png(figure: Any) -> bytes:
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=min(100.0, PIXELS / max(figure.get_size_inches())))
+    dpi = min(100.0, PIXELS / max(figure.get_size_inches()))
+    figure.savefig(file, format="png", dpi=dpi, bbox_inches="tight")
     return file.getvalue()
 
 

@@ -315,6 +315,9 @@ AREAS = ".jp-Notebook .jp-Cell .jp-Cell-outputArea"
 
 OUTPUT = "document.querySelectorAll('.jp-Notebook .jp-Cell')[it[0]]?.querySelector('.jp-Cell-outputArea')"
 
+EXPLORERS = "[...document.querySelectorAll('.agf-run')].map(host => host.shadowRoot).filter(Boolean)"
+"""The roots of all explorers of a page."""
+
 SEEN = """area => {
   const hosts = area ? [...area.querySelectorAll('.agf-run')] : [];
   const shown = hosts.map(host => host.shadowRoot?.querySelector('.explorer'));

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tests.browser.harness import Lab, Open
+from tests.browser.harness import EXPLORERS, Lab, Open
 
 pytestmark = pytest.mark.browser
 
@@ -29,7 +29,7 @@ async def talk(messages, info):
     yield "A kilo of figs costs"
     with await asyncio.to_thread(open, "end") as fifo:
         fifo.read()
-    yield " seven euros."
+    yield " **seven** euros. ![a](http://127.0.0.1:9/stolen.png) <b onclick='window.hacked=1'>$5</b>"
 
 agf.registry.choose(FunctionModel(stream_function=talk, model_name="figs"))"""
 ASK = """%%pipeline --run
@@ -45,8 +45,25 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     page.explorer(1).locator(".row", has_text="A kilo of figs costs").wait_for()
     page.open_step(1, "tool the model's choice").locator("text=looks up fig").wait_for()
     page.picture("a reply that arrives", 1)
+    panel = page.open_step(1, "agent What do figs cost?")
+    panel.locator(".said:has-text('arriving') >> text=A kilo of figs costs").wait_for()
+    assert panel.locator(".said.model details").first.get_attribute("open") is None  # thinking is folded
+    page.open_view(1, "Picture")
+    tail, frame = page.explorer(1).locator("g.box .tail"), page.explorer(1).locator(".picture")
+    page.wait(f"{EXPLORERS}.some(root => root.querySelector('.tail')?.textContent.includes('costs'))")
+    text, room = tail.first.bounding_box(), frame.bounding_box()
+    assert text is not None and room is not None and text["y"] + text["height"] <= room["y"] + room["height"]  # noqa: PT018
+    page.picture("a reply that arrives in its box", 1)
+    page.open_view(1, "Steps")
     with (lab.folder / "end").open("w") as fifo:
         fifo.write("on")
     page.finished()
-    page.open_step(1, "agent What do figs cost?").locator("text=A kilo of figs costs seven euros.").first.wait_for()
+    panel = page.open_step(1, "agent What do figs cost?")
+    written = panel.locator(".markdown", has_text="A kilo of figs costs seven euros.").first
+    written.locator("strong:text-is('seven')").wait_for()
+    assert written.locator("img").count() == 0
+    assert "$5" in written.inner_text()
+    assert page.page.evaluate("window.hacked") is None
+    panel.locator("summary:text-is('thinking')").click()
+    panel.locator("text=The user asks for a price.").wait_for()
     page.picture("a reply that has arrived", 1)

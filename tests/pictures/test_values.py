@@ -205,8 +205,8 @@ class Library(types.ModuleType):
 
 
 def _figure_of(library: types.ModuleType, png: bytes) -> Any:
-    def savefig(self: Any, file: Any, format: str, dpi: float) -> None:
-        assert (format, dpi) == ("png", 64.0)  # 10 inches: bounded to 640 pixels
+    def savefig(self: Any, file: Any, format: str, dpi: float, bbox_inches: str) -> None:
+        assert (format, dpi, bbox_inches) == ("png", 64.0, "tight")  # 10 inches: bounded to 640 pixels
         file.write(png)
 
     shape = {"__module__": "matplotlib.figure", "savefig": savefig, "get_size_inches": lambda self: (10.0, 4.0)}

@@ -203,22 +203,25 @@
     const [id] = Object.keys((await kernel.requestCommInfo({ target_name: TARGET })).content.comms ?? {});
     if (!id || kernel.hasComm(id)) return null;
     const comm = kernel.createComm(TARGET, id);
-    comm.onMsg = ({ content: { data } }) => waiting.get(data.id)?.(data.problems);
+    comm.onMsg = ({ content: { data } }) => waiting.get(data.id)?.(data);
     comms.set(kernel, comm);
     // Without a subshell of its own a request waits for the cell that runs.
     if (kernel.supportsSubshells) await Promise.race([comm.subshellStarted, late(PATIENCE)]).catch(() => {});
     return comm;
   };
 
-  /* The problems of a text; null: not known now. */
-  const problemsOf = async (kernel, text) => {
+  /* The answer of the kernel to a message; null: it cannot answer now. */
+  const asked = async (kernel, message) => {
     const comm = await commOf(kernel);
     if (!comm || (kernel.status !== 'idle' && !comm.subshellId)) return null;
     const id = `${CLIENT}-${++requests}`;
     const answer = new Promise((done) => waiting.set(id, done));
-    comm.send({ id, text });
+    comm.send({ id, ...message });
     return Promise.race([answer, late(PATIENCE)]).finally(() => waiting.delete(id));
   };
+
+  /* The problems of a text; null: not known now. */
+  const problemsOf = async (kernel, text) => (await asked(kernel, { text }))?.problems ?? null;
 
   const element = (tag, text, name) => Object.assign(document.createElement(tag), { textContent: text, className: name ?? '' });
 
@@ -368,6 +371,56 @@
     });
   };
 
+  /* A page that an earlier kernel has left: its button opens the run, if the extension is loaded in the kernel of now. */
+  const offerRuns = async (panel) => {
+    const kernel = panel.sessionContext.session?.kernel;
+    const isLeft = (host) => !host.explorer && !host.querySelector(':scope > .agf-open');
+    const hosts = () => [...panel.node.querySelectorAll('.agf-run[data-run]')].filter(isLeft);
+    if (!kernel || !hosts().length) return;
+    if (comms.get(kernel) === null) comms.delete(kernel);
+    if (!(await commOf(kernel))) return;
+    for (const host of hosts()) {
+      const button = element('button', 'Open', 'agf-open');
+      button.title = 'Open this run in the explorer';
+      button.addEventListener('click', async () => {
+        const mark = [...host.classList].find((name) => /^agf-[0-9a-f]{16}$/.test(name));
+        const answer = await asked(kernel, { open: host.dataset.run, mark });
+        button.title = answer ? answer.why : 'The kernel does not answer now';
+        button.textContent = answer && !answer.why ? 'Open' : `Open: ${button.title}`;
+      });
+      host.prepend(button);
+    }
+  };
+
+  /* The text of a model is untrusted: an image would tell its address to another server. */
+  const withoutImages = (html) => {
+    const page = new DOMParser().parseFromString(html, 'text/html');
+    for (const node of page.querySelectorAll('img, picture, video, audio, source, svg, object, iframe, style, link')) {
+      node.replaceWith(node.getAttribute('alt') ?? '');
+    }
+    for (const node of page.querySelectorAll('[style], [background]')) {
+      node.removeAttribute('style');
+      node.removeAttribute('background');
+    }
+    return page.body.innerHTML;
+  };
+
+  const writeMarkdown = (tracker) => {
+    document.addEventListener('agf-markdown', (event) => {
+      const { text, node } = event.detail ?? {};
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      if (!panel || typeof text !== 'string' || text.length > LONGEST || !(node instanceof Element)) return;
+      const { rendermime } = panel.content;
+      const sanitizer = Object.create(rendermime.sanitizer);
+      sanitizer.sanitize = (html, options) => withoutImages(rendermime.sanitizer.sanitize(html, options));
+      const latexTypesetter = { typeset: () => {} }; // its styles do not reach the explorer, and a price has a $
+      const renderer = rendermime.clone({ sanitizer, latexTypesetter }).createRenderer('text/markdown');
+      const model = rendermime.createModel({ data: { 'text/markdown': text }, trusted: false });
+      renderer.renderModel(model).then(() => node.replaceChildren(renderer.node), () => {});
+      event.preventDefault();
+    });
+  };
+
   const showNotices = (app, { Notification }) => {
     if (!Notification || !app.hasPlugin?.('@jupyterlab/apputils-extension:notification')) return;
     document.addEventListener('agf-notice', (event) => {
@@ -435,9 +488,15 @@
         notebooks.NotebookActions.executed.connect(closeQuestions);
         addStyle();
         openCells(tracker, notebooks);
+        writeMarkdown(tracker);
         showNotices(app, utils);
-        tracker.forEach((panel) => follow(panel.content));
-        tracker.widgetAdded.connect((_, panel) => follow(panel.content));
+        const added = (panel) => {
+          follow(panel.content);
+          const offer = (_, status) => { if (status === 'idle') offerRuns(panel).catch(() => {}); }; // the kernel may restart
+          panel.sessionContext.statusChanged.connect(offer);
+        };
+        tracker.forEach(added);
+        tracker.widgetAdded.connect((_, panel) => added(panel));
       },
     };
   };

@@ -1,30 +1,32 @@
-// The context of a plan: the slider over its moments.
+// What never changes in the kernel: the slider over the context of a plan, and the list of runs.
 
-class ContextState extends Requests {
-  constructor(model, mark, { context, id }) {
+class FixedState extends Requests {
+  constructor(model, mark, start) {
     super(model, mark);
-    this.name = context;
-    this.runId = id;
+    this.start = start;
+    this.runId = start.id;
     this.last = {}; // it never changes
   }
 
   receive(message) { if (message.type === "reply") this.reply(message); }
 
-  view(host) { return new ContextView(this, host); }
+  view(host) { return new FixedView(this, host); }
 
   refresh() {}
 
   edited() {}
 }
 
-class ContextView {
+class FixedView {
   constructor(state, host) {
     this.state = state;
+    this.host = host;
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
-    const root = host.shadowRoot ?? host.attachShadow({ mode: "open" }), place = element("div", { class: "time" }, hint("…"));
-    root.replaceChildren(element("style", {}, STYLE), element("div", { class: "explorer", role: "region", "aria-label": `Context ${state.name}` },
-      element("header", {}, element("span", {}, "context ", element("b", {}, state.name))), place));
-    loadLater(state).then(({ time }) => time(this, place), error => place.replaceChildren(hint(error.message)));
+    const { context, list } = state.start, root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
+    const place = element("div", { class: list ? "runs" : "time" }, hint("…"));
+    root.replaceChildren(element("style", {}, STYLE), element("div", { class: "explorer", role: "region", "aria-label": list ? "Runs" : `Context ${context}` },
+      list ? "" : element("header", {}, element("span", {}, "context ", element("b", {}, context))), place));
+    loadLater(state).then(({ time, runs }) => (list ? runs : time)(this, place), error => place.replaceChildren(hint(error.message)));
   }
 
   close() {}

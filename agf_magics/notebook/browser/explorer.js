@@ -2,6 +2,7 @@
 
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
+const SHORTEST = 420; // pixels of the steps below which states are marks
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
@@ -12,8 +13,8 @@ class Explorer {
     this.state = state;
     this.host = host;
     // A later view of the same run begins as the last one was.
-    const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps" };
-    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, isNarrow: false, said: 0 });
+    const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
+    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, said: 0 });
     host.explorer = this; // for scripts in the page
     host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
@@ -30,6 +31,8 @@ class Explorer {
       on: { click: () => this.open(name), keydown: event => this.tabKey(event) } }, text)]));
     this.main = element("div", { class: "main", id: "main", role: "tabpanel" });
     this.panel = new Panel(this);
+    this.divider = grip("Size of the details", (dx, dy) => this.divide(dx, dy));
+    this.lower = grip("Height", (dx, dy) => this.stretch(dy));
     this.message = element("div", { class: "message", hidden: true });
     this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
@@ -40,12 +43,12 @@ class Explorer {
       element("header", {}, this.title, element("span", { class: "controls" },
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
         this.extras.bell, this.extras.time, this.extras.stale, this.buttons.cancel, this.buttons.resume)),
-      this.message, this.extras.note, this.questions, this.extras.place, element("div", { class: "columns" }, this.main, this.panel.node), this.live);
+      this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
     // The panel is as high as what is beside it, and may always be as high as a short list.
-    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${Math.max(TALLEST, this.isNarrow ? 0 : entry.contentRect.height)}px`; });
+    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? 0 : entry.contentRect.height)}px`; });
     this.beside.observe(this.main);
     state.views.add(this);
     this.reset();
@@ -78,8 +81,42 @@ class Explorer {
     this.isNarrow = width < NARROW;
     this.box.classList.toggle("narrow", this.isNarrow);
     this.box.classList.toggle("small", width < SMALL);
+    if (this.picture?.svg) this.picture.fitRoom(); else this.arrange();
     this.draw();
   }
+
+  // The panel is beside the steps, or below them: where the window is narrow, and where a wide picture needs the room.
+  arrange() {
+    this.isBelow = this.isNarrow || (this.tab === "picture" && Boolean(this.picture?.isWide));
+    this.box.classList.toggle("below", this.isBelow);
+    this.divider.setAttribute("aria-orientation", this.isBelow ? "horizontal" : "vertical");
+    this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
+    for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
+    this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
+    this.box.classList.toggle("short", this.isShort);
+    if (this.sizes.tall) this.box.style.setProperty("--tall", `${this.sizes.tall}px`);
+  }
+
+  // The border between the steps and the panel moves by so many pixels.
+  divide(dx, dy) {
+    if (this.isBelow) this.sizes.tall = bounded(120, this.main.clientHeight - this.above() + dy, innerHeight);
+    else this.sizes.share = bounded(0.15, (this.main.clientWidth + dx) / this.columns.clientWidth, 0.85);
+    this.arrange();
+    this.draw();
+  }
+
+  // The lower border of the explorer moves.
+  stretch(dy) {
+    const high = this.panel.node.clientHeight + dy;
+    this.sizes.low = bounded(120, high, 2 * innerHeight);
+    if (!this.isBelow) this.sizes.tall = bounded(120, this.columns.clientHeight + dy - this.above(), 2 * innerHeight);
+    this.panel.node.style.maxHeight = `${this.sizes.low}px`;
+    this.arrange();
+    this.draw();
+  }
+
+  // The pixels of the main part above its list or picture.
+  above() { return this.shown.sized.offsetTop; }
 
   changed(rows, before) {
     if (!this.host.isConnected) return;
@@ -172,10 +209,12 @@ class Explorer {
       node.tabIndex = name === tab ? 0 : -1;
     }
     this.main.setAttribute("aria-labelledby", `tab-${tab}`);
+    this.arrange();
     if (tab === "picture") {
       if (!this.picture?.svg) this.picture = new PictureView(this); // asked again after a failure
       this.shown = this.picture;
       this.main.replaceChildren(this.picture.node);
+      if (!this.picture.svg) this.picture.fetch();
     } else {
       this.shown = new StepList(this, tab === "timeline");
       const { search, axis, node, lanes } = this.shown;
@@ -225,4 +264,37 @@ class Explorer {
     }
     this.say("no failed step");
   }
+}
+
+function bounded(low, size, high) { return Math.max(low, Math.min(high, size)); }
+
+// A border that a person drags, or moves by the arrow keys.
+function grip(label, move) {
+  const STEP = 24, ways = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
+  const node = element("div", { class: "grip", role: "separator", tabindex: 0, "aria-label": label, on: {
+    keydown: event => {
+      if (!ways[event.key]) return;
+      move(...ways[event.key]);
+      event.preventDefault();
+    },
+    pointerdown: event => {
+      let { clientX: x, clientY: y } = event;
+      event.preventDefault(); // no text is selected
+      dragged(to => {
+        move(to.clientX - x, to.clientY - y);
+        [x, y] = [to.clientX, to.clientY];
+      });
+    } } });
+  return node;
+}
+
+// Until the pointer is released, `move` is called with its events, and then `end`.
+function dragged(move, end = () => {}) {
+  const stop = () => {
+    removeEventListener("pointermove", move);
+    removeEventListener("pointerup", stop);
+    end();
+  };
+  addEventListener("pointermove", move);
+  addEventListener("pointerup", stop);
 }

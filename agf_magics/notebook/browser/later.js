@@ -3,7 +3,7 @@
 const WAIT = 120; // milliseconds after which a moved slider asks the kernel
 
 export default base => {
-  const { element, button, hint, table, details, valueElement, number, setText } = base;
+  const { element, button, hint, table, details, valueElement, number, setText, duration } = base;
 
   // The state of a run over time: a slider, the values at a moment, and what changed since another one.
   class Time {
@@ -103,5 +103,86 @@ export default base => {
     view.inform(`The variable ${name} has the arguments. ${where}${note ? ` Note: ${note}` : ""}`, text);
   }
 
-  return { time: (...given) => new Time(...given), opened };
+  // The list of runs: an id opens the explorer of the run below the list, two checked runs are compared.
+  class RunsPage {
+    constructor(view, place) {
+      Object.assign(this, { state: view.state, host: view.host, place, chosen: [], open: null });
+      this.compare = button("Compare", () => this.showDifference(), { title: "Compare the two runs that are checked" });
+      this.below = element("div", { class: "difference" });
+      this.list = element("div");
+      place.replaceChildren(this.list, this.below, element("slot", { name: "run" }));
+      this.show(this.state.start.list);
+    }
+
+    show(list) {
+      const { columns, rows, failed, first, most, total } = list, last = first + rows.length;
+      this.chosen = [];
+      const go = (sign, title, to, off) => button(sign, () => this.ask("list", { first: to }, found => this.show(found)), { title, "aria-label": title, disabled: off });
+      const pages = rows.length < total ? [go("‹", "Previous page", Math.max(0, first - most), !first), go("›", "Next page", last, last >= total)] : [];
+      const head = element("tr", {}, element("th", { scope: "col" }, ""), columns.map(name => element("th", { scope: "col" }, name)));
+      const body = rows.map(([id, ...cells], k) => element("tr", {},
+        element("td", {}, element("input", { type: "checkbox", "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
+        element("td", {}, button(id, () => this.toggle(id), { class: "link", title: "Open its explorer", "aria-expanded": "false" })),
+        cells.map(text => element("td", { class: failed[k] && /^✗/.test(text) && "bad", title: text }, text))));
+      this.list.replaceChildren(
+        element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} runs`), pages, this.compare),
+        element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body))));
+      this.choose();
+    }
+
+    async ask(name, given, use) {
+      try { use(await this.state.request(name, given)); }
+      catch (error) { this.below.replaceChildren(element("p", { class: "bad" }, error.message)); }
+    }
+
+    choose(id, box) {
+      if (box) this.chosen = box.checked ? [...this.chosen, id] : this.chosen.filter(other => other !== id);
+      this.compare.disabled = this.chosen.length !== 2;
+    }
+
+    // One explorer at a time: the one before is closed.
+    toggle(id) {
+      const { open } = this;
+      this.open = null;
+      open?.host.remove();
+      if (open?.mark) this.state.request("close", { mark: open.mark }).catch(() => {});
+      for (const link of this.list.querySelectorAll(".link")) link.setAttribute("aria-expanded", String(link.textContent === id && open?.id !== id));
+      if (open?.id === id) return;
+      const host = element("div", { slot: "run" }), now = this.open = { id, host };
+      this.host.append(host);
+      this.ask("open", { run: id }, ({ mark }) => {
+        now.mark = mark;
+        host.className = `agf-run ${mark}`;
+        if (this.open !== now) this.state.request("close", { mark }).catch(() => {});
+        else this.host.append(host); // the page looks again
+      });
+    }
+
+    showDifference() {
+      this.below.replaceChildren(hint("…"));
+      // The older run is the first one: the list has the latest at the top.
+      const order = [...this.list.querySelectorAll(".link")].map(link => link.textContent);
+      const runs = [...this.chosen].sort((a, b) => order.indexOf(b) - order.indexOf(a));
+      this.ask("compare", { runs }, found => this.below.replaceChildren(...this.difference(found)));
+    }
+
+    difference({ runs, steps, values, isCut, definitions }) {
+      const [[first, took], [other, otherTook]] = runs, most = Math.max(1e-9, ...steps.flatMap(step => step.slice(3, 5)));
+      const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
+        calls ? element("u", { style: { width: `${seconds / most * 100}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
+      const rows = steps.map(([label, step, differs, a, b, costA, costB, callsA, callsB]) => element("tr", {},
+        element("th", { scope: "row", title: step }, label || step, element("small", {}, ` ${step}`)),
+        element("td", { class: "bars" }, bar(a, costA, callsA, "first"), bar(b, costB, callsB, "other")), element("td", {}, differs === "yes" ? "≠" : differs || "=")));
+      const parts = values.map(([name, one, two]) => element("tr", {}, element("th", { scope: "row" }, name), [one, two].map(text => element("td", {}, element("pre", {}, text || "—")))));
+      const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
+      return [
+        element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, `${first} · ${took}`), " ", element("span", { class: "key other" }, `${other} · ${otherTook}`)),
+        rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
+        element("h4", {}, values.length ? "Values that differ" : "The values are the same"), values.length ? headed(["value", first, other], parts) : "", isCut ? hint("… and more") : "",
+        element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
+        definitions ? element("pre", { class: "definition" }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
+    }
+  }
+
+  return { time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

@@ -45,7 +45,7 @@ class Runs {
     for (const [mark, start] of Object.entries(runs)) {
       this.marks.add(mark);
       if (states.has(mark)) states.get(mark).refresh(start);
-      else states.set(mark, new (start.context == null ? RunState : ContextState)(this.model, mark, start));
+      else states.set(mark, new (start.tree ? RunState : FixedState)(this.model, mark, start));
     }
     this.look();
   }
@@ -92,6 +92,7 @@ class Runs {
     for (const [host, view] of [...this.views].filter(([, view]) => view.state === state)) {
       view.close();
       host.shadowRoot.replaceChildren(element("slot"));
+      host.explorer = null;
       delete host.dataset.lmSuppressShortcuts;
       this.views.delete(host);
     }

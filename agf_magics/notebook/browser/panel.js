@@ -15,8 +15,8 @@ class Panel {
   // Ask again for what is selected if it changed.
   changed(rows, before) {
     const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN;
-    const i = this.view.chosen;
-    if (isDue && (i < 0 ? before !== this.state.last.status : rows.includes(i))) this.fetch();
+    const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
+    if (isDue && (i < 0 ? before !== this.state.last.status : rows.some(isMine))) this.fetch();
   }
 
   async fetch() {
@@ -94,7 +94,7 @@ class Panel {
     const children = [element("h3", {}, `${step.word} ${step.label}`), head, ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
-    if (step.session) part("Conversation", this.part("session", () => new Conversation(this.state, step.id)));
+    if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));
     if (step.input) part("Input", valueElement(step.input));
     for (const [name, text] of step.arriving ?? []) part(`Arriving: ${name}`, element("pre", {}, text));
     if (step.printed) part("Printed", element("pre", {}, step.printed));
@@ -221,17 +221,24 @@ class CallPages {
 
 // A model's session: who said what.
 class Conversation {
-  constructor(state, step) {
-    this.state = state;
+  constructor(view, step) {
+    this.view = view;
+    this.state = view.state;
     this.step = step;
     this.node = element("div");
+    this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
   }
 
   async fetch() {
     let found;
     try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    const said = found.messages.map(message => this.message(message));
+    const before = this.said;
+    this.said = new Map(found.messages.map((message, k) => {
+      const key = `${k} ${JSON.stringify(message)}`;
+      return [key, before.get(key) ?? this.message(message)];
+    }));
+    const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
   }
 
@@ -247,10 +254,19 @@ class Conversation {
 
   message(message) {
     const who = ["user", "model", "tool"].includes(message.who) ? message.who : "";
-    const facts = [message.who, message.name, message.took, message.used].filter(Boolean).join(" · ");
-    const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), valueElement(call.arguments)));
+    const facts = [message.who, message.name, message.arriving ? "arriving …" : message.took, message.used].filter(Boolean).join(" · ");
+    const calls = (message.calls ?? []).map(call => element("div", {}, element("b", {}, `⚙ ${call.tool} `), call.arguments ? valueElement(call.arguments) : ""));
     return element("div", { class: `said ${who}` }, element("small", {}, facts),
-      message.text ? element("pre", {}, message.text) : "", message.error ? errorElement(message.error) : "",
+      message.thinking ? details("thinking", [element("pre", {}, message.thinking)], Boolean(message.arriving)) : "",
+      message.text ? this.reply(message) : "", message.error ? errorElement(message.error) : "",
       calls, message.result ? valueElement(message.result) : "");
+  }
+
+  // JupyterLab writes the Markdown of a model; elsewhere, and while it arrives, it is plain text.
+  reply({ text, who, arriving }) {
+    const node = element("div", { class: "markdown" }, element("pre", {}, text));
+    const event = new CustomEvent("agf-markdown", { bubbles: true, composed: true, cancelable: true, detail: { text, node } });
+    if (who === "model" && !arriving) this.view.host.dispatchEvent(event);
+    return node;
   }
 }

@@ -6,6 +6,7 @@ const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from"]);
 const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
+const BESIDE = 0.6; // the share of the width beside the panel
 const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.65; // the scale below which words cannot be read
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
@@ -30,12 +31,12 @@ class PictureView {
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
       wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
-    this.up = tool("↰", "Back to the calling flow", () => this.enter(this.flow.slice(0, -1)));
-    this.node = element("div", {}, this.canvas, element("div", { class: "tools" },
+    this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
+    this.seen = new Map(); // the part of each flow that was in sight, by the path to it
+    this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.()), this.up));
+      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
     this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
-    this.up.hidden = true;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1 });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
@@ -43,11 +44,11 @@ class PictureView {
     this.follow = () => this.canvas.classList.toggle("dark", document.body.dataset.jpThemeLight === "false");
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
-    this.fetch();
+    this.sized = this.canvas;
   }
 
   async fetch() {
-    const { flow, folded, direction } = this, room = { width: Math.round(this.canvas.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
+    const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
     this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
     try {
       const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}) });
@@ -61,15 +62,26 @@ class PictureView {
       this.boxes.clear();
       this.canvas.replaceChildren(hint(error.message));
     }
-    this.up.hidden = !this.flow.length;
+    this.showCrumbs();
   }
 
+  // Another flow, at the place where it was left.
   enter(flow) {
-    this.flow = flow;
-    this.folded = null;
-    this.box = null;
+    this.seen.set(this.flow.join("/"), this.box && { box: this.box, folded: this.folded });
+    const left = this.seen.get(flow.join("/"));
+    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null });
     this.fetch();
   }
+
+  // The flows that lead to the one that is shown; each is a button.
+  showCrumbs() {
+    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[LABEL] || id);
+    const last = names.length ? names.pop() : "";
+    const crumbs = [this.state.name, ...names].map((name, k) => button(name, () => this.enter(this.flow.slice(0, k)), { class: "link", title: "Back to this flow" }));
+    this.crumbs.replaceChildren(...(last ? crumbs.flatMap(crumb => [crumb, " ▸ "]) : []), last && element("b", { "aria-current": "page" }, last));
+  }
+
+  rowOf(flow, id) { return this.state.byId.get([...flow, id].join("/")); }
 
   put(found) {
     this.found = found;
@@ -84,17 +96,25 @@ class PictureView {
     const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
     const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
-    const prefix = found.flow.map(id => `${id}/`).join(""), rowOf = id => this.state.byId.get(prefix + id);
+    const rowOf = id => this.rowOf(found.flow, id);
     for (const id of found.frames) this.addBox(titles.get(id), rowOf(id), id, frames.get(id));
     for (const id of found.boxes) this.addBox(boxes.get(id), rowOf(id), id, boxes.get(id));
     for (const id of found.frames) this.addFold(frames.get(id), id, "−");
     for (const id of found.folded) this.addFold(boxes.get(id), id, "+");
     this.addEdges(found.edges ?? []);
     this.dark = element("style", {}, `.picture.dark { ${found.dark} }`);
-    this.canvas.style.height = `${Math.max(140, Math.min(innerHeight * 0.8, 16 + height * Math.min(1, (this.canvas.clientWidth || 900) / width)))}px`;
+    this.fitRoom();
     this.canvas.replaceChildren(this.dark, this.svg);
     if (this.box) this.show(this.box); else this.begin();
     this.draw();
+  }
+
+  // A low picture that is small beside the panel has the whole width, and the panel is below it.
+  fitRoom() {
+    const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
+    this.isWide = beside < 0.9 && whole > beside * 1.1 && height * whole < innerHeight * 0.5;
+    this.view.arrange();
+    this.canvas.style.height = `${bounded(140, 16 + height * (this.isWide ? whole : beside), innerHeight * 0.8)}px`;
   }
 
   // The box or the title of a row, and the border that shows its state.
@@ -107,9 +127,16 @@ class PictureView {
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
-    const name = group.querySelector("title")?.textContent ?? id;
+    const name = box.name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
-    group.append(box.pill, box.corner, box.done, box.lost);
+    box.tail = svgElement("text", { x: x + 4, y: y + height + 10, "font-size": 9, class: "tail" });
+    group.append(box.pill, box.corner, box.done, box.lost, box.tail);
+    const sign = [...group.children].find(child => child.textContent === "▸");
+    if (sign) {
+      sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
+      sign.append(svgElement("title", {}, "Open the flow that it calls (double click)"));
+      sign.addEventListener("click", event => { event.stopPropagation(); this.open(i, id); });
+    }
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", () => this.moved || this.view.choose(i));
       part.addEventListener("dblclick", () => this.open(i, id));
@@ -174,7 +201,9 @@ class PictureView {
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
-      const words = look.name === "pending" ? "" : row[CORNER], now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      const words = look.name === "pending" ? "" : row[CORNER], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
+      setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail);
+      const now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
       const wide = words.length * LETTER + 12;
@@ -188,6 +217,7 @@ class PictureView {
       box.ring.classList.toggle("chosen", isChosen);
       box.group.setAttribute("tabindex", isChosen ? 0 : -1);
       box.group.setAttribute("aria-pressed", isChosen);
+      box.group.setAttribute("aria-label", `${box.name}, ${look.word}`);
       box.done.setAttribute("width", box.room * (row[OK_SHARE] ?? 0));
       box.lost.setAttribute("x", box.left + box.room * (row[OK_SHARE] ?? 0));
       box.lost.setAttribute("width", box.room * (row[FAILED_SHARE] ?? 0));
@@ -237,13 +267,8 @@ class PictureView {
       this.isMoved = true;
       this.show([point.x - width / 2, point.y - height / 2, width, height]);
     };
-    const end = () => {
-      removeEventListener("pointermove", move);
-      removeEventListener("pointerup", end);
-    };
     move(event);
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end);
+    dragged(move);
     event.stopPropagation();
   }
 
@@ -303,13 +328,7 @@ class PictureView {
       this.show([x - px + last[0], y - py + last[1], width, height]);
       last = this.point(moved);
     };
-    const end = () => {
-      removeEventListener("pointermove", move);
-      removeEventListener("pointerup", end);
-      setTimeout(() => { this.moved = false; }); // after the click
-    };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", end);
+    dragged(move, () => setTimeout(() => { this.moved = false; })); // after the click
   }
 
   key(event) {

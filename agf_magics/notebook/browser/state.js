@@ -103,6 +103,20 @@ class RunState extends Requests {
 
   view(host) { return new Explorer(this, host); }
 
+  // Whether a row is below another one.
+  isInside(row, outer) {
+    while (row > outer) row = this.parent[row];
+    return row === outer;
+  }
+
+  // The end of what arrives in a row that runs, or below it.
+  arriving(i) {
+    for (let k = i; k === i || this.tree[k]?.[DEPTH] > this.tree[i][DEPTH]; k++) {
+      if (this.rows[k][END] === null && this.rows[k][TAIL]) return this.rows[k][TAIL];
+    }
+    return "";
+  }
+
   look(i) { return this.states[this.rows[i][STATE]]; }
 
   receive(message) {

@@ -21,6 +21,7 @@ class StepList {
     this.axis = element("div", { class: "axis", "aria-hidden": "true" });
     this.search = element("input", { type: "search", placeholder: "Find a step", "aria-label": "Find a step", on: { input: () => this.find() } });
     this.lanes = element("div", { class: "lanes" });
+    this.sized = this.node;
     this.isMoved = false; // a person scrolled or chose: the list no longer follows the run
     for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
     this.order();
@@ -83,7 +84,7 @@ class StepList {
 
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const isShort = this.isTimeline || this.view.isNarrow, words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
+    const isShort = this.isTimeline || this.view.isShort, words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     const end = row[END] ?? (look.name === "running" ? all : row[START]);
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark : words, words);

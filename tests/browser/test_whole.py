@@ -1,0 +1,198 @@
+"""A run at the size of its work: the room of its parts, and what a person does with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.harness import PANEL, Notebook, Open
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+%config AgfMagics.journal = "whole.sqlite"
+import time
+import agf_magics as agf
+from agf_magics import tool
+
+@tool
+def part(n: int) -> int:
+    "Halves nothing.\\n\\nReturns `n` as it is, after a while."
+    time.sleep(0.004)
+    return n"""
+
+
+def chain(name: str, count: int, *more: str) -> str:
+    steps = [f"- tool: {{name: part, args: {{n: {n}}}, output: value_{n}}}" for n in range(count)]
+    return "\n".join(["%%pipeline --run", f"pipeline: {name}", "steps:", *steps, *more])
+
+
+def box(part: Locator) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom."""
+    found = part.bounding_box()
+    assert found is not None
+    return found["x"], found["y"], found["x"] + found["width"], found["y"] + found["height"]
+
+
+def drag(page: Notebook, part: Locator, dx: float, dy: float) -> None:
+    part.scroll_into_view_if_needed()
+    left, top, right, bottom = box(part)
+    x, y = (left + right) / 2, (top + bottom) / 2
+    page.page.mouse.move(x, y)
+    page.page.mouse.down()
+    page.page.mouse.move(x + dx, y + dy, steps=4)
+    page.page.mouse.up()
+
+
+def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None:
+    page = opened(SETUP, chain("rooms", 30))
+    page.run_all()
+    explorer, main, panel = page.explorer(1), page.explorer(1).locator(".main"), page.explorer(1).locator(".panel")
+    divider, lower = explorer.locator("[aria-label='Size of the details']"), explorer.locator("[aria-label=Height]")
+    page.open_view(1, "Steps")
+    before = box(main)
+    assert abs(before[2] - box(panel)[0]) <= 2
+    drag(page, divider, -120, 0)
+    assert before[2] - 122 <= box(main)[2] <= before[2] - 118
+    assert abs(box(main)[2] - box(panel)[0]) <= 2
+    states = explorer.locator(".row .took").all()
+    assert all(box(row)[2] <= box(main)[2] for row in states[:5])  # nothing is cut by the border
+    divider.focus()
+    page.press("ArrowRight", "ArrowRight")
+    assert before[2] - 74 <= box(main)[2] <= before[2] - 70
+    height = box(explorer)[3] - box(explorer)[1]
+    drag(page, lower, 0, 150)
+    assert height + 140 <= box(explorer)[3] - box(explorer)[1] <= height + 160
+    assert explorer.locator(".row").count() > 20
+    page.picture("whole-borders", 1)
+    explorer.locator("button[aria-label^='Fill']").wait_for(state="detached")
+    page.open_view(1, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button[title^='Fill']").click()
+    page.wait("document.fullscreenElement !== null")
+    assert box(explorer.locator(".picture"))[3] <= page.page.viewport_size["height"]  # type: ignore[index]
+    page.picture("whole-screen")
+    page.page.evaluate("document.exitFullscreen()")
+    assert not page.errors
+
+
+def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) -> None:
+    wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 6).split("steps:\n")[1]
+    page = opened(SETUP, wide, "agf.registry.flows['wide']")
+    page.run(0)
+    page.run(1)
+    page.open_view(1, "Picture")
+    explorer = page.explorer(1)
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button[title^=Direction]").click()
+    explorer.locator("button[title^=Direction]").click()
+    page.wait("[...document.querySelectorAll('.agf-run')].some(host => host.explorer?.isBelow)")
+    main, panel = box(explorer.locator(".main")), box(explorer.locator(".panel"))
+    assert panel[1] >= main[3] - 2
+    assert abs(main[2] - panel[2]) <= 2
+    boxes = [box(one) for one in explorer.locator("g.box").all()]
+    assert all(main[0] <= one[0] and one[2] <= main[2] and one[3] <= main[3] for one in boxes)
+    divider = explorer.locator("[aria-label='Size of the details']")
+    drag(page, divider, 0, 100)
+    assert main[3] + 95 <= box(explorer.locator(".main"))[3] <= main[3] + 105
+    page.picture("whole-wide", 1)
+
+
+RUN = """%%pipeline --run --out r --set 'text="TEXT"'
+pipeline: twice
+steps:
+- tool: {name: part, args: {n: 3}, output: three}
+- transform: {value: "ctx.text + '!'", output: loud}"""
+FAILED = '%%pipeline --run\npipeline: broken\nsteps:\n- transform: {value: "1 / 0"}'
+EVIL = "<img src=x onerror='window.hacked=1'>\\u202e"
+
+
+def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
+    texts = [RUN.replace("TEXT", text) for text in (EVIL, "calm")]
+    page = opened(SETUP, *texts, FAILED, "%runs")
+    for cell in range(5):
+        page.run(cell)
+    runs = page.explorer(4)
+    row = runs.locator("tr", has_text="broken")
+    assert "division by zero" in row.inner_text()
+    assert '"calm"' in runs.locator("tr", has_text="twice").first.inner_text()
+    compare = runs.locator("button:text-is('Compare')")
+    assert compare.is_disabled()
+    for number in (1, 2):
+        runs.locator("input[type=checkbox]").nth(number).check()
+    compare.click()
+    runs.locator("h4:text-is('Values that differ')").wait_for()
+    sides = runs.locator(".sides").last.locator("tr", has_text="input.text").locator("td")
+    assert (sides.nth(0).inner_text().startswith("<img src=x"), sides.nth(1).inner_text()) == (True, "calm")
+    assert box(sides.nth(0))[2] <= box(sides.nth(1))[0] + 1
+    bars = runs.locator("tr", has_text="part steps[0]").locator(".bar u")
+    assert [bar.bounding_box()["height"] > 5 for bar in bars.all()] == [True, True]  # type: ignore[index]
+    page.picture("whole-compare", 4)
+    link = runs.locator(".link").first
+    link.click()
+    inner = page.output(4).locator(".agf-run .agf-run .explorer")
+    inner.locator("header", has_text="broken").wait_for()
+    assert box(inner)[1] >= box(runs.locator(".sides").first)[1]
+    page.picture("whole-runs", 4)
+    link.click()
+    inner.wait_for(state="detached")
+    assert page.page.evaluate("window.hacked") is None
+    page.theme("Dark")
+    page.picture("whole-runs-dark", 4)
+    page.theme("Light")
+    assert not page.errors
+
+
+def test_a_page_of_an_earlier_kernel_opens_its_run(opened: Open) -> None:
+    page = opened(SETUP, RUN.replace("TEXT", "calm"), "1 + 1")
+    for cell in range(2):
+        page.run(cell)
+    page.explorer(1)
+    page.save()
+    page.page.evaluate(f"{PANEL}.sessionContext.session.kernel.restart()")
+    page.output(1).locator(".explorer").wait_for(state="detached")
+    page.wait(f"{PANEL}.sessionContext.session.kernel.status === 'idle'")
+    assert not page.output(1).locator(".agf-open").is_visible()
+    page.run(0)
+    page.output(1).locator(".agf-open").click()
+    page.explorer(1).locator("header", has_text="twice").wait_for()
+    page.open_step(1, "part").locator("h4:text-is('Output')").wait_for()
+    page.picture("whole-opened-again", 1)
+
+
+INNER = """%%pipeline
+pipeline: inner
+steps:
+- tool: {name: part, args: {n: 1}, output: one}
+- tool: {name: part, args: {n: 2}, output: two}"""
+MIDDLE = '%%pipeline\npipeline: middle\nsteps:\n- call: {pipeline: inner}\n- transform: {value: "1 + 1", output: last}'
+
+
+def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Open) -> None:
+    page = opened(SETUP, INNER, MIDDLE, chain("outer", 4, "- call: {pipeline: middle}"))
+    page.run_all()
+    page.open_view(3, "Picture")
+    explorer = page.explorer(3)
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button[title='Zoom out']").click()
+    explorer.locator("button[title='Zoom out']").click()
+    seen = explorer.locator(".picture > svg").get_attribute("viewBox")
+    sign, room = box(explorer.locator(".opens")), box(explorer.locator(".picture"))
+    assert room[0] <= sign[0] < sign[2] <= room[2]
+    explorer.locator(".opens").click()
+    explorer.locator(".crumbs b:text-is('middle')").wait_for()
+    explorer.locator("g.box", has_text="inner").locator(".opens").click()
+    explorer.locator(".crumbs b:text-is('inner')").wait_for()
+    assert explorer.locator(".crumbs").inner_text() == "outer ▸ middle ▸ inner"
+    assert box(explorer.locator(".crumbs"))[2] <= box(explorer.locator(".tools"))[0]
+    page.picture("whole-inner", 3)
+    explorer.locator("g.box", has_text="part").first.click()
+    explorer.locator(".panel h3:has-text('part')").wait_for()
+    explorer.locator(".crumbs button").first.click()
+    explorer.locator("g.box", has_text="middle").wait_for()
+    assert explorer.locator(".crumbs").inner_text() == ""
+    assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen
