@@ -41,7 +41,7 @@ from ..pictures.values import value_text
 from .config import has_notices
 from .explorer_calls import AnyRun, Refused, reply_to
 from .explorer_requests import REQUESTS, answer_request
-from .output import Bundle, PendingQuestion
+from .output import Bundle, PendingQuestion, accompany
 
 if TYPE_CHECKING:
     from .model import Model
@@ -344,13 +344,9 @@ class Channel:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._sent += 1
             self._send({"type": "run", **self.start()})
-        context = self._context.copy()
-        threading.Thread(
-            target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
-        ).start()
 
-    def _watch(self, run: Run) -> None:
-        while not run.wait(0.1).done:
-            self.tick()
-        self.finish()
-        self._show(run)
+        def close() -> None:
+            self.finish()
+            self._show(run)
+
+        self._context.copy().run(accompany, run, 0.1, self.tick, close, "agf-explorer")
