@@ -39,6 +39,7 @@ WHERE = {
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "re2": ("flow.patterns",),
+    "pyodide": ("engine.single", "pictures.graphviz_page"),
     "pydantic_ai": ("catalog.model_requests",),
     "cairosvg": ("pictures.layout",),
     "graphviz": ("pictures.diagram",),

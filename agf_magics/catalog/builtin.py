@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from ..flow.values import Value, is_json, type_name
 from ..text.diagnostics import Diagnostic, StepError, suggest
+from ..text.late_imports import IN_BROWSER
 from .decorators import tool
 from .notebook_files import (
     OWN_TOOL,
@@ -105,6 +106,10 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     if not command or not command[0].strip():
         raise StepError(Diagnostic("tool.shell-command", "the command is empty"))
+    if IN_BROWSER:
+        message = f"{command[0]!r} cannot be run: a browser has no programs"
+        hint = "write a tool in Python, or run this on a computer"
+        raise StepError(Diagnostic("tool.shell-command", message, hint=hint))
     try:
         return subprocess.Popen(
             list(command),

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Literal, Protocol, TypeVar
 
 from ..flow.events import Question
+from ..text.late_imports import IN_BROWSER
 from .interrupts import woken_by_signals
 from .threads import Call, RemoteCalls, Terms, Workers
 from .user_code import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
@@ -126,7 +127,8 @@ class Host:
             return await self._on_worker(
                 Call(function, arguments, asyncio.get_running_loop()), terms or Terms(timeout)
             )
-        if place == "thread" or (place == "kernel" and self._calls is not None):
+        on_thread = place == "thread" or (place == "kernel" and self._calls is not None)
+        if on_thread and not IN_BROWSER:
             return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()

@@ -28,6 +28,7 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, Protocol
 
+from ..text.late_imports import IN_BROWSER
 from .threads import NEVER_BEGAN, Call
 from .user_code import cross
 
@@ -290,7 +291,7 @@ def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its
     next timer.
     """
-    if not on_main_thread():
+    if not on_main_thread() or IN_BROWSER:
         yield
         return
     ear, mouth = socket.socketpair()

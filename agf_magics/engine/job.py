@@ -10,10 +10,12 @@ from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
+from ..text.late_imports import IN_BROWSER
 from .host import Host
 from .interrupts import POLL, Waiter, waiters
 from .limits import held
 from .loop import EngineLoop, Watchdog, on_an_engine_loop
+from .single import OwnLoop, can_suspend, suspend
 from .threads import Call
 from .threads import running as on_this_thread
 from .user_code import StillRunning
@@ -93,7 +95,7 @@ class Job(Generic[T]):
         self._listeners: list[Callable[[], object]] = []
         self._task: asyncio.Task[None] | None = None
         self._main, self._enter = main, enter
-        self._engine = EngineLoop.current()
+        self._engine = EngineLoop.current(waited)
 
     def start(self) -> None:
         if self._limit is not None:
@@ -137,7 +139,10 @@ class Job(Generic[T]):
             if around.stopped:
                 self.cancel("the run around it was stopped")
         try:
-            Waiter(self._calls, self.cancel).serve(self._ended, self.look)
+            if IN_BROWSER:
+                self._wait_on_loop()
+            else:
+                Waiter(self._calls, self.cancel).serve(self._ended, self.look)
         except KeyboardInterrupt:
             self.cancel("interrupt")
             raise
@@ -160,6 +165,8 @@ class Job(Generic[T]):
         if self.done:
             return True
         _refuse_on_a_loop()
+        if IN_BROWSER:
+            return self._join_on_loop(timeout)
         around = on_this_thread.call
         until = None if timeout is None else time.monotonic() + timeout
         while not self._ended.wait(
@@ -171,6 +178,45 @@ class Job(Generic[T]):
             if around is not None and around.stopped:
                 raise KeyboardInterrupt  # the call that waits ends
         return True
+
+    def every(
+        self, seconds: float, tick: Callable[[], object], close: Callable[[], object]
+    ) -> None:
+        """In a browser: call ``tick`` on the loop again and again until the end, then ``close``."""
+
+        def again() -> None:
+            if not self.done:
+                tick()
+                self._engine.loop.call_later(seconds, again)
+
+        if self.done:
+            close()
+        else:
+            self._engine.loop.call_later(seconds, again)
+            self._listeners.append(close)
+
+    def _wait_on_loop(self) -> None:
+        loop = self._engine.loop
+        if isinstance(loop, OwnLoop):
+            loop.drive(self.ended())
+            loop.close()
+        else:
+            suspend(self.ended())
+
+    def _join_on_loop(self, timeout: float | None) -> bool:
+        if not can_suspend():
+            message = (
+                "a run in the background cannot be waited for in this browser, which has no "
+                "JSPI: use `await run`"
+            )
+            raise RuntimeError(message)
+
+        async def ended() -> None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ended(), timeout)
+
+        suspend(ended())
+        return self.done
 
     async def ended(self) -> None:
         """Wait for the end on the running loop; cancelling this only ends the waiting."""

@@ -35,9 +35,11 @@ from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, TypeVar
 
+from ..text.late_imports import IN_BROWSER
 from . import user_code
 from .host import FORCE, Host, Pausable, time_limits
 from .limits import NO_RIGHTS, under
+from .single import OwnLoop, can_suspend, run_alone
 from .user_code import end_child
 
 BEAT = 0.25
@@ -54,22 +56,30 @@ class EngineLoop:
     _current: ClassVar[EngineLoop | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
+        self.loop = loop or asyncio.new_event_loop()
         self.jobs: set[object] = set()
         """The jobs on the loop, which itself only has weak references to tasks."""
         self._beaten = time.monotonic()
         self._abandoned = False
         self._pid = os.getpid()
+        self.thread = threading.current_thread()
+        if loop is not None:
+            return
         self.thread = threading.Thread(
             target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True
         )
         self.thread.start()
 
     @classmethod
-    def current(cls) -> EngineLoop:
+    def current(cls, waited: bool = False) -> EngineLoop:
         """The loop of this process; a new one on first use, after a fork, and if the last one is
-        blocked."""
+        blocked. In a browser the page's loop; ``waited`` (default False): a cell waits for the run,
+        and drives a loop of its own where it cannot suspend."""
+        if IN_BROWSER:
+            own = waited and not can_suspend()
+            return cls(OwnLoop() if own else asyncio.get_event_loop())
         with cls._lock:
             current = cls._current
             # A fork has none of its parent's threads: there `is_alive` is False.
@@ -145,6 +155,12 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
     """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
     and return what it raised. It must not call user code: nothing interrupts it."""
     raised: list[BaseException] = []
+    if IN_BROWSER:
+        try:
+            run_alone(main())
+        except BaseException as error:
+            return error
+        return None
 
     def work() -> None:
         try:
@@ -236,6 +252,8 @@ class Watchdog:
     def watch(self, look: Look, when: float) -> None:
         """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
         says True."""
+        if IN_BROWSER:
+            return  # nothing runs beside a blocked loop
         # A SimpleQueue and `_thread`: a signal handler comes here, and the lock of a Queue or of
         # the start of a Thread may be held by the very code that it interrupts.
         self._requests.put((look, when))
@@ -246,7 +264,8 @@ class Watchdog:
 
     def forget(self, look: Look) -> None:
         """Do not call ``look`` again."""
-        self._requests.put((look, None))
+        if not IN_BROWSER:
+            self._requests.put((look, None))
 
     def _serve(self) -> None:
         due: dict[Look, float] = {}

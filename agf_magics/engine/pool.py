@@ -23,6 +23,7 @@ from ..flow.values import Value
 from ..journal.codec import preview
 from ..journal.records import CallKey, again
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.late_imports import IN_BROWSER
 from .host import Host, Place
 from .linked import Linked
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable, separate_prints
@@ -48,6 +49,8 @@ def has_effect(callee: object) -> bool:
 def where(callee: Any, concurrent: bool, host: Host) -> Place:
     """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
     docs/design.md, "Engine and host"."""
+    if IN_BROWSER:
+        return "loop"
     if callee.where is not None and (callee.where != "worker" or host.queue is not None):
         return cast(Place, callee.where)
     if callee.is_async:

@@ -4,16 +4,20 @@ RE2 matches them in linear time for any pattern. Python's `re` backtracks, block
 meanwhile, and never runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern
 with them is refused when its definition is loaded. In its syntax ``\\w``, ``\\d`` and ``\\b`` are
 ASCII, as in JSON Schema, ``\\pL`` is any letter, and ``$`` is the end of the text.
+
+A browser has no RE2. There a supplied pattern is refused, and the constants of our own schemas are
+matched by `re`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic
-from ..text.late_imports import installed_only
+from ..text.late_imports import IN_BROWSER, installed_only
 from ..text.nodes import Fields, Items, Node, Scalar
 from ..text.source import Span
 
@@ -25,7 +29,10 @@ MEMORY = 1 << 20
 refused."""
 
 SYNTAX = (
-    "patterns are regular expressions in the syntax of RE2, without lookaround and backreferences"
+    "check the text in a tool, or run this on a computer"
+    if IN_BROWSER
+    else "patterns are regular expressions in the syntax of RE2, without lookaround and "
+    "backreferences"
 )
 """The hint of every refusal."""
 
@@ -52,9 +59,12 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         with installed_only():
             import re2  # type: ignore[import-untyped]
     except ImportError as error:
-        raise BadPattern(
-            f"patterns need the package google-re2: {error}", 0, len(pattern)
-        ) from None
+        if pattern in our_patterns():
+            return lambda text: our_patterns()[pattern].fullmatch(text) is not None
+        reason = f"patterns need the package google-re2: {error}"
+        if IN_BROWSER:
+            reason = "patterns do not work in a browser, for which there is no google-re2"
+        raise BadPattern(reason, 0, len(pattern)) from None
     try:
         compiled = re2.compile(pattern, _options(re2))
     except UnicodeEncodeError as error:
@@ -65,6 +75,18 @@ def searcher(pattern: str) -> Callable[[str], bool]:
         raise _refused(pattern, error) from None
     # Encoded here: RE2 refuses a text with half of a surrogate pair.
     return lambda text: compiled.search(_encoded(text)) is not None
+
+
+@cache
+def our_patterns() -> dict[str, re.Pattern[str]]:
+    """The patterns of ``agf.schema.json``. Their cost is linear, which a test holds. Without ``$``,
+    which in Python matches before a newline too."""
+    return {
+        r"^[0-9]+\.[0-9]+\.[0-9]+$": re.compile(r"\A[0-9]+\.[0-9]+\.[0-9]+"),
+        "^[a-zA-Z_][a-zA-Z0-9_]*$": re.compile(r"\A[a-zA-Z_][a-zA-Z0-9_]*"),
+        "^[a-z0-9][a-z0-9_-]*$": re.compile(r"\A[a-z0-9][a-z0-9_-]*"),
+        "^[a-z0-9][a-z0-9_.-]*$": re.compile(r"\A[a-z0-9][a-z0-9_.-]*"),
+    }
 
 
 def _options(re2: Any) -> Any:

@@ -433,12 +433,13 @@ def _key(path: Path) -> bytes:
         with os.fdopen(file, "wb") as writer:
             writer.write(secrets.token_bytes(32))
         try:
-            # Atomic: another process sees no key or a complete one.
-            os.link(new, path)
+            # Atomic: another process sees no key or a complete one. A browser has one process, and
+            # no links.
+            getattr(os, "link", os.replace)(new, path)
         except FileExistsError:
             pass
         finally:
-            new.unlink()
+            new.unlink(missing_ok=True)
     key = path.read_bytes()
     if len(key) != 32:
         raise OSError(f"{path} is not a key")

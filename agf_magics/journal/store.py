@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol, TypeVar
 
+from ..text.late_imports import IN_BROWSER
 from . import file as journal_file
 from .file import (
     JournalError,
@@ -123,6 +124,8 @@ def _is_lock(facts: os.stat_result) -> bool:
 
 def _lock(file: IO[bytes]) -> None:
     """Raises OSError when another process holds it."""
+    if IN_BROWSER:
+        return  # one process, and JupyterLite has an empty module in the place of `fcntl`
     if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
@@ -291,6 +294,8 @@ class Store:
             with contextlib.suppress(JournalError):
                 do()
 
+        if IN_BROWSER:
+            return tried()
         threading.Thread(target=tried, name="agf-journal", daemon=True).start()
 
     def checkpoint(self) -> bool:

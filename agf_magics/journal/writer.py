@@ -27,6 +27,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
+from ..text.late_imports import IN_BROWSER
 from .file import BUSY, JournalError, identity, index_of, is_busy, journal_error_of, log_of
 
 
@@ -89,8 +90,9 @@ class Writer:
         """``connection`` belongs to this writer from now on."""
         # A loop does not wait: what would wait is left to the thread.
         connection.execute("PRAGMA busy_timeout=0")
-        # The thread moves the log, so a commit never syncs.
-        connection.execute("PRAGMA wal_autocheckpoint=0")
+        # The thread moves the log, so a commit never syncs. Without a thread SQLite moves it.
+        if not IN_BROWSER:
+            connection.execute("PRAGMA wal_autocheckpoint=0")
         # The log is as large as its content: `_move_log` decides by its size.
         connection.execute("PRAGMA journal_size_limit=0")
         # Creates the log and its index, whose identities are noted below.
@@ -120,7 +122,8 @@ class Writer:
         self._commits = 0
         self._main = threading.main_thread().ident
         self._thread = threading.Thread(target=self._serve, name="agf-journal", daemon=True)
-        self._thread.start()
+        if not IN_BROWSER:
+            self._thread.start()
 
     def write(self, statement: str, row: Sequence[Any]) -> asyncio.Future[None]:
         """A future whose result comes when the row is durable, or a JournalError."""
@@ -169,6 +172,8 @@ class Writer:
             self._schedule(loop)
 
     def flush(self) -> None:
+        if IN_BROWSER:
+            return self._wake_thread()
         # The thread cannot wait for itself, and a forked child has no such thread.
         cannot_wait = threading.current_thread() is self._thread or os.getpid() != self._pid
         if not cannot_wait and not self._closed:
@@ -182,8 +187,10 @@ class Writer:
                     return written.get(timeout=BEAT)
 
     def close(self) -> None:
+        if IN_BROWSER:
+            return None if self._closed else self._end()
         self._requests.put(None)
-        self._thread.join(10)
+        return self._thread.join(10)
 
     def check_place(self) -> None:
         """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
@@ -217,7 +224,7 @@ class Writer:
     def _is_for_thread(self) -> bool:
         """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main
         thread."""
-        return self._sleeps or threading.get_ident() == self._main
+        return not IN_BROWSER and (self._sleeps or threading.get_ident() == self._main)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._is_for_thread:
@@ -240,6 +247,10 @@ class Writer:
         self._wake_thread()
 
     def _wake_thread(self) -> None:
+        if IN_BROWSER and not self._closed:  # this is the only thread
+            with self._committing:
+                self._commit()
+            return
         # Before the request: the thread must not fall asleep between the two.
         self._sleeps = False
         self._requests.put(_nothing)

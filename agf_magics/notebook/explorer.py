@@ -43,7 +43,7 @@ from ..text.diagnostics import DefinitionError
 from .config import has_notices
 from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, reply_to
 from .explorer_requests import REQUESTS, answer_request, later_script
-from .output import Bundle, PendingQuestion
+from .output import Bundle, PendingQuestion, accompany
 
 if TYPE_CHECKING:
     from .model import Model
@@ -400,18 +400,16 @@ class Channel:
         self.keep_up()
 
     def keep_up(self) -> None:
-        """Send the changes of a run that goes on until its end, on a thread of its own."""
-        context, run = self._context.copy(), self.run
-        if isinstance(run, Run) and not run.done:
-            threading.Thread(
-                target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
-            ).start()
+        """Send the changes of a run that goes on until its end."""
+        run = self.run
+        if not isinstance(run, Run) or run.done:
+            return
 
-    def _watch(self, run: Run) -> None:
-        while not run.wait(0.1).done:
-            self.tick()
-        self.finish()
-        self._show(run)
+        def close() -> None:
+            self.finish()
+            self._show(run)
+
+        self._context.copy().run(accompany, run, 0.1, self.tick, close, "agf-explorer")
 
 
 _MARK = re.compile("agf-[0-9a-f]{16}")

@@ -35,9 +35,11 @@ from ..flow.progress import Progress
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..lifecycle.input import ask_at_prompt, format_question, parse_answer
+from ..lifecycle.run import Run
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.outline import list_flows, list_rows, list_tools
 from ..pictures.plain import html, line
+from ..text.late_imports import IN_BROWSER
 
 Bundle = dict[str, Any]
 """A text for each MIME type."""
@@ -57,7 +59,7 @@ def in_frames() -> bool:
 
 def hears_while_busy(shell: Any) -> bool:
     """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
-    button."""
+    button. JupyterLite hands its kernel one message at a time: `kernel_info` names no subshells."""
     return _has_subshells(getattr(shell, "kernel", None))
 
 
@@ -104,12 +106,14 @@ class Drawing:
 
     def begin(self, show: Callable[[Bundle], object]) -> None:
         """Draw the picture on a thread of its own, which then calls ``show`` with it."""
+        if IN_BROWSER:
+            return self._draw(show)
         # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
             target=context.run, args=(self._draw, show), name="agf-picture", daemon=True
         )
-        self._thread.start()
+        return self._thread.start()
 
     def html(self, progress: Progress) -> str:
         """The picture in the colours of a run; empty as long as it is not ready."""
@@ -137,6 +141,29 @@ class Drawing:
             bundle = {"text/html": self._failure, "text/plain": reason}
         self._ready.set()
         show(bundle)
+
+
+def accompany(
+    run: Run,
+    seconds: float,
+    tick: Callable[[], object],
+    close: Callable[[], object],
+    name: str,
+) -> None:
+    """Call ``tick`` every ``seconds`` until the end of ``run``, then ``close``: on a thread of this
+    ``name``, in a browser on the loop of the run."""
+    if IN_BROWSER:
+        assert run._job is not None
+        return run._job.every(seconds, tick, close)
+
+    def show() -> None:
+        while not run.wait(seconds).done:
+            tick()
+        close()
+
+    # In the context of the cell, to which the output of the thread then belongs.
+    context = contextvars.copy_context()
+    return threading.Thread(target=context.run, args=(show,), name=name, daemon=True).start()
 
 
 def ask_in_cell(question: Question) -> Value:

@@ -26,6 +26,7 @@ from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
+from ..text.late_imports import IN_BROWSER
 from .config import AgfMagics
 from .explorer import open_explorer
 from .explorer_calls import Json
@@ -380,8 +381,9 @@ def view_mode(wanted: str, shell: Any) -> str:
 
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
-    return getattr(shell, "kernel", None) is not None and any(
-        name in os.environ for name in FRONT_ENDS
+    # JupyterLite sets no environment variable, and is always a page.
+    return getattr(shell, "kernel", None) is not None and (
+        IN_BROWSER or any(name in os.environ for name in FRONT_ENDS)
     )
 
 

@@ -41,10 +41,20 @@ from ..lifecycle.run import Run
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal, suggest, wrapped
+from ..text.late_imports import IN_BROWSER
 from ..workers.outcomes import RemoteTraceback, with_source
 from . import output
 from .config import BadSetting
-from .output import EMPTY, Bundle, OutputSlot, PendingQuestion, describe_answer, frozen, in_frames
+from .output import (
+    EMPTY,
+    Bundle,
+    OutputSlot,
+    PendingQuestion,
+    accompany,
+    describe_answer,
+    frozen,
+    in_frames,
+)
 from .view import Explorer, View, framed, show_ended
 
 Start = Callable[[Callable[[], None]], Run]
@@ -66,6 +76,14 @@ def watch(start: Start, view: View, hz: float) -> Run:
                 if not _tick(view, run):
                     return
 
+        if IN_BROWSER:
+            assert run._job is not None
+            run._job.every(1 / hz, lambda: _tick(view, run), lambda: None)
+            try:
+                run.wait()
+            finally:
+                view.close(run)
+            return
         # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
         ticker = threading.Thread(target=context.run, args=(tick,), name="agf-view", daemon=True)
@@ -84,16 +102,13 @@ def watch(start: Start, view: View, hz: float) -> Run:
 def follow(start: Start, view: View, hz: float) -> Run:
     """Start a run in the background and show it in the output of this cell, from a thread that ends
     with the run."""
-    run = start(view.reserve)
+    run, ticks = start(view.reserve), True
 
-    def show() -> None:
-        ticks = True
-        while not run.wait(1 / hz).done:
-            ticks = ticks and _tick(view, run)
-        view.close(run)
+    def tick() -> None:
+        nonlocal ticks
+        ticks = ticks and _tick(view, run)
 
-    context = contextvars.copy_context()
-    threading.Thread(target=context.run, args=(show,), name=_thread_name(run), daemon=True).start()
+    accompany(run, 1 / hz, tick, lambda: view.close(run), _thread_name(run))
     return run
 
 
@@ -306,9 +321,11 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
         then, so it asks as a cell that waits does. Raises NoUser if no explorer can show the
         question.
         """
-        if threading.current_thread() is threading.main_thread():
-            return ask_at_prompt(question)
         run = _run_of(question)
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        # In a browser all is on one thread, a background run too.
+        if on_main_thread and (run is None or not run.background):
+            return ask_at_prompt(question)
         if run is None:
             raise NoUser
         slot, pending = (

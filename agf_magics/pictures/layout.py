@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 from ..journal.codec import is_signed, sign, user_key
 from ..text.diagnostics import AgfError, Diagnostic
-from ..text.late_imports import installed_only
+from ..text.late_imports import IN_BROWSER, installed_only
 
 MOST_WORK = 10_000_000_000
 """WebAssembly instructions that one layout may take: 0.6 to 0.9 seconds. A box of a pipeline,
@@ -77,6 +77,8 @@ def positions(text: str, work: int | None = None) -> bytes:
     ``work``: the WebAssembly instructions that it may take. Default None: `MOST_WORK`, for a large
     text less.
     """
+    if IN_BROWSER:
+        return _positions_in_page(text)
     with installed_only():
         import wasmtime
 
@@ -94,6 +96,19 @@ def positions(text: str, work: int | None = None) -> bytes:
             raise LayoutTooLarge("the layout takes too much work") from None
         raise LayoutFailed(_first_line(trap)) from None
     except (wasmtime.WasmtimeError, OSError) as error:  # OSError: the package has no such file
+        raise LayoutFailed(_first_line(error)) from None
+
+
+def _positions_in_page(text: str) -> bytes:
+    from .graphviz_page import LONGEST_IN_PAGE, render
+
+    if len(text) > LONGEST_IN_PAGE:
+        raise LayoutTooLarge("the layout takes too much work")
+    try:
+        return render(text).encode()
+    except ImportError:
+        raise
+    except Exception as error:  # of a class that Pyodide makes: a mistake of the text, no memory
         raise LayoutFailed(_first_line(error)) from None
 
 

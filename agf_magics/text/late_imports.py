@@ -15,6 +15,9 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+IN_BROWSER = sys.platform == "emscripten"
+"""Whether this is Python in a page (Pyodide): no threads, no processes, no sockets, one process."""
+
 
 @contextmanager
 def installed_only() -> Iterator[None]:

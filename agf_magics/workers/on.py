@@ -29,6 +29,7 @@ from typing import Any, cast
 from ..catalog.tools import are_resources
 from ..lifecycle.settings import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
+from ..text.late_imports import IN_BROWSER
 from ..text.nodes import shorten
 from .backend import (
     AHEAD,
@@ -317,6 +318,10 @@ def _of_word(word: Word) -> WorkerBackend | None:
 
 
 def _require(word: str) -> None:
+    if IN_BROWSER:
+        message = f"--on {word} needs other processes, and a browser has none"
+        hint = "leave out --on: the calls are made one after another here"
+        raise DefinitionError(Diagnostic("on.not-installed", message, hint=hint))
     missing = [name for name in NEEDS[word] if find_spec(name) is None]
     if missing:
         message = f"--on {word} needs {' and '.join(missing)}, which is not installed"

@@ -11,7 +11,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.flow.patterns import LONGEST_PATTERN, BadPattern, pattern_faults, searcher
+from agf_magics.flow.patterns import (
+    LONGEST_PATTERN,
+    BadPattern,
+    our_patterns,
+    pattern_faults,
+    schema_patterns,
+    searcher,
+)
+from agf_magics.languages.policy.document import schema as policy_schema
 from agf_magics.text.diagnostics import AgfError, DefinitionError
 
 
@@ -99,3 +107,12 @@ except agf.AgfError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.split() == ["plan.bad-pattern", "True", "unusable", "policy.schema"], done.stderr
+
+
+def test_a_browser_without_re2_checks_our_own_schema() -> None:
+    """The patterns of the schema of policies are those that `re` may match, and both agree."""
+    mine = {pattern for _, pattern in schema_patterns(policy_schema())}
+    assert mine == set(our_patterns())
+    for pattern, ours in our_patterns().items():
+        for text in ("", "a", "a_b", "A1", "1.2.3", "a.b", "a-b", "-a", "a\n", "1.2.3\n", "é", "a b"):
+            assert (ours.fullmatch(text) is not None) == searcher(pattern)(text), (pattern, text)

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...flow.values import Value, is_json
 from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.late_imports import IN_BROWSER
 from ...text.source import Span, Text
 from .reading import PEER_KEY, Reader, Slot
 from .value import check_length, describe
@@ -74,6 +75,11 @@ class Renderer:
 
     def render(self, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
         """The answer of the process; jinja_child.py has its form. Raises NoProcess, Killed."""
+        if IN_BROWSER:
+            # A page is a box of its own, and its person can close it (decision D59).
+            from .jinja_child import answer as answer_here
+
+            return answer_here(text, json.loads(json.dumps(values)))
         line = json.dumps({"text": text, "values": values}).encode() + b"\n"
         with self.lock:
             try:

@@ -1,0 +1,76 @@
+"""Python as a page has it, in an ordinary process: no threads, processes, sockets or locks; a loop that already runs.
+
+`python page.py PROGRAM jspi|plain` runs a program as a cell of JupyterLite. What Pyodide adds to Python,
+``pyodide.ffi``, is here a few lines over the running loop; nothing of this package is replaced. What the standard
+library and the dependencies do on import must see the real system, so they are imported before.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import fcntl
+import os
+import runpy
+import socket
+import sqlite3  # noqa: F401  before the platform changes
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+import IPython  # noqa: F401
+import jinja2.sandbox  # noqa: F401
+import jsonschema  # noqa: F401
+import pydantic  # noqa: F401
+import yaml  # noqa: F401
+
+
+def refuse(*given: object, **named: object) -> NoReturn:
+    raise RuntimeError("can't start new thread")
+
+
+def refuse_call(*given: object, **named: object) -> NoReturn:
+    raise OSError(138, "emscripten does not support this")
+
+
+def run_sync(work: Coroutine[Any, Any, Any]) -> Any:
+    """Wait for ``work`` while the loop goes on, as a page does with JSPI."""
+    loop: Any = asyncio.get_running_loop()
+    task, around = loop.create_task(work), asyncio.current_task()
+    assert around is not None
+    asyncio._leave_task(loop, around)
+    try:
+        while not task.done():
+            loop._run_once()
+    finally:
+        asyncio._enter_task(loop, around)
+    return task.result()
+
+
+def become_a_page(jspi: bool) -> None:
+    ffi = types.ModuleType("pyodide.ffi")
+    ffi.__dict__.update(can_run_sync=lambda: jspi, run_sync=run_sync)
+    sys.modules["pyodide"], sys.modules["pyodide.ffi"] = types.ModuleType("pyodide"), ffi
+    sys.modules["re2"] = None  # type: ignore[assignment]
+    sys.platform = "emscripten"
+    threading.Thread.start = refuse  # type: ignore[method-assign]
+    _thread.start_new_thread = refuse
+    subprocess.Popen.__init__ = refuse_call  # type: ignore[method-assign]
+    socket.socketpair = refuse_call
+    del os.link
+    fcntl.__dict__.pop("lockf")
+
+
+async def main(program: str, jspi: bool) -> None:
+    become_a_page(jspi)
+    runpy.run_path(program, run_name="__main__")
+    # What is left on the loop: runs in the background.
+    while len(asyncio.all_tasks()) > 1:
+        await asyncio.sleep(0.01)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2] == "jspi"))
