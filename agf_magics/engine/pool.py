@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from ..catalog import Tool, Transform
 from ..flow import events as ev
@@ -339,22 +339,6 @@ class Pool(Parts):
             if is_too_many is not None and is_too_many():
                 return False
         return True
-
-
-class WholeElements(Protocol):
-    """Sends whole elements to workers."""
-
-    def pool(
-        self,
-        site: CallSite[Each],
-        inside: Scope,
-        keep: Callable[[int, Value], None],
-        items: list[Value] | Elements,
-        rest: Parts,
-    ) -> Parts | None:
-        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that
-        stay after all."""
-        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

@@ -26,7 +26,7 @@ from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Each, every
 from agf_magics.pictures.counters import on_workers
-from agf_magics.workers import element_chunk, elements, pickles, program, queue
+from agf_magics.workers import element_chunk, elements, pickles, program
 from agf_magics.workers.backend import ChunkSize, Lost
 from agf_magics.workers.pickles import Shift
 from tests.engine import kept
@@ -396,7 +396,8 @@ def test_a_record_in_full_is_the_same_record(fan: Fan) -> None:
 def test_workers_that_cannot_run_the_program_get_calls(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(element_chunk, "version_of_workers", lambda: ("9.9", "3.99", 7))
     backend = InProcess()
-    run = fan.run(list(range(40)), backend)
+    # A function of its own: a program that this process has read before is not read again.
+    run = fan.run(list(range(40)), backend, lambda x: x + x)
     assert run.output == [2 * x for x in range(40)]
     assert len(backend.numbers) < len(backend.sent)
     assert run.calls == len(fan.calls) == 40
@@ -456,7 +457,7 @@ def test_a_result_that_cannot_be_sent_fails_its_element(fan: Fan) -> None:
 
 
 def test_a_result_that_is_too_large_fails_its_element(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "RESULT", 10_000)
+    monkeypatch.setattr(elements, "RESULT", 10_000)
     backend = InProcess()
     run = fan.run(list(range(4)), backend, lambda x: "y" * (20_000 if x == 0 else 20))
     assert run.output == ["y" * 20] * 3
