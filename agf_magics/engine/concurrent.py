@@ -201,11 +201,8 @@ async def each(site: CallSite[Each]) -> Value:
     )
     if fan_out is not None and fan_out.is_pooled:
         pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
-    whole = (
-        run.whole.pool(site, inside, values.__setitem__, items, pool)
-        if run.whole is not None
-        else None
-    )
+    queue = run.host.queue
+    whole = queue and queue.elements(site, inside, values.__setitem__, items, pool)
     if whole is None:
         replay_recorded(site, inside, fan_out, plan, pool)
     if 0 < step.first < len(items):

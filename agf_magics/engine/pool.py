@@ -13,7 +13,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from ..catalog import Tool, Transform
 from ..flow import events as ev
@@ -351,22 +351,6 @@ class Pool(Parts):
             if is_too_many is not None and is_too_many():
                 return False
         return True
-
-
-class WholeElements(Protocol):
-    """Sends whole elements to workers."""
-
-    def pool(
-        self,
-        site: CallSite[Each],
-        inside: Scope,
-        keep: Callable[[int, Value], None],
-        items: list[Value] | Elements,
-        rest: Parts,
-    ) -> Parts | None:
-        """What runs the elements of a fan-out on workers; None: they stay. ``rest`` runs those that
-        stay after all."""
-        ...
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:

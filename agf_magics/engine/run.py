@@ -29,7 +29,6 @@ from .limits import (
 from .linked import Linked
 from .loop import Deadline, OutOfTime
 from .order import choose, compute, fold, repeat, run_dag, run_walk, sequence
-from .pool import WholeElements
 from .runner import Runner, Scope, Shape, clock
 from .user_code import printing
 
@@ -70,7 +69,6 @@ async def run(
     budget: Budget | None = None,
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
-    whole: WholeElements | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
@@ -81,13 +79,13 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``whole``: sends whole elements of fan-outs to workers.
+    flow reaches.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
     runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.whole, runner.on_frame = whole, on_frame
+    runner.on_frame = on_frame
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None

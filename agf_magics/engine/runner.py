@@ -208,9 +208,6 @@ class Runner:
         self.large = LargeValues()
         if journal is not None:
             journal.rows.large = self.large
-        self.whole: Any = None
-        """Sends whole elements of fan-outs to workers, a `pool.WholeElements`; None: the run has no
-        workers."""
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0

@@ -284,5 +284,12 @@ class RemoteCalls(Protocol):
         is sent before the next `hand`. ``place`` receives each change of the number of calls that
         are with workers."""
 
+    def elements(
+        self, site: Any, inside: Any, keep: Callable[[int, Any], None], items: Any, rest: Any
+    ) -> Any:
+        """What runs the whole elements of a fan-out on workers, a `pool.Parts`; None: they stay, and
+        workers make their calls. ``site`` and ``inside``: of the fan-out, the scope of its elements;
+        ``keep(i, value)`` receives their values; ``rest`` runs those that stay after all."""
+
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Call ``wake`` after each chunk, until the function that this returns is called."""

@@ -1,9 +1,4 @@
-"""The rows of calls: a call that starts, and the record of its outcome.
-
-Nearly all calls are of tools without secrets, with arguments and results that are JSON. Their rows
-are made without the detours that the others need, and what all calls of a step have in common is
-computed once: see docs/benchmarks.md.
-"""
+"""The rows of calls: a call that starts, and the record of its outcome."""
 
 from __future__ import annotations
 
@@ -11,9 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from marshal import dumps
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from ..catalog import Tool
 from ..engine.limits import Grant
@@ -36,7 +29,7 @@ from .codec import (
 from .records import CallKey, error_json, row_crc
 from .reuse import CallDigest
 from .secrets import NOTHING, Received, Secrets, hide
-from .store import ADD, ADD_JSON
+from .store import ADD
 
 Cells = tuple[Any, ...]
 
@@ -48,16 +41,9 @@ NO_VALUE = EncodedValue("json", None)
 LARGE = 50_000
 """Characters of the JSON text from which on a part of the arguments is stored once for the run."""
 
-TEXT_CELL = 9
-"""The place of the result among the cells for `ADD_JSON`."""
-
 IN_PIECES = 2
 """``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
 of large parts."""
-
-MOST_STEPS = 1_000
-"""The number of steps whose calls' common parts are known. A model's session makes a step for each
-call."""
 
 CHANGED = "the call changed its arguments, which later steps share"
 
@@ -85,14 +71,6 @@ class StartedCall(NamedTuple):
         """Whether the callee changed an opaque argument: a step after it that gets a stored result
         needs this call."""
         return self.digest_again is not None and self.digest_again() != self.digest
-
-
-class _StepCalls(NamedTuple):
-    """What all calls of a step to a tool without secrets have in common."""
-
-    step: Invoke
-    tool: Tool
-    digest: Callable[[str], bytes] | None
 
 
 class _Pieces:
@@ -177,8 +155,6 @@ class CallRows:
         self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
         self._kept: set[str] = set()
         self._key: bytes | None = None
-        self._steps: dict[int, _StepCalls] = {}
-        """By the identity of the step."""
 
     def start(
         self,
@@ -190,31 +166,43 @@ class CallRows:
         grant: Grant,
     ) -> StartedCall:
         """A call that is about to be made: see `Journal.start_call`."""
+        received, complete, masked = NOTHING, None, True
+        # Nothing is masked: then large parts are stored once.
         if (
             tools is not None
             and type(callee) is Tool
             and not callee.secret
             and not self.secret.active
         ):
-            started = time.time()
             text, whole = self.given(given)
-            again = None
             # A key of the environment is in the arguments: then they are masked as all others.
-            if self.secret.surrounds(text):
-                return self._start(step, callee, key, given, tools, grant)
-            if whole:
-                shared = self._steps.get(id(step))
-                # By identity of the objects, too: the id of a step that is gone may be that of a
-                # new one.
-                if shared is None or shared.step is not step or shared.tool is not callee:
-                    shared = self._learn(step, callee)
-                digest = shared.digest(text) if shared.digest is not None else None
-            else:
-                digest, again = self._digests(step, callee, given, tools, grant)
-            # Half of the time of StartedCall(…).
-            call = (key, step.kind, callee.name, started, text, whole, digest, NOTHING, again)
-            return tuple.__new__(StartedCall, call)
-        return self._start(step, callee, key, given, tools, grant)
+            masked = self.secret.surrounds(text)
+            complete = text if whole else None
+        if masked:
+            shown = given
+            if isinstance(callee, Tool) and callee.secret:
+                received = self.secret.receive(callee, given)
+                # Hidden by name before anything is searched: a short secret cannot be found by its
+                # value.
+                shown = hide(given, callee.secret)
+            text, whole, masked = self.secret.to_show(shown, self.most)
+            # The outcome may contain the arguments, and so the secret in them.
+            if masked:
+                received = received._replace(any=True)
+            complete = self._complete(given) if whole and not received.any else None
+        is_opaque, digest, again = not whole, None, None
+        # Without `tools` the call is a question or a mark, which no later run reuses.
+        if tools is not None:
+            keyed = received.any
+            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed)
+            if digest is not None and is_opaque:
+                # Lists and dicts are copies here: the tool may change its own.
+                again = partial(
+                    self.digests.of, step, callee, isolate(given), None, tools, grant, keyed
+                )
+        name = getattr(callee, "name", step.name.text)
+        whole = 0 if received.any else int(whole)
+        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
 
     def given(self, given: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -246,132 +234,21 @@ class CallRows:
         pieces = _Pieces(self.most, lambda value: None)
         return pieces.text if pieces.add(given) else encode(given)
 
-    def _digests(
-        self, step: Invoke, tool: Tool, given: Any, tools: Mapping[str, Tool], grant: Grant
-    ) -> tuple[bytes | None, Callable[[], bytes | None] | None]:
-        """The digest of a call with opaque arguments, and what computes it again. Lists and dicts
-        are copies here: the tool may change its own."""
-        digest = self.digests.of(step, tool, given, None, tools, grant)
-        if digest is None:
-            return None, None
-        return digest, partial(self.digests.of, step, tool, isolate(given), None, tools, grant)
-
-    def _learn(self, step: Invoke, tool: Tool) -> _StepCalls:
-        if len(self._steps) >= MOST_STEPS:
-            self._steps.clear()
-        shared = self._steps[id(step)] = _StepCalls(step, tool, self.digests.of_json(step, tool))
-        return shared
-
-    def _start(
-        self,
-        step: Invoke,
-        callee: object,
-        key: CallKey,
-        given: Any,
-        tools: Mapping[str, Tool] | None,
-        grant: Grant,
-    ) -> StartedCall:
-        shown, received = given, NOTHING
-        if isinstance(callee, Tool) and callee.secret:
-            received = self.secret.receive(callee, given)
-            # Hidden by name before anything is searched: a short secret cannot be found by its
-            # value.
-            shown = hide(given, callee.secret)
-        text, whole, masked = self.secret.to_show(shown, self.most)
-        is_opaque = not whole
-        # The outcome may contain the arguments, and so the secret in them.
-        if masked:
-            received = received._replace(any=True)
-        whole = whole and not received.any
-        # Without `tools` the call is a question or a mark, which no later run reuses.
-        digest, again = None, None
-        if tools is not None:
-            complete, keyed = self._complete(given) if whole else None, received.any
-            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed=keyed)
-            if digest is not None and is_opaque:
-                again = partial(
-                    self.digests.of, step, callee, isolate(given), None, tools, grant, keyed
-                )
-        name = getattr(callee, "name", step.name.text)
-        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
-
-    def plain(self, call: StartedCall, value: Value) -> Cells | None:
-        """The cells for `ADD_JSON` of a call that has returned JSON, in a run without secrets; else
-        None."""
-        if self.secret.active or call.digest_again is not None:
-            return None
-        text = json_text(value, self.most)
-        if text is None or self.secret.surrounds(text):
-            return None
-        (at, tries), kind, name, begun, given, whole, digest, *_ = call
-        return self.json(encode(at), tries, kind, name, begun, given, whole, text, digest)
-
-    def json(
-        self,
-        place: str,
-        tries: str,
-        kind: str,
-        name: str,
-        started: float | None,
-        given: str | None,
-        whole: int,
-        text: str,
-        digest: bytes | None,
-        ended: float | None = None,
-    ) -> Cells:
-        """The cells for `ADD_JSON` of a call that has returned JSON: its path, its arguments and
-        its value as JSON. ``started``: None: at its end. ``ended``: as in `outcome`."""
-        line, ended = self._next_line(), time.time() if ended is None else ended
-        whole = int(whole)  # in a checksum, True is another value than 1
-        started = ended if started is None else started
-        crc = crc32(
-            dumps(
-                (
-                    line,
-                    "finished",
-                    place,
-                    tries,
-                    kind,
-                    name,
-                    started,
-                    ended,
-                    given,
-                    whole,
-                    "json",
-                    text,
-                    None,
-                    None,
-                    None,
-                    digest,
-                ),
-                2,
-            )
-        )  # `row_crc`, without a call
-        return line, place, tries, kind, name, started, ended, given, whole, text, digest, crc
-
     def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
         """The row of a call whose result in another run is reused. ``text``: that result as JSON,
         if it is JSON."""
         if text is None or len(text) > self.most:
             packed = self.secret.pack(value, self.most, call.received)
-        elif self.secret.active:
-            packed = self.secret.packed(EncodedValue("json", text), value, call.received)
         else:
-            (at, tries), kind, name, started, given, whole, digest, *_ = call
-            return ADD_JSON, self.json(
-                encode(at), tries, kind, name, started, given, whole, text, digest
-            )
+            packed = EncodedValue("json", text)
+            if self.secret.active:
+                packed = self.secret.packed(packed, value, call.received)
         if packed.form == "again":
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)
 
     def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
         """The row of a call that has returned. ``secret``: the value is one."""
-        cells = self.plain(call, value) if not secret else None
-        if cells is not None:
-            if len(cells[TEXT_CELL]) >= LARGE:
-                self.large.learn(value, cells[TEXT_CELL])
-            return ADD_JSON, cells
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -380,6 +257,8 @@ class CallRows:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), CHANGED)
         if packed.form == "again":
             self._not_stored(call, packed.why)
+        elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
+            self.large.learn(value, packed.data)
         return self.outcome("finished", call, packed)
 
     def failed(self, call: StartedCall, error: StepError) -> Insert:
@@ -406,8 +285,8 @@ class CallRows:
                 self._not_stored(call, NO_KEY)
             else:
                 signature = sign(key, self.run_id, place, tries, packed.data or b"")
-        row = (
-            self._next_line(),
+        whole = int(call.whole)  # in a checksum, True is another value than 1
+        return self.row(
             what,
             place,
             tries,
@@ -416,7 +295,7 @@ class CallRows:
             call.started,
             ended,
             call.given,
-            int(call.whole),
+            whole,
             packed.form,
             packed.data,
             packed.shown,
@@ -424,6 +303,10 @@ class CallRows:
             signature,
             call.digest,
         )
+
+    def row(self, *cells: Any) -> Insert:
+        """A row with the next number. ``cells``: those of `COLUMNS` after the number."""
+        row = (self._next_line(), *cells)
         return ADD, (*row, row_crc(row))
 
     def mark(
@@ -434,21 +317,24 @@ class CallRows:
         shown: str | None = None,
         error: BaseException | None = None,
     ) -> Insert:
-        row = (
-            self._next_line(),
+        why = error_json(error, self.secret) if error is not None else None
+        return self.row(
             what,
             encode(key.at),
             key.tries,
             "",
             name,
-            *[None] * 3,
+            None,
+            None,
+            None,
             0,
-            *[None] * 2,
+            None,
+            None,
             shown,
-            error_json(error, self.secret) if error is not None else None,
-            *[None] * 2,
+            why,
+            None,
+            None,
         )
-        return ADD, (*row, row_crc(row))
 
     def signing_key(self) -> bytes | None:
         self._key = self._key or user_key()

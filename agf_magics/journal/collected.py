@@ -9,9 +9,7 @@ Copies of reused results: the row of a fan-out's element has the value text of t
 under a new key.
 
 The rows wait until the fan-out does something else. Then the writer gets them together, before any
-row that follows. Nothing waits for them, because no call was made that a crash could forget. Many
-rows are one statement, in which the cells that they share are written once: 1.4 µs a row instead of
-1.9.
+row that follows. Nothing waits for them, because no call was made that a crash could forget.
 """
 
 from __future__ import annotations
@@ -19,10 +17,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from marshal import dumps
 from typing import Any, NamedTuple, TypeVar
-from zlib import crc32
 
 from ..catalog import Tool
 from ..engine.limits import ANYTHING, Grant
@@ -46,7 +41,7 @@ from .records import (
     is_moment,
 )
 from .reuse import Reuse
-from .store import ADD_JSON
+from .store import ADD
 
 T = TypeVar("T")
 
@@ -54,11 +49,10 @@ CALLS = frozenset({"finished", "failed"})
 MARKS = frozenset({"dropped", "rescued", "retried", "ended", "stored"})
 
 Collected = tuple[Any, ...]
-"""A mark: ``(what, place, tries)``. A call with JSON arguments that returned JSON: ``(place,
-started, ended, given, value)``. Any other call: ``(what, place, tries, started, ended, given,
-whole, form, value, shown, why, error, arguments)``, as in `Record`; ``why``: why the value is not
-stored; ``arguments``: a pickle of them, if they are not JSON. ``place``: the path, less the part
-that all records of an element share."""
+"""A mark: ``(what, place, tries)``. A call: ``(what, place, tries, started, ended, given, whole,
+form, value, shown, why, error, arguments)``, as in `Record`; ``why``: why the value is not stored;
+``arguments``: a pickle of them, if they are not JSON. ``place``: the path, less the part that all
+records of an element share."""
 
 MOST_PLACES = 1_000
 """Places whose paths are known. An inner fan-out has one for each of its elements."""
@@ -107,13 +101,7 @@ class CollectingJournal(Journal):
     def returned(
         self, call: StartedCall, value: Value, secret: bool = False
     ) -> asyncio.Future[None] | None:
-        packed = encode_value(value, self.most)
-        if packed.form == "json" and call.whole and not call.key.tries:
-            self.found.append(
-                (self._place(call.key.at), call.started, time.time(), call.given, packed.data)
-            )
-        else:
-            self._add("finished", call, packed, None)
+        self._add("finished", call, encode_value(value, self.most), None)
         return None
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
@@ -165,11 +153,9 @@ class _Place(NamedTuple):
 
     call: KnownCall | None
     before: ev.StepPath
-    """The path up to the number of the element; ``head`` is the same as JSON."""
+    """The path up to the number of the element."""
     after: ev.StepPath
-    """The path after it, as is ``tail``."""
-    head: str
-    tail: str
+    """The path after it."""
 
 
 class CollectedRecords:
@@ -199,32 +185,17 @@ class CollectedRecords:
         try:
             ended = set[tuple[Any, str]]()
             for record in records:
-                if type(record) is not tuple:
-                    raise ValueError("a record is a tuple")
-                if len(record) == 5:
-                    self._check_plain(*record)
-                else:
-                    self._check(record)
-                call = (record[0], "") if len(record) == 5 else record[1:3]
+                if type(record) is not tuple or len(record) not in (3, 13):
+                    raise ValueError("a record is a tuple of 3 or 13 fields")
+                self._check(record)
                 # The kernel would write both, and a resumed run would take the second one.
-                if len(record) != 3 and call in ended:
+                if len(record) == 13 and record[1:3] in ended:
                     raise ValueError("a call has two outcomes")
-                ended.add(call)
+                ended.add(record[1:3])
         except UNREADABLE as error:
             raise ValueError(str(error)) from None
 
-    def _check_plain(self, place: Any, started: Any, ended: Any, given: Any, value: Any) -> None:
-        if self._place(place).call is None or not (is_moment(started) and is_moment(ended)):
-            raise ValueError("a record of an unknown call")
-        if type(given) is not str or type(value) is not str or len(value) > self._journal.most:
-            raise ValueError("a record with a value that is too large, or no text")
-        # Parsed and thrown away: a text that is not JSON would damage the journal of the kernel.
-        decode(given)
-        decode(value)
-
     def _check(self, record: Collected) -> None:
-        if len(record) not in (3, 13):
-            raise ValueError("a record has 3, 5 or 13 fields")
         what, at, tries = record[:3]
         place = self._place(at)
         if type(tries) is not str or what not in (MARKS if len(record) == 3 else CALLS):
@@ -236,6 +207,7 @@ class CollectedRecords:
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         if (
             place.call is None
+            or given is None
             or not is_moment(started)
             or not is_moment(ended)
             or type(whole) is not bool
@@ -265,9 +237,8 @@ class CollectedRecords:
             if len(self._places) >= MOST_PLACES:
                 self._places.clear()
             call = self._calls.get((*self._ids, *[bit for bit in at if type(bit) is str]))
-            before, after = (*self._before, at[0], *self._index), at[1:]
-            head, tail = encode(before)[:-1] + ",", "," + encode(after)[1:] if after else "]"
-            place = self._places[at] = _Place(call, before, after, head, tail)
+            before = (*self._before, at[0], *self._index)
+            place = self._places[at] = _Place(call, before, at[1:])
         return place
 
     async def write(self, records: Iterable[tuple[int, Sequence[Collected]]]) -> None:
@@ -277,9 +248,7 @@ class CollectedRecords:
         rows, count = list[Insert](), 0
         for i, some in records:
             for record in some:
-                rows.append(
-                    self._plain_row(i, *record) if len(record) == 5 else self._row(i, record)
-                )
+                rows.append(self._row(i, record))
                 count += len(record) > 3
         if not rows:
             return
@@ -287,21 +256,9 @@ class CollectedRecords:
         await journal.durable(done, lost=count)
         journal.warn_broken()
 
-    def _plain_row(
-        self, i: int, at: ev.StepPath, started: float, ended: float, given: str, value: str
-    ) -> Insert:
-        call, _, _, head, tail = self._place(at)
-        assert call is not None
-        given, whole = self._journal.rows.in_pieces(given)
-        digest = call.digest(given) if call.digest is not None else None
-        rows, kind, name = self._journal.rows, call.step.kind, call.name
-        return ADD_JSON, rows.json(
-            f"{head}{i}{tail}", "", kind, name, started, given, whole, value, digest, ended
-        )
-
     def _row(self, i: int, record: Collected) -> Insert:
         what, at, tries = record[:3]
-        expected, before, after, _, _ = self._place(at)
+        expected, before, after = self._place(at)
         key = CallKey((*before, i, *after), tries)
         if len(record) == 3:
             return self._journal.rows.mark(what, key)
@@ -348,28 +305,6 @@ def _is_json(text: str) -> bool:
 
 
 NO_RESULT = object()
-
-ROWS = 32
-"""The number of rows in one statement."""
-
-SHARED, OWN = 4, 6
-"""The number of cells that the rows of a statement share, and that each has of its own."""
-
-
-def _add(count: int) -> str:
-    """The statement that adds ``count`` records of a step: the cells that they share are first."""
-    row = (
-        "(?{}, 'finished', ?{}, ?1, ?2, ?3, ?4, ?4, ?{}, 1, 'json', ?{}, NULL, NULL, NULL, ?{}, "
-        "?{})"
-    )
-    starts = range(SHARED + 1, SHARED + 1 + OWN * count, OWN)
-    return (
-        f"INSERT INTO records VALUES "
-        f"{', '.join(row.format(*range(start, start + OWN)) for start in starts)}"
-    )
-
-
-ADD_ALONE, ADD_MANY = _add(1), _add(ROWS)
 
 
 class Copies:
@@ -422,41 +357,13 @@ class Copies:
         """Hand over the rows without waiting."""
         if not self._taken:
             return
-        when, next_line, before = time.time(), self.journal.next_line, self._before
-        tries, kind, name = shared = self.tries, self._kind, self._name
-        cells: list[Any] = []
+        when, before, row = time.time(), self._before, self.journal.rows.row
+        kind, name, rows = self._kind, self._name, list[Any]()
         for i, text, stored, digest in self._taken:
-            line, place = next_line(), f"{before}{i}]"
-            crc = crc32(
-                dumps(
-                    (
-                        line,
-                        "finished",
-                        place,
-                        tries,
-                        kind,
-                        name,
-                        when,
-                        when,
-                        text,
-                        1,
-                        "json",
-                        stored,
-                        None,
-                        None,
-                        None,
-                        digest,
-                    ),
-                    2,
-                )
-            )  # `row_crc`, without a call
-            cells += (line, place, text, stored, digest, crc)
-        count, self._taken = len(self._taken), []
-        width, rest = OWN * ROWS, count // ROWS * ROWS * OWN
-        journal, later_all = self.journal, self.journal.store.writer.later_all
-        if rest:
-            rows = [(*shared, when, *cells[at : at + width]) for at in range(0, rest, width)]
-            later_all(ADD_MANY, rows, partial(journal.lose, count=ROWS))
-        if rest < len(cells):
-            alone = [(*shared, when, *cells[at : at + OWN]) for at in range(rest, len(cells), OWN)]
-            later_all(ADD_ALONE, alone, journal.lose)
+            _, cells = row(
+                *("finished", f"{before}{i}]", self.tries, kind, name, when, when, text, 1),
+                *("json", stored, None, None, None, digest),
+            )
+            rows.append(cells)
+        self._taken = []
+        self.journal.store.writer.later_all(ADD, rows, self.journal.lose)

@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 from ..flow.rows import PRICE
 from .codec import encode, part_digest
 from .file import JournalError, checksum, create_reserve
-from .reading import (
-    JsonOutcome,
-    JsonResult,
-    read_outcomes,
-    read_records,
-    read_results,
-    rows_between,
-)
+from .reading import read_records
 from .records import COLUMNS, FORMS, Record, is_moment
 from .store import ROOM, Store
 
@@ -279,34 +272,20 @@ def _is_raw(value: object) -> bool:
     return value is None or isinstance(value, bytes)
 
 
-def records(store: Store, num: int) -> Iterator[Record]:
-    """The records of a run, in order. Raises JournalError."""
+def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
+    """The records of a run, in order. ``is_shown``: see `read_records`. Raises JournalError."""
     with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
         cursor.execute(
             f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM)
         )
-        yield from read_records(cursor)
-
-
-def outcomes(store: Store, num: int) -> Iterator[Record | JsonOutcome]:
-    """The same for a run that is resumed: see `read_outcomes`. Raises JournalError."""
-    with (
-        reading_texts(store) as connection,
-        closing(rows_between(connection, num, num + ROOM)) as rows,
-    ):
-        yield from read_outcomes(rows)
-
-
-def results(connection: sqlite3.Connection, num: int) -> Iterator[Record | JsonResult]:
-    """The same for a run that reuses results: see `read_results`."""
-    with closing(rows_between(connection, num, num + ROOM)) as rows:
-        yield from read_results(rows)
+        yield from read_records(cursor, is_shown)
 
 
 def missing_results(
     connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
-) -> Iterator[Record | JsonResult]:
-    """`results`, but of each digest only those after the first ``count(digest)``.
+) -> Iterator[Record]:
+    """The results of a run that can be reused, of each digest only those after the first
+    ``count(digest)``.
 
     The others are not read: a run is often repeated with all results of the run before."""
     numbers, lines = Counter[bytes](), list[int]()
@@ -319,7 +298,7 @@ def missing_results(
         some = lines[start : start + SLICE]
         these = ",".join("?" * len(some))
         sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
-        yield from read_results(connection.execute(sql, some))
+        yield from read_records(connection.execute(sql, some), is_shown=False)
 
 
 @contextmanager

@@ -1,11 +1,6 @@
 """Reads the rows of a run as records. Each row is checked: its checksum, the types of its cells,
 its texts.
 
-A run that is resumed or reuses results reads all rows of another one, and nearly all of these are
-of calls that returned JSON. SQLite gives only the cells of such a row that are its own, and the
-reader only those that the run uses, without a record: that takes half of the time. The checksum
-covers the other cells too.
-
 What the earlier sessions of a run did, for its next session.
 """
 
@@ -14,19 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from marshal import dumps
 from typing import Any, NamedTuple
-from zlib import crc32
 
 from ..flow import events as ev
 from ..flow.values import Value
-from .codec import decode
 from .file import JournalError
 from .records import (
-    COLUMNS,
     FORMS,
     LATEST,
     SPLIT,
@@ -51,37 +41,18 @@ TEXT_OR_NONE = frozenset({str, type(None)})
 RAW_OR_NONE = frozenset({bytes, type(None)})
 
 Row = tuple[Any, ...]
-"""The cells of `COLUMNS`, and their checksum. Or, of a call that returned JSON, those of
-`SHORT`."""
-
-SHORT = "line, at, kind, name, started, ended, given, value, digest, crc"
-"""The cells of a row that meets `PLAIN`; the others are known."""
-
-PLAIN = """what='finished' AND tries='' AND whole=1 AND form='json' AND shown IS NULL
-    AND error IS NULL AND sign IS NULL
-AND typeof(value)='text'"""
-
-CELLS = SHORT.count(",") + 1
-
-FETCHED = 200
-"""The number of short rows that are fetched together."""
-
-JsonOutcome = tuple[int, tuple[ev.StepPath, str], Value]
-"""The line and the `CallKey` of a call, and what it returned."""
-
-JsonResult = tuple[bytes, str]
-"""The digest of a call, and what it returned as JSON."""
+"""The cells of `COLUMNS`, and their checksum."""
 
 
-def read_records(rows: sqlite3.Cursor) -> Iterator[Record]:
-    """The records of ``rows``, with the large parts of arguments. Raises JournalError for a damaged
-    row."""
+def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record]:
+    """The records of ``rows``. ``is_shown``: with the large parts of arguments, which only a person
+    looks at. Raises JournalError for a damaged row."""
     read, row = _RowReader().read, None
     large: dict[str, str] = {}
     try:
         for row in rows:
             record = read(row)
-            if record.whole == 2:
+            if record.whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
                 large = {
@@ -103,108 +74,6 @@ def _large(rows: sqlite3.Cursor, record: Record, digest: str) -> str:
     if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
         raise ValueError
     return text
-
-
-def rows_between(
-    connection: sqlite3.Connection, first: int, end: int
-) -> Generator[Row, None, None]:
-    """The rows after line ``first`` and before line ``end``, in order: short ones where that is
-    possible. The connection must be in a transaction."""
-    where, bounds = "FROM records WHERE line>? AND line<?", (first, end)
-    with closing(connection.cursor()) as plain, closing(connection.cursor()) as others:
-        plain.execute(f"SELECT {SHORT} {where} AND {PLAIN} ORDER BY line", bounds)
-        others.execute(
-            f"SELECT {COLUMNS}, crc {where} AND ({PLAIN}) IS NOT TRUE ORDER BY line", bounds
-        )
-        other = next(others, None)
-        # Two queries and a merge: one query with both kinds of rows would read all cells of each.
-        while some := plain.fetchmany(FETCHED):
-            if other is None or some[-1][0] < other[0]:
-                yield from some
-                continue
-            for row in some:
-                while other is not None and other[0] < row[0]:
-                    yield other
-                    other = next(others, None)
-                yield row
-        if other is not None:
-            yield other
-            yield from others
-
-
-def read_outcomes(rows: Iterable[Row]) -> Iterator[Record | JsonOutcome]:
-    """The same for a run that is resumed: of short rows only what that run uses."""
-    reader, row = _RowReader(), None
-    place = reader.place
-    try:
-        for row in rows:
-            if len(row) != CELLS:
-                yield reader.read(row)
-                continue
-            line, at, kind, name, started, ended, given, value, digest, crc = row
-            cells = (
-                line,
-                "finished",
-                at,
-                "",
-                kind,
-                name,
-                started,
-                ended,
-                given,
-                1,
-                "json",
-                value,
-                None,
-                None,
-                None,
-                digest,
-            )
-            if crc32(dumps(cells, 2)) != crc:
-                raise ValueError
-            # Who uses the value raises the error again, with the name of the call.
-            try:
-                result = decode(value)
-            except (ValueError, RecursionError):
-                yield reader.read((*cells, crc))
-            else:
-                yield line, (place(at), ""), result
-    except (*UNREADABLE, sqlite3.OperationalError) as found:
-        raise _damage(row, found) from None
-
-
-def read_results(rows: Iterable[Row]) -> Iterator[Record | JsonResult]:
-    """The same for a run that reuses results."""
-    reader, row = _RowReader(), None
-    try:
-        for row in rows:
-            if len(row) != CELLS:
-                yield reader.read(row)
-                continue
-            line, at, kind, name, started, ended, given, value, digest, crc = row
-            cells = (
-                line,
-                "finished",
-                at,
-                "",
-                kind,
-                name,
-                started,
-                ended,
-                given,
-                1,
-                "json",
-                value,
-                None,
-                None,
-                None,
-                digest,
-            )
-            if crc32(dumps(cells, 2)) != crc:
-                raise ValueError
-            yield (digest, value) if type(digest) is bytes else reader.read((*cells, crc))
-    except (*UNREADABLE, sqlite3.OperationalError) as found:
-        raise _damage(row, found) from None
 
 
 def _damage(row: Row | None, error: Exception) -> Exception:
@@ -332,7 +201,7 @@ class ReplayLog:
     and nothing that Python's garbage collector visits again.
     """
 
-    def __init__(self, records: Iterable[Record | JsonOutcome], ended: bool) -> None:
+    def __init__(self, records: Iterable[Record], ended: bool) -> None:
         """``records``: with their values, in order. ``ended``: the run ended, and the call that
         made it fail is made again."""
         self.line = 0
@@ -346,16 +215,8 @@ class ReplayLog:
         """The sequences of fan-outs."""
         self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
-        values, failed, unknown = self.values, self.failed, self.unknown
         for record in records:
-            if isinstance(record, Record):
-                self._add(record)
-                continue
-            self.line, key, value = record
-            values[key] = value
-            # Nearly no run has such a call, and this is done for each record.
-            if failed or unknown:
-                self._succeed(CallKey(*key))
+            self._add(record)
         # What the run has survived is replayed; the failure that ended it is tried again.
         if ended:
             handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
@@ -367,42 +228,30 @@ class ReplayLog:
             }
         self.failures = [key.at for key in self.failed]
 
-    def _add_finished(self, record: Record) -> None:
-        key = record.key
-        if record.form != "again":
-            self.values[key] = value_of(record)
-            self._succeed(key)
-            return
-        self.failed.pop(key, None)
-        self.values.pop(key, None)
-        # It had an effect, and its result is not stored: only a person can decide.
-        if ("begun", key) in self.marks:
-            self.unknown.add(key)
-
-    def _succeed(self, key: CallKey) -> None:
-        self.failed.pop(key, None)
-        self.unknown.discard(key)
-
     def _add(self, record: Record) -> None:
-        self.line, key = max(self.line, record.line), record.key
-        if record.what == "finished":
-            self._add_finished(record)
-        elif record.what == "failed":
-            self.failed[key] = record
-            self.values.pop(key, None)
-            self.unknown.discard(key)
-        elif record.what == "answered":
+        self.line, what, key = max(self.line, record.line), record.what, record.key
+        if what == "answered":
             if record.form != "again":
                 self.answers[key] = record
-        elif record.what == "sequence":
+        elif what == "sequence":
             self.sequences[key] = sequence_row(record)
+        elif what not in ("finished", "failed", "begun"):
+            self.marks[what, key] = record.line
         else:
-            self.marks[record.what, key] = record.line
             # An outcome before it is that of an earlier attempt.
-            if record.what == "begun":
+            self.failed.pop(key, None)
+            self.values.pop(key, None)
+            self.unknown.discard(key)
+            if what == "failed":
+                self.failed[key] = record
+            elif what == "begun":
+                self.marks[what, key] = record.line
                 self.unknown.add(key)
-                self.values.pop(key, None)
-                self.failed.pop(key, None)
+            elif record.form != "again":
+                self.values[key] = value_of(record)
+            # It had an effect, and its result is not stored: only a person can decide.
+            elif ("begun", key) in self.marks:
+                self.unknown.add(key)
 
     def take(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of a call, once."""

@@ -20,7 +20,6 @@ from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from .codec import DecodeError, decode, decode_value, sign, user_key
-from .reading import JsonResult
 from .records import Record, value_of
 
 ReadValue = Callable[[Record, str], Record]
@@ -134,7 +133,7 @@ class Reuse:
     def __init__(
         self,
         source: str,
-        runs: Iterable[tuple[str, Iterable[Record | JsonResult]]],
+        runs: Iterable[tuple[str, Iterable[Record]]],
         read: ReadValue,
     ) -> None:
         """``source``: what the run says of them; ``runs``: the id and the records of each run, the
@@ -149,21 +148,17 @@ class Reuse:
         for run_id, records in runs:
             self.add(run_id, self._missing(records))
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._left
-
     def count(self, digest: bytes) -> int:
         """How many results of this digest are known."""
         stored = self._left.get(digest)
         return len(stored) if type(stored) is deque else int(stored is not None)
 
-    def add(self, run_id: str, records: Iterable[Record | JsonResult]) -> None:
+    def add(self, run_id: str, records: Iterable[Record]) -> None:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer
         run has so many."""
         left = self._left
         for record in records:
-            digest, stored = _result(record, run_id) if type(record) is Record else record  # type: ignore[misc]
+            digest, stored = _result(record, run_id)
             if not digest or stored is None:
                 continue
             earlier = left.get(digest)
@@ -175,11 +170,11 @@ class Reuse:
             else:
                 left[digest] = deque((earlier, stored))  # type: ignore[arg-type]
 
-    def _missing(self, records: Iterable[Record | JsonResult]) -> Iterator[Record | JsonResult]:
+    def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
         """The results in ``records`` that no newer run has."""
         numbers = Counter[bytes]()
         for record in records:
-            digest, stored = _result(record, "") if isinstance(record, Record) else record
+            digest, stored = _result(record, "")
             if digest and stored is not None:
                 numbers[digest] += 1
                 if numbers[digest] > self.count(digest):

@@ -164,12 +164,8 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
-    whole = None
     if run._workers is not None:
-        from ..workers.elements import Elements  # here: a run without workers does not import it
-
-        queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
-        place.queue, whole = queue, Elements(queue.dispatcher)
+        place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
             run._linked,
@@ -184,7 +180,6 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             stream=run._stream,
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
-            whole=whole,
         )
 
 

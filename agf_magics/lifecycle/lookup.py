@@ -24,7 +24,6 @@ from ..journal.queries import (
     missing_results,
     read_run,
     reading_texts,
-    results,
 )
 from ..journal.records import Record
 from ..journal.reuse import Reuse
@@ -204,14 +203,9 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
             with reading_texts(store) as connection:
-                # Of older runs only what the newer ones lack; for the newest, no count is needed.
+                # Of older runs only what the newer ones lack.
                 for head in heads:
-                    missing = (
-                        results(connection, head.num)
-                        if reuse.is_empty
-                        else missing_results(connection, head.num, reuse.count)
-                    )
-                    reuse.add(head.run_id, missing)
+                    reuse.add(head.run_id, missing_results(connection, head.num, reuse.count))
             run.journal.reuse = reuse
 
 

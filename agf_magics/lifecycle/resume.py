@@ -27,10 +27,9 @@ from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
-from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, outcomes
+from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, records
 from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
-from ..journal.records import Record
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .define import load, load_definition, sort_findings
@@ -199,7 +198,7 @@ def _resumed(
 
 
 def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
-    """The manifest of a run and the outcomes of its calls. Raises DefinitionError if it cannot be
+    """The manifest of a run and the records of its calls. Raises DefinitionError if it cannot be
     resumed."""
     head = row.listed
     if head.status == "ok":
@@ -209,8 +208,7 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
     try:
         order = _manifest(row, trust)
         calls = (
-            unpickled(call, head.run_id, trust) if isinstance(call, Record) else call
-            for call in outcomes(store, head.num)
+            unpickled(call, head.run_id, trust) for call in records(store, head.num, is_shown=False)
         )
         earlier = ReplayLog(calls, head.status in ("error", "cancelled"))
     except DecodeError as error:

@@ -16,8 +16,11 @@ import asyncio
 import contextlib
 import contextvars
 import os
+import secrets
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..engine.threads import Placement
 from ..text.diagnostics import Diagnostic
@@ -26,6 +29,15 @@ from ..text.source import Span
 AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""
 
+
+RESULT = 256_000_000
+"""Bytes of the result of one call, at most."""
+
+KERNEL = secrets.token_hex(8)
+"""The name of this process: a chunk that an executor runs in it prints without a detour."""
+
+LOSSES = 3
+"""How often a call or an element is sent again after the loss of its worker."""
 
 CLOSED = "its workers were closed (%workers --close)"
 """Why a call cannot run after the person has closed the workers. Unloading the extension closes
@@ -190,14 +202,12 @@ class ChunkSize:
         """Learn the bytes of the arguments of one call."""
         self._given = max(size, self._given + (size - self._given) / 10)
 
-    def weigh_returned(self, size: float) -> None:
-        """Learn the bytes of the result of one call."""
-        self._returned = max(size, self._returned + (size - self._returned) / 10)
-
-    def learn(self, seconds: float, count: int, lanes: int) -> None:
-        """Learn from a chunk of ``count`` calls that took ``seconds`` on its worker."""
-        each = seconds / count
+    def learn(self, seconds: float, count: int, lanes: int, returned: int) -> None:
+        """Learn from a chunk of ``count`` calls that took ``seconds`` on its worker and returned
+        ``returned`` bytes."""
+        each, weight = seconds / count, returned / count
         self._mean = each if not self._mean else self._mean + (each - self._mean) / 4
+        self._returned = max(weight, self._returned + (weight - self._returned) / 10)
         in_time = max(AIM, lanes / CHUNKS_A_SECOND) / max(self._mean, 1e-6)
         in_bytes = min(CHUNK_BYTES, PAYLOAD / (2 * max(lanes, 1))) / max(
             self._given, self._returned, 1
@@ -211,32 +221,126 @@ class ChunkSize:
         return max(1, self.size // GROWTH, min(self.size, -(-remaining // max(lanes, 1))))
 
 
-class Chunk(Protocol):
-    """One trip to a worker."""
+class Entry:
+    """A call or an element on its way."""
 
-    run: Callable[..., Any]
-    order: tuple[Any, ...]
-    shared: bool
-    """Whether other chunks were in flight at the same time; set by the dispatcher."""
-    is_suspect: bool
-    """Whether its worker was lost before."""
-    cancel: Cancel
-    """Set by the dispatcher."""
+    __slots__ = ("losses", "workers")
 
+    def __init__(self) -> None:
+        self.losses = 0
+        self.workers: list[str] = []
+        """How its workers were lost."""
+
+
+E = TypeVar("E", bound=Entry)
+
+
+class Flight(ABC, Generic[E]):
+    """A chunk: one trip of calls or elements to a worker."""
+
+    def __init__(self, entries: list[E], run: Callable[..., Any], order: tuple[Any, ...]) -> None:
+        self.entries, self.run, self.order = entries, run, order
+        self.shared = False
+        """Whether other chunks were in flight at the same time; set by the dispatcher."""
+        self.is_suspect = bool(entries[0].losses)
+        """Whether its worker was lost before."""
+        self.cancel: Cancel = _nothing
+        """Set by the dispatcher."""
+
+    @abstractmethod
     def land(self, outcome: Any) -> None:
         """Its outcome, or `Lost`, or the exception with which the backend failed; on the loop,
         once."""
 
 
-class Source(Protocol):
-    """What chunks are made of: the calls of a function, the elements of a fan-out."""
+class Line(ABC, Generic[E]):
+    """What goes to workers with one program: the calls of a function, or the elements of a fan-out.
+    Makes chunks of what waits, and sends again what a lost worker had."""
+
+    has_effect = False
+    """Whether nothing is sent twice."""
+
+    def __init__(self, dispatcher: Dispatcher, size: ChunkSize, limit: int | None) -> None:
+        """``limit``: the chunks in flight that the author allows; None: two for each lane."""
+        self.dispatcher, self.backend = dispatcher, dispatcher.backend
+        self.size, self.limit = size, limit
+        self.waiting: deque[E] = deque()
+        self.lost: deque[E] = deque()
+        """Those whose worker was lost: they travel alone, so that the next loss names its cause."""
+        self.flights: dict[Flight[E], None] = {}
 
     @property
-    def has_suspects(self) -> bool:
-        """Whether a call of it was lost with its worker and was not sent again yet."""
+    @abstractmethod
+    def has_more(self) -> bool:
+        """Whether something waits and may be sent."""
 
-    def next(self, lanes: int) -> Chunk | None:
-        """The next chunk, if there is one. While there are suspects: a chunk with one of them."""
+    @abstractmethod
+    def take(self, lanes: int) -> list[E]:
+        """Take what the next chunk has; empty if that was cancelled."""
+
+    @abstractmethod
+    def pack(self, entries: list[E]) -> bytes:
+        """Their arguments as bytes. Raises whatever pickling raises."""
+
+    @abstractmethod
+    def flight(self, entries: list[E], given: bytes) -> Flight[E]:
+        """A chunk of packed ``entries``."""
+
+    @abstractmethod
+    def refuse(self, entry: E, error: Exception) -> None:
+        """One that cannot be packed."""
+
+    @abstractmethod
+    def fail(self, entry: E, lost: Lost) -> None:
+        """One whose worker was lost too often."""
+
+    def give_back(self, entries: Sequence[E], queue: deque[E]) -> None:
+        """They have not started, and wait again, before the others of ``queue``."""
+        queue.extendleft(reversed(entries))
+
+    def next(self, lanes: int) -> Flight[E] | None:
+        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
+        caught up. While workers were lost: a chunk with one call or element that was there."""
+        most = lanes * self.dispatcher.ahead
+        while self.has_more and len(self.flights) < min(self.limit or most, most):
+            entries = self.take(lanes)
+            flight = self._packed(entries) if entries else None
+            if flight is not None:
+                self.flights[flight] = None
+                return flight
+        return None
+
+    def _packed(self, entries: list[E]) -> Flight[E] | None:
+        """A chunk; None: the only one in it cannot be sent. Of a chunk with such a one, only the
+        first is sent now."""
+        try:
+            given = self.pack(entries)
+        except Exception as error:
+            if len(entries) > 1:
+                self.give_back(entries[1:], self.waiting)
+                return self._packed(entries[:1])
+            self.refuse(entries[0], error)
+            return None
+        self.size.weigh_given(len(given) / len(entries))
+        return self.flight(entries, given)
+
+    def lose(self, flight: Flight[E], lost: Lost) -> None:
+        """The worker of a chunk is lost: what it had is sent again, each alone."""
+        names_one = self.backend.identifies_lost_chunk
+        alone = len(flight.entries) == 1 and (names_one or not flight.shared)
+        is_last = self.has_effect or lost.gone or (alone and (lost.last or lost.late is not None))
+        again: list[E] = []
+        for entry in flight.entries:
+            if not lost.cancelled:
+                # A pool that breaks loses all its chunks: only what was alone is to blame.
+                entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
+                entry.workers.append(str(lost))
+            if is_last or entry.losses > LOSSES:
+                self.fail(entry, lost)
+            else:
+                entry.losses = max(1, entry.losses)
+                again.append(entry)
+        self.give_back(again, self.lost)
 
 
 class Dispatcher:
@@ -247,12 +351,14 @@ class Dispatcher:
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.backend = backend
-        self.in_flight: dict[Chunk, None] = {}
+        self.in_flight: dict[Flight[Any], None] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
         self.warn = warn
-        self._fan_outs: dict[Shown, None] = {}
-        self._sources: dict[Source, None] = {}
+        self.fan_outs: dict[Shown, None] = {}
+        """Those on workers that have not ended."""
+        self.lines: dict[Line[Any], None] = {}
+        """What chunks are made of, in the order of their turns."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context = contextvars.copy_context()
         self._due = False
@@ -261,20 +367,6 @@ class Dispatcher:
     def ahead(self) -> int:
         """Chunks in flight for each lane."""
         return int(getattr(self.backend, "ahead", AHEAD))
-
-    def add(self, source: Source) -> None:
-        self._sources[source] = None
-
-    def remove(self, source: Source) -> None:
-        self._sources.pop(source, None)
-
-    def open(self, fan_out: Shown) -> None:
-        """A fan-out begins."""
-        self._fan_outs[fan_out] = None
-
-    def close(self, fan_out: Shown) -> None:
-        """A fan-out has no more work."""
-        self._fan_outs.pop(fan_out, None)
 
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
@@ -294,40 +386,39 @@ class Dispatcher:
     def send(self) -> None:
         """Send what waits, now."""
         self._due = False
-        sources = list(self._sources)
-        while sources:
-            for source in list(sources):
+        lines = list(self.lines)
+        while lines:
+            for line in list(lines):
                 if self._room() <= 0:
                     return
-                chunk = source.next(max(self.backend.lanes, 1))
-                if chunk is None:
-                    sources.remove(source)
+                flight = line.next(max(self.backend.lanes, 1))
+                if flight is None:
+                    lines.remove(line)
                     continue
-                self._sources[source] = self._sources.pop(
-                    source
-                )  # the next turn begins with another one
-                self._send(chunk)
+                # The next turn begins with another one, so that none waits for ever.
+                self.lines[line] = self.lines.pop(line)
+                self._send(flight)
 
     def _room(self) -> int:
         # Where a loss names no chunk, the call that ends its worker is known if it is alone.
         if not self.backend.identifies_lost_chunk and (
-            any(chunk.is_suspect for chunk in self.in_flight)
-            or any(source.has_suspects for source in self._sources)
+            any(flight.is_suspect for flight in self.in_flight)
+            or any(line.lost and line.has_more for line in self.lines)
         ):
             return 1 - len(self.in_flight)
         return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
-    def _send(self, chunk: Chunk) -> None:
-        self.in_flight[chunk] = None
-        for one in self.in_flight if len(self.in_flight) > 1 else ():
-            one.shared = True
+    def _send(self, flight: Flight[Any]) -> None:
+        self.in_flight[flight] = None
+        for other in self.in_flight if len(self.in_flight) > 1 else ():
+            other.shared = True
 
         def done(outcome: Any) -> None:
-            self._call(self._land, chunk, outcome)
+            self._call(self._land, flight, outcome)
 
         try:
-            chunk.cancel = self.backend.submit(chunk.run, chunk.order, done)
-            chunk.order = ()  # its arguments, up to 8 MB, belong to the backend now
+            flight.cancel = self.backend.submit(flight.run, flight.order, done)
+            flight.order = ()  # its arguments, up to 8 MB, belong to the backend now
         except Exception as error:  # of the backend
             done(error)
 
@@ -343,16 +434,16 @@ class Dispatcher:
             self._call(self.warn, found)
 
     def _show_started(self) -> None:
-        for fan_out in list(self._fan_outs):
-            fan_out.again()
+        for fan_out in list(self.fan_outs):
+            fan_out.show(fan_out.count)
 
-    def _land(self, chunk: Chunk, outcome: Any) -> None:
-        if chunk not in self.in_flight:
+    def _land(self, flight: Flight[Any], outcome: Any) -> None:
+        if flight not in self.in_flight:
             return  # the first outcome counts
-        del self.in_flight[chunk]
-        chunk.land(outcome)
-        # it refers to the chunk: a circle would keep its arguments until the next collection
-        chunk.cancel = _nothing
+        del self.in_flight[flight]
+        flight.land(outcome)
+        # It refers to the chunk: a circle would keep its arguments until the next collection.
+        flight.cancel = _nothing
         self.wake()
         for listener in list(self.listeners):
             listener()
@@ -364,25 +455,21 @@ class Shown:
 
     def __init__(self, dispatcher: Dispatcher, place: Callable[[Placement], None]) -> None:
         self.dispatcher, self._place = dispatcher, place
-        self._count = 0
+        self.count = 0
         self._last = Placement(0, dispatcher.backend.name)
-        dispatcher.open(self)
+        dispatcher.fan_outs[self] = None
 
     def show(self, count: int) -> None:
         """So many elements are with workers."""
-        self._count = count
+        self.count = count
         backend = self.dispatcher.backend
         now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
         if now != self._last:
             self._last = now
             self._place(now)
 
-    def again(self) -> None:
-        """The workers have started."""
-        self.show(self._count)
-
     def close(self) -> None:
-        self.dispatcher.close(self)
+        self.dispatcher.fan_outs.pop(self, None)
 
 
 def _nothing() -> None:

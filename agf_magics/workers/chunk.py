@@ -58,10 +58,7 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
         arguments = pickle.loads(given)
     except BaseException as error:  # a module that the worker lacks
         return "x", [described(error)], time.perf_counter() - began, [], _worker()
-    capture = _Capture() if order.get("kernel") != getattr(held, "kernel", "") else None
-    getattr(held, "captures", {}).get(threading.get_ident(), []).append(
-        capture
-    )  # reported while the chunk runs
+    capture = _capture_of(held, order.get("kernel"))
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, order, capture, spent)
     marks, data = _packed(marks, values, order.get("most") or sys.maxsize)
@@ -149,7 +146,6 @@ def _call(
     process, before = os.getpid(), getattr(held.local, "capture", None)
     held.calls.add(threading.get_ident())
     if capture is not None:
-        _route(held)
         held.local.capture = (capture, i)
     try:
         result = "v", contextvars.copy_context().run(_perform, function, given, order)
@@ -218,6 +214,20 @@ class _Capture:
                 )
 
 
+def _capture_of(held: Any, kernel: Any) -> _Capture | None:
+    """What collects the prints of a chunk; None in the kernel's own process, where they stay."""
+    if kernel == getattr(held, "kernel", ""):
+        return None
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and not getattr(stream, "agf_routed", False):
+            setattr(sys, name, _Routed(held, name, stream))
+    capture = _Capture()
+    # A task of Dask reports them while the chunk runs.
+    getattr(held, "captures", {}).get(threading.get_ident(), []).append(capture)
+    return capture
+
+
 class _Routed:
     """A stream that gives what the thread of a call prints to its chunk."""
 
@@ -240,13 +250,6 @@ class _Routed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def _route(held: Any) -> None:
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is not None and not getattr(stream, "agf_routed", False):
-            setattr(sys, name, _Routed(held, name, stream))
 
 
 # --- results ---

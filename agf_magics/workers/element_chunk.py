@@ -17,7 +17,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ..engine.host import Host, Place
@@ -39,9 +38,6 @@ from . import chunk
 from .pickles import Unreadable, dump_plain
 from .program import ElementProgram, on_one_thread, version_of_workers
 from .sending import STAY
-
-PROGRAMS = 64
-"""Programs that a worker keeps; the oldest one is dropped."""
 
 UNSENT = f"write a file and return its path, or keep the tool here: {STAY}"
 
@@ -75,72 +71,39 @@ class Answer(NamedTuple):
 def run_elements(
     program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", why, …)`` for
-    a program that this worker cannot run; the kernel then sends calls.
+    """Run elements. Returns ``("ok", answer, seconds, prints, worker)``, or ``("no", b"", …,
+    traceback)`` for a program that this worker cannot run; the kernel then sends calls.
 
-    ``program``: the pickled program, or the path of a file with it. ``given``: the pickled numbers
-    and elements, ``count`` of each. ``options``: ``kernel``, the name of the kernel's process,
-    whose prints need not travel; ``version``, its version; ``most``, the bytes of one element in
-    the answer."""
-    began = time.perf_counter()
-    prints: list[tuple[int, str, str]] = []
+    The parameters are those of `chunk.run`; ``given``: the pickled numbers and elements."""
+    held, began = chunk._held(), time.perf_counter()
+    capture = chunk._capture_of(held, options["kernel"])
+    where, data = chunk._worker(), b""
     try:
-        if tuple(options["version"]) != version_of_workers():
-            raise Unreadable(f"this worker has version {version_of_workers()}")
-        found = _program(program, digest)
+        known: ElementProgram = chunk._function(held, program, digest)
         numbers, items = pickle.loads(given)
-        capture = _capture_of(options["kernel"])
-        prints = capture.texts if capture is not None else prints
         # On a worker, its context names it (distributed.get_worker); that of the kernel is not for
         # elements.
         context = contextvars.Context() if capture is None else contextvars.copy_context()
         context.run(_capturing.set, capture)
-        answer = context.run(_run, found, numbers, items)
-        data = _pack(found, numbers, answer, options["most"])
+        answer = context.run(_run, known, numbers, items)
+        kind, data = "ok", _pack(known, numbers, answer, options["most"])
     except BaseException as error:
-        text = "".join(traceback.format_exception(error))[-chunk.TRACE :]
-        return (
-            "no",
-            f"{type(error).__name__}: {error}"[:500],
-            time.perf_counter() - began,
-            prints,
-            text,
-        )
-    return "ok", data, time.perf_counter() - began, prints, chunk._worker()
+        kind, where = "no", "".join(traceback.format_exception(error))[-chunk.TRACE :]
+    prints = capture.texts if capture is not None else []
+    return kind, data, time.perf_counter() - began, prints, where
 
 
-def _program(program: Any, digest: str) -> ElementProgram:
-    programs: dict[str, ElementProgram] = _kept.setdefault("programs", {})
-    found = programs.get(digest)
-    if found is None:
-        data = Path(program).read_bytes() if isinstance(program, str) else program
-        made: ElementProgram = pickle.loads(data)
-        linked = on_one_thread(made.linked, [made.step.body], _alone)
-        found = made._replace(linked=linked, scope=made.scope._replace(linked=linked))
-        while len(programs) >= PROGRAMS:
-            programs.pop(next(iter(programs)), None)
-        programs[digest] = found
-    return found
-
-
-_kept: dict[str, Any] = {}
+def read_program(version: tuple[str, str, int], pickled: bytes) -> ElementProgram:
+    """A program, which a worker with another version would read as something else."""
+    if version != version_of_workers():
+        raise Unreadable(f"this worker has version {version_of_workers()}")
+    program: ElementProgram = pickle.loads(pickled)
+    linked = on_one_thread(program.linked, [program.step.body], _alone)
+    return program._replace(linked=linked, scope=program.scope._replace(linked=linked))
 
 
 _capturing: contextvars.ContextVar[Any] = contextvars.ContextVar("capturing", default=None)
 """Gets what the calls of a chunk print; None: that stays where it is."""
-
-
-def _capture_of(kernel: str) -> Any:
-    """What collects the prints of a chunk; None in the kernel's own process."""
-    held = chunk._held()
-    if kernel == getattr(held, "kernel", ""):
-        return None
-    chunk._route(held)
-    capture = chunk._Capture()
-    getattr(held, "captures", {}).get(threading.get_ident(), []).append(
-        capture
-    )  # reported while the chunk runs
-    return capture
 
 
 # --- calls ---

@@ -4,17 +4,18 @@ trip.
 A worker runs the same step engine for the body (`element_chunk`). The kernel keeps what only it may
 decide or store: it applies ``on_error``, writes the records (one commit for each chunk), counts,
 and repeats what a lost worker had. What cannot travel, or is too heavy, is left to the pool of the
-kernel, which sends calls. `Elements.pool` is the way in.
+kernel, which sends calls. `element_pool` is the way in.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import Callable, Iterator
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from ..catalog import Transform
 from ..engine.concurrent import replay_recorded
@@ -22,17 +23,20 @@ from ..engine.invoke import of_one
 from ..engine.linked import Linked
 from ..engine.pool import Parts, Plan, calls_of, one_call
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
-from ..engine.sequences import Elements as Sequenced
-from ..engine.user_code import StillRunning
+from ..engine.sequences import Elements
+from ..engine.user_code import StillRunning, TimedOut
 from ..flow import events as ev
 from ..flow.progress import Progress
 from ..flow.rows import key_of
-from ..flow.steps import Each
+from ..flow.step import Step
+from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..journal.collected import CollectedRecords, known_call
 from ..text.diagnostics import Diagnostic, StepError
-from .backend import ChunkSize, Dispatcher, Lost, Shown
-from .outcomes import LOSSES
+from ..text.source import Source
+from .backend import KERNEL, RESULT, ChunkSize, Dispatcher, Entry, Flight, Line, Lost, Shown
+from .element_chunk import body_name, read_program, run_elements
+from .outcomes import NO_SIGN, is_here, lacking_module, worker_lost
 from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer, write_prints
 from .program import (
     HEAVY_ELEMENT,
@@ -41,58 +45,95 @@ from .program import (
     sources_of,
     steps_of,
     time_limit_of,
+    version_of_workers,
 )
-from .queue import (
-    ElementFlight,
-    Landed,
-    Sent,
-    damaged_answer,
-    element_lost,
-    explained,
-    is_refused,
-    stopped,
-)
-from .sending import HEAVY, own_modules
+from .sending import HEAVY, applied, own_modules
 
-Items = list[Value] | Sequenced
+Items = list[Value] | Elements
+
+FORCE = 1.0
+"""Seconds in which the worker of a chunk that did not end in time is ended."""
 
 
-class Elements:
-    """Sends whole elements of one run to its workers."""
+def element_pool(
+    dispatcher: Dispatcher,
+    site: CallSite[Each],
+    inside: Scope,
+    keep: Callable[[int, Value], None],
+    items: Items,
+    rest: Parts,
+) -> ElementPool | None:
+    """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those
+    that stay."""
+    # The elements of a sequence that is not quick are read by code of a user, a few ahead.
+    if isinstance(items, Elements) and not items.is_quick:
+        return None
+    if reason_to_stay(site, inside, len(items), dispatcher.backend.lanes) is not None:
+        return None
+    sources, modules = sources_of(site.step, inside.linked), own_modules()
+    try:
+        made = make_program(site, inside, sources, modules)
+        program = applied(read_program, (version_of_workers(), made))
+    except Exception:
+        program = b""
+    if not 0 < len(program) <= HEAVY:
+        return None  # calls are sent instead: their errors and warnings name the part
+    options = {
+        "kernel": KERNEL,
+        "most": RESULT,
+        "timeout": time_limit_of(
+            site.step.body, inside.linked, site.run.budget.limits.step_timeout
+        ),
+    }
+    sent = Sent(program, hashlib.sha256(program).hexdigest(), sources, modules, options)
+    return ElementPool(dispatcher, site, inside, keep, items, rest, sent)
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        self.dispatcher = dispatcher
 
-    def pool(
+class Sent(NamedTuple):
+    """What all chunks of a fan-out share."""
+
+    program: bytes
+    digest: str
+    sources: Sequence[Source]
+    modules: Sequence[str]
+    options: dict[str, Any]
+
+
+class ElementEntry(Entry):
+    """An element in a chunk, or one whose worker was lost."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+class ElementFlight(Flight[ElementEntry]):
+    """A chunk of elements."""
+
+    def __init__(
         self,
-        site: CallSite[Each],
-        inside: Scope,
-        keep: Callable[[int, Value], None],
-        items: Items,
-        rest: Parts,
-    ) -> ElementPool | None:
-        """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs
-        those that stay."""
-        if (
-            isinstance(items, Sequenced) and not items.is_quick
-        ):  # code of a user reads them, a few ahead
-            return None
-        if reason_to_stay(site, inside, len(items), self.dispatcher.backend.lanes) is not None:
-            return None
-        sources, modules = sources_of(site.step, inside.linked), own_modules()
-        try:
-            program = make_program(site, inside, sources, modules)
-        except Exception:
-            program = b""
-        if not 0 < len(program) <= HEAVY:
-            return None  # calls are sent instead: their errors and warnings name the part
-        limit = time_limit_of(site.step.body, inside.linked, site.run.budget.limits.step_timeout)
-        sent = Sent(program, sources, modules, limit)
-        return ElementPool(self.dispatcher, site, inside, keep, items, rest, sent)
+        landed: asyncio.Queue[tuple[ElementFlight, Any]],
+        sent: Sent,
+        entries: list[ElementEntry],
+        given: bytes,
+    ) -> None:
+        """``given``: the pickled numbers and elements."""
+        order = (sent.program, sent.digest, given, len(entries), sent.options)
+        super().__init__(entries, run_elements, order)
+        self.landed, self.weight, self.when = landed, len(given), clock()
+
+    @property
+    def numbers(self) -> list[int]:
+        return [entry.number for entry in self.entries]
+
+    def land(self, outcome: Any) -> None:
+        self.landed.put_nowait((self, outcome))
 
 
-class ElementPool(Parts):
-    """Runs the elements of one fan-out on workers. A source of chunks for the dispatcher."""
+class ElementPool(Parts, Line[ElementEntry]):
+    """Runs the elements of one fan-out on workers."""
 
     def __init__(
         self,
@@ -106,22 +147,15 @@ class ElementPool(Parts):
     ) -> None:
         path = self.path = site.path_of(site.step.body)
         self.each = site
-        super().__init__(site, keep, lambda i: (*path, i), items)
-        self.dispatcher, self.backend, self.limit = dispatcher, dispatcher.backend, site.step.limit
+        Parts.__init__(self, site, keep, lambda i: (*path, i), items)
+        Line.__init__(self, dispatcher, ChunkSize(), site.step.limit)
         self.inside, self.rest, self.sent, self.values = inside, rest, sent, items
-        self.sizes = ChunkSize()
         self.numbers: Iterator[int] = iter(())
-        """Elements that were not sent yet; there may be millions."""
+        """Elements that were not sent yet; there may be millions, so they have no entries."""
         self.left = 0
         """How many of them there are."""
-        self.early: deque[int] = deque()
-        """Those of them that come first: they were in a chunk that could not be made."""
-        self.again: deque[int] = deque()
-        """Elements whose worker was lost: they travel alone."""
-        self.losses: dict[int, int] = {}
-        self.how_lost: dict[int, list[str]] = {}
-        self.flights: dict[ElementFlight, None] = {}
-        self.landed: Landed = asyncio.Queue()
+        self.landed: asyncio.Queue[tuple[ElementFlight, Any]] = asyncio.Queue()
+        """The chunks that are back, with their outcomes."""
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
         self.leaves = True
@@ -156,10 +190,9 @@ class ElementPool(Parts):
         await self._run_there()
         if self.failure is not None:
             raise self.failure
-        if self.stays or self.again or self.left:
-            await self._run_here(
-                chain(sorted([*self.stays, *self.again, *self.early]), self.numbers), plan
-            )
+        back = [entry.number for entry in (*self.lost, *self.waiting)]
+        if self.stays or back or self.left:
+            await self._run_here(chain(sorted([*self.stays, *back]), self.numbers), plan)
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
@@ -184,63 +217,47 @@ class ElementPool(Parts):
     # --- chunks ---
 
     @property
-    def has_suspects(self) -> bool:
-        return bool(self.again) and self.leaves
+    def has_more(self) -> bool:
+        return self.leaves and self.failure is None and bool(self.lost or self.waiting or self.left)
 
-    def next(self, lanes: int) -> ElementFlight | None:
-        """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
-        caught up."""
-        while self.failure is None and self._has_more:
-            most = self.limit or lanes * self.dispatcher.ahead
-            if len(self.flights) >= most or self.landed.qsize() >= lanes * self.dispatcher.ahead:
-                return None
-            flight = self._packed([self.again.popleft()] if self.again else self._take(lanes))
-            if flight is not None:
-                self.flights[flight] = None
-                return flight
-        return None
+    def take(self, lanes: int) -> list[ElementEntry]:
+        if self.lost:
+            return [self.lost.popleft()]
+        left = self.left + len(self.waiting)
+        count = min(self.size.next(left, lanes), left)
+        entries = [self.waiting.popleft() for _ in range(min(count, len(self.waiting)))]
+        numbers = list(islice(self.numbers, count - len(entries)))
+        self.left -= len(numbers)
+        return entries + [ElementEntry(i) for i in numbers]
 
-    def _take(self, lanes: int) -> list[int]:
-        """The numbers of the next chunk."""
-        count = min(self.sizes.next(self.left, lanes), self.left)
-        found = [self.early.popleft() for _ in range(min(count, len(self.early)))]
-        found += islice(self.numbers, count - len(found))
-        self.left -= len(found)
-        return found
+    def pack(self, entries: list[ElementEntry]) -> bytes:
+        numbers = [entry.number for entry in entries]
+        return dump_plain((numbers, [self.values[i] for i in numbers]), modules=self.sent.modules)
 
-    def _packed(self, numbers: list[int]) -> ElementFlight | None:
-        """A chunk; None: none of its elements can be sent. Then its call in the kernel has the
-        error."""
-        try:
-            given = dump_plain(
-                (numbers, [self.values[i] for i in numbers]), modules=self.sent.modules
-            )
-        except Exception:
-            if len(numbers) == 1:
-                self.stays += numbers
-                return None
-            self.early.extendleft(reversed(numbers[1:]))
-            self.left += len(numbers) - 1
-            return self._packed(numbers[:1])
-        self.sizes.weigh_given(len(given) / len(numbers))
-        return ElementFlight(
-            self.landed, self.sent, numbers, given, bool(self.losses.get(numbers[0]))
-        )
+    def flight(self, entries: list[ElementEntry], given: bytes) -> ElementFlight:
+        return ElementFlight(self.landed, self.sent, entries, given)
+
+    def refuse(self, entry: ElementEntry, error: Exception) -> None:
+        self.stays.append(entry.number)  # its call in the kernel has the error
+
+    def fail(self, entry: ElementEntry, lost: Lost) -> None:
+        losses = entry.workers or [str(lost)]
+        self._fail(entry.number, element_lost(self.each.step.body, losses, lost))
 
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
-        self.dispatcher.add(self)
+        self.dispatcher.lines[self] = None
         run, at = self.site.run, self.site.at
         self.shown = Shown(self.dispatcher, lambda found: run.emit(ev.Placed(at, clock(), *found)))
         try:
-            while self.failure is None and (self.flights or self._has_more):
+            while self.failure is None and (self.flights or self.has_more):
                 self.dispatcher.wake()
                 loop.call_soon(self._show_placed)
                 flight, outcome = await self.landed.get()
                 del self.flights[flight]
                 await self._land(flight, outcome)
         except asyncio.CancelledError:
-            self.dispatcher.remove(self)
+            self.dispatcher.lines.pop(self, None)
             left = await self._stop_flights()
             if left is None:
                 raise
@@ -248,50 +265,44 @@ class ElementPool(Parts):
             stop.reported = True
             raise stop from None
         finally:
-            self.dispatcher.remove(self)
+            self.dispatcher.lines.pop(self, None)
             self.shown.close()
         if self.flights:
             await self._stop_flights()
         self._show_placed()
 
-    @property
-    def _has_more(self) -> bool:
-        """Whether more elements can be sent."""
-        return self.leaves and bool(self.again or self.left)
-
     async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
-            self._lose(flight, outcome)
+            self.lose(flight, outcome)
             return
+        numbers = flight.numbers
         if (
             isinstance(outcome, BaseException)
             or self.site.run.secrets.active
-            or is_refused(outcome)
+            or _is_refused(outcome)
         ):
             # The backend or the worker cannot run it; or the run has got a secret, which only the
             # kernel masks.
-            self.leaves, self.stays = False, [*self.stays, *flight.numbers]
+            self.leaves, self.stays = False, [*self.stays, *numbers]
             return
-        for i in flight.numbers if self.losses else ():
-            self._forget(i)
         now = clock()
         try:
-            answer = read_answer(outcome, flight.numbers, self, self.sent.sources)
+            answer = read_answer(outcome, numbers, self, self.sent.sources)
         except Unread:  # the calls say which of the results cannot be read
-            self.leaves, self.stays = False, [*self.stays, *flight.numbers]
+            self.leaves, self.stays = False, [*self.stays, *numbers]
             return
         except BaseException as error:  # whatever reading a damaged pickle raises
-            for i in flight.numbers if self.failure is None else ():
+            for i in numbers if self.failure is None else ():
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
-        self.sizes.weigh_returned(answer.weight / (count := len(answer.elements)))
-        self.sizes.learn(max(answer.seconds, 1e-6), count, self.backend.lanes)
+        count = len(answer.elements)
+        self.size.learn(max(answer.seconds, 1e-6), count, self.backend.lanes, answer.weight)
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
         if answer.elements[-1][1][0]:  # with ``abort``, a failure is the last one
             self.dispatcher.send()  # so the workers do not wait until this chunk is written
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
-        self.stays += flight.numbers[count:] if self.failure is None else []
+        self.stays += numbers[count:] if self.failure is None else []
 
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in
@@ -338,31 +349,6 @@ class ElementPool(Parts):
                 i, explained(cast(StepError, error), self.each.step.body, self.backend.name)
             )
 
-    def _lose(self, flight: ElementFlight, lost: Lost) -> None:
-        """The worker of a chunk is lost: its elements are sent again, each alone."""
-        names_one = self.backend.identifies_lost_chunk
-        alone = len(flight.numbers) == 1 and (names_one or not flight.shared)
-        again: list[int] = []
-        for i in flight.numbers:
-            how = self.how_lost.setdefault(i, [])
-            if not lost.cancelled:
-                # A pool that breaks loses all its chunks: only an element that was alone is to
-                # blame.
-                known = self.losses.get(i, 0)
-                self.losses[i] = known + 1 if alone or names_one else max(1, known)
-                how.append(str(lost))
-            is_last = lost.gone or (alone and (lost.last or lost.late is not None))
-            if is_last or self.losses.get(i, 0) > LOSSES:
-                self._forget(i)
-                self._fail(i, element_lost(self.each.step.body, how, lost))
-            else:
-                again.append(i)
-        self.again.extendleft(reversed(again))
-
-    def _forget(self, i: int) -> None:
-        self.losses.pop(i, None)
-        self.how_lost.pop(i, None)
-
     def _fail(self, i: int, found: Diagnostic) -> None:
         """An element failed without an answer."""
         if self.failure is not None:
@@ -376,13 +362,10 @@ class ElementPool(Parts):
     async def _stop_flights(self) -> str | None:
         """Cancel the chunks in flight; their elements count as cancelled, whatever their workers
         did. Returns a text if workers are left running."""
-        run, running = (
-            self.site.run,
-            await stopped(self.flights, self.landed, self.backend, self.site.run.host.grace),
-        )
+        run, running = self.site.run, await self._stopped()
         chunks = f"{len(running)} chunk{'s' * (len(running) != 1)} of elements"
         left = f"left running: {chunks} on {self.backend.name}" if running else None
-        for flight in self.flights:
+        for flight in cast("list[ElementFlight]", list(self.flights)):
             for i in flight.numbers:
                 at, is_left = self.at(i), flight in running and i == flight.numbers[0]
                 run.steps.start(at, flight.when, 1)
@@ -395,6 +378,80 @@ class ElementPool(Parts):
         self._show_placed()
         return left
 
+    async def _stopped(self) -> dict[Flight[ElementEntry], None]:
+        """Cancel the chunks in flight, and wait until they have landed, at most the grace of the
+        run; then end their workers, if the backend may. Returns those that are left running. A
+        second cancellation of this task ends the waiting."""
+        running = dict(self.flights)
+        for flight in running:
+            flight.cancel()
+        waited = await self._wait(running, self.site.run.host.grace)
+        if running and waited and getattr(self.backend, "kills", False):
+            for flight in running:
+                flight.cancel()
+            await self._wait(running, FORCE)
+        return running
+
+    async def _wait(self, flights: dict[Flight[ElementEntry], None], seconds: float) -> bool:
+        """Wait until chunks have landed, and remove these. Returns False if this task was cancelled
+        meanwhile."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while flights:
+            # Before CPython 3.12, `asyncio.timeout` raises no TimeoutError in a task that was
+            # cancelled before.
+            next_one = loop.create_task(self.landed.get())
+            try:
+                await asyncio.wait([next_one], timeout=max(0.0, until - loop.time()))
+            except asyncio.CancelledError:
+                next_one.cancel()
+                return False
+            if not next_one.done():
+                next_one.cancel()
+                return True
+            flights.pop(next_one.result()[0], None)
+        return True
+
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
-        self.shown.show(sum(len(flight.numbers) for flight in self.flights))
+        self.shown.show(sum(len(flight.entries) for flight in self.flights))
+
+
+def _is_refused(outcome: Any) -> bool:
+    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
+
+
+def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic:
+    """The failure of elements whose answer cannot be used."""
+    name, span = body_name(body)
+    message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
+    hint = (
+        "the workers may have another version of this package, or of a library: install the "
+        "same versions there"
+    )
+    return Diagnostic("step.worker-answer", message, span, hint)
+
+
+def explained(error: StepError, body: Step, workers: str) -> StepError:
+    """A failure of a worker; if a module is missing there that this process has, it says so."""
+    cause, found = error.__cause__, error.diagnostic
+    if (
+        found.code == "step.tool-failed"
+        and isinstance(cause, ModuleNotFoundError)
+        and is_here(cause)
+    ):
+        error.diagnostics = (
+            replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),
+        )
+    return error
+
+
+def element_lost(body: Step, losses: Sequence[str], lost: Lost) -> Diagnostic:
+    """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
+    name, span = body_name(body)
+    if lost.late is not None and not lost.gone:
+        message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"
+        hint = "timeout= of @tool, or step_timeout, sets how long a call may take"
+        return Diagnostic("step.timeout", message, span, hint)
+    what = "call" if isinstance(body, Invoke) else "element"
+    return replace(worker_lost(name, what, losses, lost.gone), span=span)

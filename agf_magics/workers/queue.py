@@ -3,52 +3,51 @@ again.
 
 For the engine, its events, its limits and its journal, a call is a call: only its way is shared.
 All methods run on the run's loop; a backend reports on any thread.
-
-Chunks of elements in flight, and the failures of elements without an answer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
+import pickle
 import sys
 import types
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..engine.limits import Grant, granted
-from ..engine.runner import clock
 from ..engine.threads import Call, Placement, Terms
-from ..engine.user_code import TimedOut
-from ..flow.step import Step
-from ..flow.steps import Invoke
+from ..engine.user_code import OutcomeUnknown, Result, TimedOut
 from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Source
 from . import chunk
-from .backend import WANTED, Cancel, ChunkSize, Dispatcher, Lost, Shown, WorkerBackend
-from .element_chunk import body_name, run_elements
-from .outcomes import NO_SIGN, Entry, Flight, end_call, is_here, lacking_module, worker_lost
-from .program import version_of_workers
+from .backend import (
+    KERNEL,
+    RESULT,
+    WANTED,
+    ChunkSize,
+    Dispatcher,
+    Entry,
+    Flight,
+    Line,
+    Lost,
+    Shown,
+    WorkerBackend,
+)
+from .outcomes import NO_SIGN, is_here, lacking_module, raised_there, worker_lost
 from .sending import (
     HEAVY,
+    STAY,
     Program,
     SharedData,
     heavy_function,
+    name_of,
+    other_python,
     unsendable_arguments,
     unsendable_function,
 )
 
 C = TypeVar("C", bound=Call)
-
-RESULT = 256_000_000
-"""Bytes of the result of one call, at most."""
-
-KERNEL = secrets.token_hex(8)
-"""The name of this process: a chunk that an executor runs in it prints without a detour."""
 
 
 class CallQueue:
@@ -59,16 +58,12 @@ class CallQueue:
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.dispatcher = Dispatcher(backend, warn)
-        self.warn = warn
-        self._lines: dict[object, Line] = {}
+        self.backend, self.warn = backend, warn
+        self._lines: dict[object, CallLine] = {}
         self._sizes: dict[int, ChunkSize] = {}
         self._programs: dict[int, Program | Exception] = {}
         state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
         state.kernel = getattr(state, "kernel", KERNEL)
-
-    @property
-    def backend(self) -> WorkerBackend:
-        return self.dispatcher.backend
 
     @property
     def lanes(self) -> int:
@@ -85,7 +80,7 @@ class CallQueue:
 
     def hand(self, call: Call, terms: Terms) -> None:
         """Make ``call`` on a worker. Its result is set on the loop."""
-        self.line(call.function, terms, granted.get(), False).add([Entry(call, None)])
+        self.line(call.function, terms, granted.get(), False).add([CallEntry(call, None)])
 
     def pool(
         self,
@@ -95,6 +90,13 @@ class CallQueue:
         place: Callable[[Placement], None],
     ) -> RemotePool[C]:
         return RemotePool(self, report, terms, halts, place)
+
+    def elements(
+        self, site: Any, inside: Any, keep: Callable[[int, Any], None], items: Any, rest: Any
+    ) -> Any:
+        from .elements import element_pool  # here: a run without workers does not import it
+
+        return element_pool(self.dispatcher, site, inside, keep, items, rest)
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         self.dispatcher.listeners[wake] = None
@@ -107,149 +109,320 @@ class CallQueue:
         grant: Grant,
         stops: bool,
         bound: object = None,
-    ) -> Line:
+    ) -> CallLine:
         """The queue of calls with the same function and terms."""
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
-        found = self._lines.get(key)
-        if found is None:
+        line = self._lines.get(key)
+        if line is None:
             program = self._program(function)
+            # Calls with an effect travel alone: their trips say nothing about the others.
             size = (
                 ChunkSize()
                 if terms.has_effect
                 else self._sizes.setdefault(id(function), ChunkSize())
             )
-            found = self._lines[key] = Line(self, function, program, terms, grant, stops, size)
-            self.dispatcher.add(found)
-        return found
+            line = CallLine(self.dispatcher, size, terms, program, name_of(function))
+            line.order |= {"stops": stops, "grant": _packed_grant(grant)}
+            self._lines[key] = line
+            self.dispatcher.lines[line] = None
+        return line
 
-    def forget(self, line: Line) -> None:
+    def forget(self, line: CallLine) -> None:
         """A fan-out with a limit of its own has ended."""
-        self.dispatcher.remove(line)
+        self.dispatcher.lines.pop(line, None)
         self._lines = {key: other for key, other in self._lines.items() if other is not line}
 
     def _program(self, function: Callable[..., Any]) -> Program | Exception:
-        found = self._programs.get(id(function))
-        if found is None:
+        program = self._programs.get(id(function))
+        if program is None:
             try:
-                found = Program(function)
-                if self.warn is not None and len(found.pickled) > HEAVY:
-                    self.warn(heavy_function(found))
+                program = Program(function)
+                if self.warn is not None and len(program.pickled) > HEAVY:
+                    self.warn(heavy_function(program))
             except Exception as error:
-                found = unsendable_function(function, error)
-            self._programs[id(function)] = found
-        return found
+                program = unsendable_function(function, error)
+            self._programs[id(function)] = program
+        return program
 
 
-class Line:
-    """The calls of one function under the same terms, in their order; a source of chunks."""
+class CallEntry(Entry):
+    """A call in the queue."""
+
+    __slots__ = ("call", "pool")
+
+    def __init__(self, call: Call, pool: RemotePool[Any] | None) -> None:
+        """``pool``: the fan-out of the call; None: a task waits for it."""
+        super().__init__()
+        self.call, self.pool = call, pool
+
+    def end(self, result: Result) -> None:
+        """Set the result of the call and report it."""
+        self.call.end(result)
+        if self.pool is not None:
+            if self.pool.halts and not result[0]:
+                self.pool.halt()
+            self.pool.report([self.call])
+
+
+class CallLine(Line[CallEntry]):
+    """The calls of one function under the same terms, in their order."""
 
     def __init__(
         self,
-        queue: CallQueue,
-        function: Callable[..., Any],
-        program: Program | Exception,
-        terms: Terms,
-        grant: Grant,
-        stops: bool,
+        dispatcher: Dispatcher,
         size: ChunkSize,
+        terms: Terms,
+        program: Program | Exception,
+        name: str,
     ) -> None:
-        self.queue, self.function, self.program, self.terms, self.size = (
-            queue,
-            function,
-            program,
-            terms,
-            size,
-        )
-        self.stops = stops
-        self.waiting: deque[Entry] = deque()
-        self.lost: deque[Entry] = deque()
-        """Calls whose worker was lost: they are sent again, alone."""
-        self.flights = 0
-        tools = None if grant.tools is None else tuple(sorted(grant.tools))
-        self.order = {
+        super().__init__(dispatcher, size, terms.limit)
+        self.program, self.name, self.has_effect = program, name, terms.has_effect
+        self.order: dict[str, Any] = {
             "timeout": terms.timeout,
-            "stops": stops,
-            "grant": (grant.identity, tools),
             "most": RESULT,
             "kernel": KERNEL,
             "effect": terms.has_effect,
             "resources": dict(terms.resources),
         }
 
-    @property
-    def backend(self) -> WorkerBackend:
-        return self.queue.backend
-
-    def add(self, entries: Sequence[Entry], first: bool = False) -> None:
+    def add(self, entries: Sequence[CallEntry], first: bool = False) -> None:
         if isinstance(self.program, Exception):
-            loop = asyncio.get_running_loop()
-            loop.call_soon(self._refuse, list(entries), self.program)
+            # In the next turn: who adds calls is not ready for their ends.
+            asyncio.get_running_loop().call_soon(self._refuse_all, list(entries), self.program)
             return
         if first:
             self.waiting.extendleft(reversed(entries))
         else:
             self.waiting.extend(entries)
-        self.queue.dispatcher.wake()
+        self.dispatcher.wake()
 
-    def _refuse(self, entries: list[Entry], error: Exception) -> None:
+    def _refuse_all(self, entries: list[CallEntry], error: Exception) -> None:
         for entry in entries:
             if entry.call.take():
-                end_call(entry, (False, error))
+                entry.end((False, error))
 
     @property
-    def has_suspects(self) -> bool:
-        return bool(self.lost)
+    def has_more(self) -> bool:
+        return bool(self.lost or self.waiting)
 
-    def next(self, lanes: int) -> Flight | None:
-        """The next chunk; None: nothing waits, or the author's limit is reached."""
-        lanes = min(lanes, self.terms.limit or lanes)
-        most = 1 if self.terms.has_effect else self.size.next(len(self.waiting), lanes)
-        while (self.lost or self.waiting) and not (
-            self.terms.limit and self.flights >= self.terms.limit
-        ):
-            entries = self._take(1, self.lost) if self.lost else self._take(most, self.waiting)
-            flight = self._packed(entries) if entries else None
-            if flight is not None:
-                self.flights += 1
-                flight.place(1)
-                return flight
-        return None
-
-    def _take(self, most: int, source: deque[Entry]) -> list[Entry]:
-        found = list[Entry]()
-        while source and len(found) < most:
+    def take(self, lanes: int) -> list[CallEntry]:
+        source, most = (self.lost, 1) if self.lost else (self.waiting, 1)
+        if not self.lost and not self.has_effect:
+            most = self.size.next(len(self.waiting), min(lanes, self.limit or lanes))
+        entries = list[CallEntry]()
+        while source and len(entries) < most:
             entry = source.popleft()
             if entry.call.take():  # else it was cancelled
-                found.append(entry)
-        return found
+                entries.append(entry)
+        return entries
 
-    def _packed(self, entries: list[Entry]) -> Flight | None:
-        """A chunk; None: its only call cannot be sent. Of a chunk with such a call, only the first
-        call is sent now."""
-        program = self.program
-        assert isinstance(program, Program)
+    def pack(self, entries: list[CallEntry]) -> bytes:
+        assert isinstance(self.program, Program)
+        pool = entries[0].pool
+        given = [entry.call.given for entry in entries]
+        return self.program.pack(given, pool.shared if pool is not None else None)
+
+    def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
+        assert isinstance(self.program, Program)
+        order = (self.program.pickled, self.program.digest, given, len(entries), self.order)
+        flight = CallFlight(self, entries, order)
+        flight.place(1)
+        return flight
+
+    def refuse(self, entry: CallEntry, error: Exception) -> None:
+        assert isinstance(self.program, Program)
+        entry.end((False, unsendable_arguments(self.program, entry.call.given, error)))
+
+    def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:
+        for entry in reversed(entries):
+            if entry.call.stopped:
+                entry.end(_CANCELLED)
+                continue
+            entry.call.give_back()
+            if entry.pool is not None and entry.pool.halted:
+                entry.pool.held.insert(0, entry)
+            else:
+                queue.appendleft(entry)
+
+    def fail(self, entry: CallEntry, lost: Lost) -> None:
+        error: Exception
+        if entry.call.stopped:
+            return entry.end(_CANCELLED)
+        if self.has_effect:
+            error = OutcomeUnknown(f"its worker was lost: {lost}")
+        elif lost.late is not None:
+            error = TimedOut(lost.late, NO_SIGN)
+        else:
+            losses = entry.workers or [str(lost)]
+            error = StepError(worker_lost(self.name, "call", losses, lost.gone))
+        entry.end((False, error))
+
+
+def _packed_grant(grant: Grant) -> tuple[str, tuple[str, ...] | None]:
+    return grant.identity, None if grant.tools is None else tuple(sorted(grant.tools))
+
+
+class CallFlight(Flight[CallEntry]):
+    """A chunk of calls."""
+
+    def __init__(self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...]) -> None:
+        super().__init__(entries, chunk.run, order)
+        self.line = line
+        self.kills = bool(getattr(line.backend, "kills", False))
+        """Whether `interrupt` by force may end the call; read by the host."""
+        self._dropped = 0
+        for entry in entries:
+            entry.call.waiter = self
+
+    @property
+    def where(self) -> str:
+        """For the message about a call that is left running."""
+        return f" on {self.line.backend.name}"
+
+    def interrupt(self, call: Call, force: bool = False) -> None:
+        """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
+        its worker ends."""
+        if any(not entry.call.stopped for entry in self.entries):
+            return
+        if self._dropped < 1 + (force and self.kills):
+            self._dropped += 1
+            self.cancel()
+
+    def place(self, sign: int) -> None:
+        """Tell the fan-outs how many of their calls are with a worker, or are back."""
+        for pool, count in Counter(entry.pool for entry in self.entries).items():
+            if pool is not None:
+                pool.move(sign * count)
+
+    def land(self, outcome: Any) -> None:
+        line = self.line
+        del line.flights[self]
+        self.place(-1)
+        for entry in self.entries:
+            entry.call.waiter = None
+        if isinstance(outcome, Lost):
+            line.lose(self, outcome)
+            return
+        error = outcome if isinstance(outcome, BaseException) else None
         try:
-            pool = entries[0].pool
-            given = program.pack(
-                [entry.call.given for entry in entries], pool.shared if pool is not None else None
+            if error is None:
+                self._open(*outcome)
+        except Exception as problem:  # of a backend that returns something else
+            error = problem
+        if error is not None:
+            failure = self._failure(error)
+            self._report([(entry, (False, failure)) for entry in self.entries])
+
+    def _open(
+        self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
+    ) -> None:
+        line = self.line
+        for i, name, text in prints:
+            stream = sys.stderr if name == "stderr" else sys.stdout
+            if stream is not None:
+                # In the context of the call: a watched run gives it to the step.
+                self.entries[i].call.context.run(stream.write, text)
+        if marks == "x":
+            raise self._unread(raised_there(*data[0]))
+        begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
+        if not begun:  # only a call after a failure is not started: it would be sent for ever
+            line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
+            return
+        if not line.has_effect:
+            weight = len(data) if type(data) is bytes else sum(map(len, data))
+            line.size.learn(seconds, len(begun), line.backend.lanes, weight)
+        results = self._results(marks, data, worker)
+        if results is None:
+            for entry in self.entries:
+                entry.losses = 1
+            line.give_back(self.entries, line.lost)
+            return
+        self._report(list(zip(begun, results, strict=True)))
+        left = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark == "n"]
+        line.give_back(left, line.waiting)
+
+    def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
+        """The results of the calls; None: this process cannot read those of several calls, which
+        are sent again one by one, so that only the cause fails."""
+        letters = marks.replace("n", "")
+        try:
+            values = (
+                pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
             )
-        except Exception as error:
-            if len(entries) == 1:
-                end_call(
-                    entries[0], (False, unsendable_arguments(program, entries[0].call.given, error))
-                )
+        except BaseException as error:  # reading a pickle can raise SystemExit too
+            if len(self.entries) > 1 and not self.line.has_effect:
                 return None
-            for entry in reversed(entries[1:]):
-                entry.call.give_back()
-                self.waiting.appendleft(entry)
-            return self._packed(entries[:1])
-        self.size.weigh_given(len(given) / len(entries))
-        order = (program.pickled, program.digest, given, len(entries), self.order)
-        return Flight(self, entries, chunk.run, order)
+            text = (
+                f"the kernel cannot read the result of {self.line.name!r}: "
+                f"{type(error).__name__}: {error}"
+            )
+            failure = StepError(Diagnostic("step.unsent-result", text, hint=_FILE))
+            return [(False, failure)] * len(letters)
+        return [
+            self._result(mark, value, worker) for mark, value in zip(letters, values, strict=True)
+        ]
+
+    def _result(self, mark: str, value: Any, worker: str) -> Result:
+        match mark:
+            case "v":
+                return True, value
+            case "e":
+                error = raised_there(*value)
+                if isinstance(error, ModuleNotFoundError) and is_here(error):
+                    failure = StepError(
+                        lacking_module(self.line.name, self.line.backend.name, error)
+                    )
+                    failure.__cause__ = error
+                    return False, failure
+                return False, error
+            case "t":
+                return False, TimedOut(value, f"left running: {self.line.name} on {worker}")
+        message = f"the result of {self.line.name!r} cannot be sent to the kernel: {value}"
+        return False, StepError(Diagnostic("step.unsent-result", message, hint=_FILE))
+
+    def _report(self, ended: list[tuple[CallEntry, Result]]) -> None:
+        """Set results; each fan-out gets all its calls at once."""
+        pools = dict[Any, list[Call]]()
+        for entry, result in ended:
+            entry.call.end(result)
+            if entry.pool is not None:
+                pools.setdefault(entry.pool, []).append(entry.call)
+                if entry.pool.halts and not result[0] and not entry.pool.halted:
+                    entry.pool.halt()
+        for pool, calls in pools.items():
+            pool.report(calls)
+
+    def _unread(self, error: BaseException) -> StepError:
+        """The failure of calls whose function or arguments a worker could not read."""
+        name, where = self.line.name, self.line.backend.name
+        if isinstance(error, ImportError) and error.name:
+            return StepError(lacking_module(name, where, error))
+        message = (
+            f"a worker of {where} cannot read {name!r} or its arguments: "
+            f"{type(error).__name__}: {error}"
+        )
+        return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+    def _failure(self, error: BaseException) -> StepError:
+        name, where = self.line.name, self.line.backend.name
+        if isinstance(error, StepError):
+            return error
+        if isinstance(error, ImportError) and error.name:
+            return self._unread(error)
+        if python := other_python(error):
+            message = f"a worker of {where} cannot read {name!r}: {python}"
+            hint = "start the workers with the Python of the kernel"
+            return StepError(Diagnostic("step.unsendable", message, hint=hint))
+        message = f"{where} could not run {name!r}: {type(error).__name__}: {error}"
+        return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
+
+
+_CANCELLED: Result = (False, asyncio.CancelledError())
+_FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 
 
 class RemotePool(Generic[C]):
-    """The calls of one fan-out; see `host.remote.CallPool`."""
+    """The calls of one fan-out; see `engine.threads.CallPool`."""
 
     is_quick = False
 
@@ -268,9 +441,9 @@ class RemotePool(Generic[C]):
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
         self.shared = SharedData(share()) if share is not None else None
         self.halted = False
-        self.held = list[Entry]()
+        self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""
-        self._line: Line | None = None
+        self._line: CallLine | None = None
 
     @property
     def running(self) -> list[C]:
@@ -287,7 +460,8 @@ class RemotePool(Generic[C]):
         self._shown.show(self.in_flight)
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
-        new, early = [Entry(call, self) for call in calls], [Entry(call, self) for call in first]
+        new = [CallEntry(call, self) for call in calls]
+        early = [CallEntry(call, self) for call in first]
         if self.halted and not resumes:
             self.held = [*early, *self.held, *new]
             return
@@ -321,142 +495,11 @@ class RemotePool(Generic[C]):
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
 
-    def _withdraw(self) -> list[Entry]:
-        found = list[Entry]()
+    def _withdraw(self) -> list[CallEntry]:
+        found = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting) if self._line is not None else ():
             found += [entry for entry in source if entry.pool is self]
             rest = [entry for entry in source if entry.pool is not self]
             source.clear()
             source.extend(rest)
         return found
-
-
-FORCE = 1.0
-"""Seconds in which the worker of a chunk that did not end in time is ended."""
-
-Landed = asyncio.Queue[tuple["ElementFlight", Any]]
-"""The chunks that are back, with their outcomes."""
-
-
-class Sent:
-    """What all chunks of a fan-out share."""
-
-    def __init__(
-        self,
-        program: bytes,
-        sources: Sequence[Source],
-        modules: Sequence[str],
-        limit: float | None,
-    ) -> None:
-        """``limit``: seconds that each call of an element may take; None: one has no limit."""
-        self.program, self.sources, self.modules = program, sources, modules
-        self.limit = limit
-        self.digest = hashlib.sha256(program).hexdigest()
-
-
-class ElementFlight:
-    """A chunk of elements."""
-
-    def __init__(
-        self, landed: Landed, sent: Sent, numbers: list[int], given: bytes, is_suspect: bool
-    ) -> None:
-        """``given``: the pickled numbers and elements; ``is_suspect``: their worker was lost
-        before."""
-        self.landed, self.numbers, self.weight = landed, numbers, len(given)
-        self.run: Callable[..., Any] = run_elements
-        options = {
-            "kernel": KERNEL,
-            "version": version_of_workers(),
-            "most": RESULT,
-            "timeout": sent.limit,
-        }
-        self.order: tuple[Any, ...] = (sent.program, sent.digest, given, len(numbers), options)
-        self.shared = False
-        self.is_suspect = is_suspect
-        self.cancel: Cancel = _nothing
-        self.when = clock()
-
-    def land(self, outcome: Any) -> None:
-        self.landed.put_nowait((self, outcome))
-
-
-async def stopped(
-    flights: Iterable[ElementFlight], landed: Landed, backend: WorkerBackend, grace: float
-) -> dict[ElementFlight, None]:
-    """Cancel chunks, and wait until they have landed, at most ``grace`` seconds; then end their
-    workers, if the backend may. Returns those that are left running. A second cancellation of this
-    task ends the waiting."""
-    running = dict.fromkeys(flights)
-    for flight in running:
-        flight.cancel()
-    waited = await _wait(running, landed, grace)
-    if running and waited and getattr(backend, "kills", False):
-        for flight in running:
-            flight.cancel()
-        await _wait(running, landed, FORCE)
-    return running
-
-
-async def _wait(flights: dict[ElementFlight, None], landed: Landed, seconds: float) -> bool:
-    """Wait until chunks have landed, and remove these. Returns False if this task was cancelled
-    meanwhile."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while flights:
-        # Before CPython 3.12, `asyncio.timeout` raises no TimeoutError in a task that was cancelled
-        # before.
-        next_one = loop.create_task(landed.get())
-        try:
-            await asyncio.wait([next_one], timeout=max(0.0, until - loop.time()))
-        except asyncio.CancelledError:
-            next_one.cancel()
-            return False
-        if not next_one.done():
-            next_one.cancel()
-            return True
-        flights.pop(next_one.result()[0], None)
-    return True
-
-
-def is_refused(outcome: Any) -> bool:
-    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
-
-
-def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic:
-    """The failure of elements whose answer cannot be used."""
-    name, span = body_name(body)
-    message = f"{workers} returned an answer for {name!r} that cannot be used: {error}"[:500]
-    hint = (
-        "the workers may have another version of this package, or of a library: install the "
-        "same versions there"
-    )
-    return Diagnostic("step.worker-answer", message, span, hint)
-
-
-def explained(error: StepError, body: Step, workers: str) -> StepError:
-    """A failure of a worker; if a module is missing there that this process has, it says so."""
-    cause, found = error.__cause__, error.diagnostic
-    if (
-        found.code == "step.tool-failed"
-        and isinstance(cause, ModuleNotFoundError)
-        and is_here(cause)
-    ):
-        error.diagnostics = (
-            replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),
-        )
-    return error
-
-
-def element_lost(body: Step, losses: Sequence[str], lost: Lost) -> Diagnostic:
-    """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
-    name, span = body_name(body)
-    if lost.late is not None and not lost.gone:
-        message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"
-        hint = "timeout= of @tool, or step_timeout, sets how long a call may take"
-        return Diagnostic("step.timeout", message, span, hint)
-    what = "call" if isinstance(body, Invoke) else "element"
-    return replace(worker_lost(name, what, losses or [str(lost)], lost.gone), span=span)
-
-
-def _nothing() -> None:
-    pass

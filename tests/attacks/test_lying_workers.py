@@ -137,7 +137,7 @@ def put(at: int, value: Any) -> Callable[[list[Any]], None]:
 
 
 def record(at: int, value: Any) -> Callable[[list[Any]], None]:
-    """The first record of an element with another field: ``(place, started, ended, given, value)``."""
+    """The first record of an element with another field: see `journal.collected.Collected`."""
 
     def lie(parts: list[Any]) -> None:
         first = parts[3][0]
@@ -183,13 +183,13 @@ ELEMENTS: dict[str, Callable[[Any], Any]] = {
     "a record twice": element(lambda parts: parts[3].extend(parts[3])),
     "no record": element(put(3, [])),
     "a record of another form": element(put(3, [(1, 2)])),
-    "a record of another step": element(record(0, ("steps[7].do",))),
-    "a record of another element": element(record(0, ("steps[0].do", 3))),
-    "a record with another time": element(record(1, "then")),
-    "a record with another value": element(record(4, "77")),
-    "a record whose value is no JSON": element(record(4, "{")),
-    "a record whose value is too deep": element(record(4, "[" * 100_000)),
-    "a record whose arguments are no text": element(record(3, 5)),
+    "a record of another step": element(record(1, ("steps[7].do",))),
+    "a record of another element": element(record(1, ("steps[0].do", 3))),
+    "a record with another time": element(record(3, "then")),
+    "a record with another value": element(record(8, "77")),
+    "a record whose value is no JSON": element(record(8, "{")),
+    "a record whose value is too deep": element(record(8, "[" * 100_000)),
+    "a record whose arguments are no text": element(record(5, 5)),
 }
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal import collected
 from agf_magics.journal.queries import list_runs, records
 from agf_magics.journal.store import ROOM, Store
 from tests.engine import kept
@@ -66,7 +65,7 @@ def rows_of(run_id: str, path: Path) -> list[Any]:
     return sorted((one._replace(line=0, started=None, ended=None, sign=None) for one in found), key=repr)
 
 
-@pytest.mark.parametrize("count", [1, collected.ROWS - 1, collected.ROWS, collected.ROWS + 1, 150])
+@pytest.mark.parametrize("count", [1, 32, 150])
 def test_copied_rows_are_the_rows_that_were_copied(count: int, tmp_path: Path) -> None:
     tools, xs = Tools(tmp_path), list(range(count))
     with kept.journal_in(tmp_path) as path:
