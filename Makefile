@@ -13,7 +13,7 @@ PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
 EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
 TOOLS     := hypothesis pytest pytest-xdist pytest-timeout pytest-cov coverage nbclient nbformat hatchling mypy ruff pandas-stubs \
-             types-PyYAML types-jsonschema
+             types-PyYAML types-jsonschema numpy pandas pyarrow polars
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 # The tests start hundreds of processes, and each would compile the package again: 0.25 s a process.
@@ -98,7 +98,7 @@ wheel-check: dist  ## install the wheel in an empty environment and load it ther
 extras: dist  ## install the wheel with each extra alone in an empty environment, and run what the extra is for
 	@$(PY) .ci/extras.py dist/*.whl $(ARGS)
 
-# Of the package's own dependencies only: the tools that test it are the newest ones.
+# Of the package's own dependencies only: the tools that test it, and the data of users, are the newest ones.
 floors:  ## the tests with the oldest dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv --clear build/floors
 	@build/floors/bin/python -m pip --quiet --disable-pip-version-check install uv
