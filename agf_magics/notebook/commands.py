@@ -429,6 +429,16 @@ EXPLAIN = Command(
 %explain pipeline.step-kind""",
 )
 
+LESSON = Command(
+    name="%lesson",
+    about="Show an exercise of the notebooks that teach the languages, or check your answer; without "
+    "a name, list them.",
+    operands=(Operand("NAME", "a lesson, such as pipeline.1", "lesson", required=False),),
+    options=(Option("--check", "say what is still wrong with the answer"),),
+    example="""\
+%lesson pipeline.1 --check""",
+)
+
 COMMANDS = {
     command.name.lstrip("%"): command
     for command in (
@@ -452,5 +462,6 @@ COMMANDS = {
         R1,
         DEFINE,
         EXPLAIN,
+        LESSON,
     )
 }

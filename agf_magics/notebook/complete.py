@@ -36,6 +36,7 @@ from .body import (
 )
 from .commands import COMMANDS
 from .history import STATUSES, TIMES
+from .lessons import lessons
 from .magics import entries
 from .names import NAMES
 from .options import Command, Kind
@@ -183,6 +184,8 @@ def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, kno
             return _those(word, "context", known.registry.contexts)
         case "code":
             return _those(word, "code", entries())
+        case "lesson":
+            return _those(word, "lesson", lessons())
         case "run":
             return _those(word, "run", _runs(word, owner, before, known))
         case "step":

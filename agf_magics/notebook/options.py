@@ -39,6 +39,7 @@ Kind = Literal[
     "tools",
     "model",
     "code",
+    "lesson",
     "step",
     "time",
     "notebook",

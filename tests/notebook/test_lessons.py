@@ -1,0 +1,100 @@
+"""The exercises of the notebooks: their solutions are right, and a wrong answer is told what is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+from IPython.utils.capture import capture_output
+
+from docs import lessons
+from tests.doc_pages import Shell, new_shell, session
+from tests.shells import only_shell
+
+ROOT = Path(__file__).parents[2]
+ANSWER = "%%pipeline\npipeline: {name}\nsteps:\n- {step}\n"
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    with only_shell(new_shell) as shell:
+        yield shell
+
+
+def said(shell: Shell, cell: str) -> str:
+    with capture_output() as captured:
+        shell.run_cell(cell, store_history=True)
+    shown = [output.data.get("text/plain", "") for output in captured.outputs]
+    return "".join([captured.stdout, *shown])
+
+
+@pytest.mark.parametrize("language", lessons.NOTEBOOKS)
+def test_each_solution_is_right_and_before_it_something_is_wrong(language: str, shell: Shell, tmp_path: Path) -> None:
+    with session(shell):
+        shutil.copytree(ROOT / "notebooks", tmp_path, dirs_exist_ok=True)
+        (tmp_path / "pyproject.toml").touch()
+        with chdir(tmp_path):
+            exercises = list(lessons.exercises(language))
+            for exercise in exercises:
+                for cell in exercise.before:
+                    said(shell, cell)
+                check = f"%lesson {exercise.name} --check"
+                assert re.match("✗ ", said(shell, check)), exercise.name
+                for cell in exercise.solution:
+                    said(shell, cell)
+                assert said(shell, check) == f"✓ {exercise.name}: right\n"
+            assert len(exercises) > 7
+
+
+def test_the_lessons_are_those_of_the_notebooks() -> None:
+    assert lessons.FILE.read_text(encoding="utf-8") == lessons.text(), "python -m docs lessons writes them"
+    assert lessons.FILE.stat().st_size < 200_000
+
+
+@pytest.mark.parametrize(
+    ("step", "wrong"),
+    [
+        ("transform: {value: '499'}", "✗ the output is 499, and must be 500\n"),
+        ("transform: {value: '[500]'}", "✗ the output is [500], and must be 500\n"),
+        ("tool: {name: file__read, args: {path: none.txt}}", "✗ sunbeam fails: "),
+        ("match: {on: '1', cases: {'1': {pipeline: given}}}", "✗ sunbeam has no transform: the lesson is about it\n"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_is_wrong(step: str, wrong: str, shell: Shell) -> None:
+    with session(shell):
+        said(shell, "earth = {'distance': 150}")
+        said(shell, ANSWER.format(name="given", step="transform: {value: '500'}"))
+        said(shell, ANSWER.format(name="sunbeam", step=step))
+        assert said(shell, "%lesson pipeline.1 --check").startswith(wrong)
+
+
+def test_parts_of_an_answer_are_told_by_their_place(shell: Shell) -> None:
+    with session(shell):
+        said(shell, "planets = []")
+        step = """transform: {value: "{planet: 'Neptune', minutes: 241, extra: 1}"}"""
+        said(shell, ANSWER.format(name="plan_trip", step=step))
+        assert said(shell, "%lesson pipeline.14 --check").splitlines() == [
+            "✗ the output at minutes is 241, and must be 241.6",
+            "✗ the output at class is missing; it must be 'endless'",
+            "✗ the output at extra is 1, and nothing must be there",
+        ]
+
+
+def test_a_lesson_is_shown_without_its_solution_and_all_are_listed(shell: Shell) -> None:
+    with session(shell):
+        text = said(shell, "%lesson pipeline.1")
+        assert "Light travels 300,000 km in a second." in text
+        assert "sunbeam" not in text
+        assert all(f"`{language}.1`" in said(shell, "%lesson") for language in lessons.NOTEBOOKS)
+
+
+def test_the_input_of_a_check_is_that_of_the_notebook(shell: Shell) -> None:
+    with session(shell):
+        said(shell, ANSWER.format(name="sunbeam", step="transform: {value: '500'}"))
+        with capture_output() as captured:
+            done = shell.run_cell("%lesson pipeline.1 --check")
+        assert "magic.unknown-variable" in str(done.error_in_exec), captured.stdout
