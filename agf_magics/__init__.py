@@ -33,14 +33,17 @@ from .workers.on import Workers
 if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
+    from .lifecycle.checks import CheckFailed, check_over
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.over import Over
     from .pictures.diagram import Diagram
 else:
     _LATE = {
+        "CheckFailed": (".lifecycle.checks", "CheckFailed"),
         "NamedContext": (".lifecycle.contexts", "NamedContext"),
         "Over": (".lifecycle.over", "Over"),
         "agent_tools": (".lifecycle.agent_tools", None),
+        "check_over": (".lifecycle.checks", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
     }
@@ -130,6 +133,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "AgfError",
+    "CheckFailed",
     "DefinitionError",
     "Diagnostic",
     "Event",
@@ -148,6 +152,7 @@ __all__ = [
     "agent",
     "agent_tools",
     "arun",
+    "check_over",
     "context",
     "define",
     "draw",

@@ -21,8 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..text.source import UNUSABLE, path_error_reason
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ..text.nodes import plain
+from ..text.source import UNUSABLE, Source, path_error_reason
+from ..text.yamlnodes import documents
 from .values import Value, settle, type_name
 
 PAGE = 1_000
@@ -263,6 +265,39 @@ class Parquet(FileRows):
         return rows
 
 
+class Cases(ListRows):
+    """A data set of pydantic-evals: a YAML or JSON file with ``cases``. The inputs of a case are
+    columns (``input`` if they are no mapping), beside ``name``, ``expected_output`` and
+    ``metadata``. Its evaluators are not read: they are code."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UNUSABLE as error:
+            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        problems = Diagnostics()
+        nodes = documents(Source(str(path), text), problems)
+        problems.refuse()
+        content = plain(nodes[0]) if nodes else None
+        cases = content.get("cases") if isinstance(content, dict) else None
+        if not isinstance(cases, list):
+            message = f"{str(path)!r} is no data set: it has no list 'cases'"
+            hint = "write the rows to a .jsonl or .csv file"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        super().__init__([_case(case) if isinstance(case, dict) else case for case in cases])
+
+
+def _case(case: Mapping[str, Value]) -> Row:
+    inputs = case.get("inputs")
+    about = {
+        name: case[name]
+        for name in ("name", "expected_output", "metadata")
+        if case.get(name) is not None
+    }
+    return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
+
+
 class Picked(Sequence[Row]):
     """Some rows of a table, each perhaps several times: the element of each number is a row."""
 
@@ -284,6 +319,9 @@ FILES: Mapping[str, type[FileRows]] = {
 }
 """The kinds of files, by the end of the name."""
 
+DATA_SETS = (".yaml", ".yml", ".json")
+"""The ends of the names of data sets of pydantic-evals."""
+
 
 def open_rows(table: Value) -> Rows:
     """The rows of a DataFrame, an Arrow table, a list of mappings or a file. Raises
@@ -293,6 +331,8 @@ def open_rows(table: Value) -> Rows:
         return table
     if isinstance(table, str | Path):
         path = Path(table)
+        if path.suffix.lower() in DATA_SETS:
+            return Cases(path)
         if path.suffix.lower() not in FILES:
             message = f"{str(path)!r} is not a file of rows"
             hint = f"it ends in {', '.join(FILES)}"

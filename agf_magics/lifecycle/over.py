@@ -19,7 +19,7 @@ from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..flow.tables import IN_MEMORY, ListRows, Rows, open_rows
 from ..flow.values import Value
-from ..languages.over import ROWS, SAME, OverTerms
+from ..languages.over import OVER, ROWS, SAME, OverTerms
 from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
@@ -147,7 +147,7 @@ def definition(terms: OverTerms) -> Flow:
     """The definition of such a run."""
     problems = Diagnostics()
     source = Source(f"<{terms.over} over rows>", terms.text())
-    flow = load_definition(source, "over", problems).flow
+    flow = load_definition(source, OVER, problems).flow
     problems.refuse()
     assert flow is not None, "a definition without errors has a flow"
     return flow

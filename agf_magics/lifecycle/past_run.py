@@ -25,6 +25,7 @@ from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.secrets import Secrets
 from ..journal.store import Store
+from ..languages.over import OVER
 from ..text.diagnostics import Diagnostic, StepError
 from .comparison import Comparison, compare
 from .driving import live
@@ -206,7 +207,7 @@ class PastRun:
         """A table with one row per journaled call, in the order of their ends."""
         return CallTable(_readable(_call_rows(self.records())))
 
-    @property
+    @cached_property
     def table(self) -> RowTable:
         """The result of a run over data: a row for each row, with its outcome. Raises
         DefinitionError for another run."""
@@ -271,6 +272,10 @@ class PastRun:
                     for text in self.order.flows
                 ],
             }
+            if self.language == OVER:
+                from .checks import report_form
+
+                head |= report_form(self.table)
             file.write(_strict(head)[:-1] + ',"calls":[')
             for number, call in enumerate(_readable(_call_rows(self.records()))):
                 file.write((",\n" if number else "\n") + _strict(call))

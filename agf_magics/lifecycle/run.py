@@ -234,6 +234,7 @@ class Run:
         if (context := flow_input.context) is not None and (count := len(context.log or ())):
             messages = f"{count:,} earlier message{'s' * (count != 1)}"
             self._continues = f"reads {messages} of the context {context.name!r}"
+        self._table: RowTable | None = None
         self._about = ""
         """Which rows of a table it has: a part of its note."""
         self.limits = limits
@@ -395,7 +396,9 @@ class Run:
         DefinitionError for another run."""
         from .table import RowTable
 
-        return RowTable(self)
+        if self._table is None or not self.done:  # of a run that goes on, as it is now
+            self._table = RowTable(self)
+        return self._table
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and

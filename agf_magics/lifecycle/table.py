@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..flow.tables import Rows
 from ..flow.values import Value
 from ..journal.records import UNREADABLE, Record, error_from
 from ..journal.row_records import RowOutcome, RowRecords
-from ..languages.over import BODY, ROWS, OverTerms
+from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -26,6 +26,10 @@ from ..text.source import UNUSABLE, path_error_reason
 from .lookup import as_definition_errors, refused
 from .past_run import PastRun
 from .run import Run
+
+if TYPE_CHECKING:
+    from .scores import Score, Scores
+    from .table_comparison import TableComparison
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -119,6 +123,60 @@ class RowTable:
             with as_definition_errors():
                 for number, outcome in zip(some, self._records.read(some), strict=True):
                     yield self._row(number, outcome)
+
+    def score(self, *scores: Score, **options: Any) -> Scores:
+        """Add a column for each score, and return what they are over all rows: the mean of numbers
+        with its 95 % interval, the counts of labels.
+
+        - ``scores``: functions of the output and the row; flows, or their names, that get
+          ``output``, ``row`` and the columns; evaluators of pydantic-evals.
+        - ``against``: the column with the right labels. Default None.
+        - ``seed``: the seed of the intervals. Default None: a new one.
+        - ``registry``: where flows are looked up. Default None: the registry of this process.
+        - ``yes``: whether a flow goes on after 20 rows without asking. Default False.
+
+        Raises DefinitionError for a score that is none."""
+        from .scores import score_table
+
+        summaries = score_table(self, scores, **options)
+        self.scores.update(summaries)
+        return summaries
+
+    def compare(
+        self, *others: RowTable, key: str | None = None, seed: int | None = None
+    ) -> TableComparison | list[TableComparison]:
+        """How other tables differ: changed rows, scores with paired differences, time, cost, tools
+        and definitions.
+
+        - ``others``: the tables of other runs; for several the result is a list. Required.
+        - ``key``: the column by which rows are matched. Default None: the number of the row.
+        - ``seed``: the seed of the intervals. Default None: a new one.
+
+        Raises DefinitionError if the rows cannot be matched."""
+        from .table_comparison import TableComparison
+
+        compared = [TableComparison(self, other, key, seed) for other in others]
+        return compared[0] if len(compared) == 1 else compared
+
+    def value(self, name: str, place: int) -> Value:
+        """The value of an added column (``name``) in the row at ``place``, both required."""
+        return self._scores[name][place]
+
+    def add_column(self, name: str, values: Sequence[Value]) -> None:
+        """Add a column, or replace one that was added: ``name`` and a value for each row
+        (``values``), both required."""
+        if len(values) != len(self):
+            raise ValueError(
+                f"a column of this table has {len(self):,} values, not {len(values):,}"
+            )
+        self._scores[name] = list(values)
+
+    @cached_property
+    def scores(self) -> Scores:
+        """What its scores are over all rows, by name."""
+        from .scores import Scores
+
+        return Scores()
 
     # --- all of it ---
 
@@ -315,7 +373,7 @@ def terms_of(run: Run | PastRun) -> OverTerms:
     """What the definition of a run over data says. Raises DefinitionError for another run."""
     source = run.flow.source if isinstance(run, Run) else run.order.flows[0].source
     language = run.flow.language if isinstance(run, Run) else run.language
-    if language != "over":
+    if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
         raise refused("over.no-rows", f"run {run.run_id!r} is no run over data", hint)
     try:
