@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from .lifecycle import agent_tools
     from .lifecycle.checks import CheckFailed, check_over
     from .lifecycle.contexts import NamedContext, context
+    from .lifecycle.judging import score_over
     from .lifecycle.over import Over
+    from .lifecycle.table_comparison import compare_over
     from .pictures.diagram import Diagram
 else:
     _LATE = {
@@ -43,6 +45,8 @@ else:
         "NamedContext": (".lifecycle.contexts", "NamedContext"),
         "Over": (".lifecycle.over", "Over"),
         "agent_tools": (".lifecycle.agent_tools", None),
+        "compare_over": (".lifecycle.table_comparison", "compare_over"),
+        "score_over": (".lifecycle.judging", "score_over"),
         "check_over": (".lifecycle.checks", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
@@ -153,6 +157,7 @@ __all__ = [
     "agent_tools",
     "arun",
     "check_over",
+    "compare_over",
     "context",
     "define",
     "draw",
@@ -167,6 +172,7 @@ __all__ = [
     "resume",
     "run",
     "runs",
+    "score_over",
     "stale",
     "start",
     "tool",

@@ -40,11 +40,11 @@ from .lifecycle.define import check_definition, source_of
 from .lifecycle.driving import wait_for
 from .lifecycle.files import DEFINITIONS
 from .lifecycle.input import RunOptions, ask_at_prompt
+from .lifecycle.judging import named_scorers, score_over
 from .lifecycle.launch import start_run
 from .lifecycle.lookup import refused
-from .lifecycle.over import chosen_rows
+from .lifecycle.past_runs import chosen_rows
 from .lifecycle.resume import resume_run
-from .lifecycle.scores import named_scorers
 from .lifecycle.table import RowTable
 from .notebook.given import value
 from .notebook.options import Token
@@ -129,7 +129,7 @@ def _finish_rows(options: argparse.Namespace, table: RowTable, scores: Sequence[
     """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
     no least one is given and a row failed."""
     if scores:
-        print(table.score(*scores, against=options.against, yes=options.yes), file=sys.stderr)
+        print(score_over(table, *scores, against=options.against, yes=options.yes), file=sys.stderr)
     least = options.fail_below
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}

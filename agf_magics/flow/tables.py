@@ -39,13 +39,13 @@ PAGES_HELD = 4
 LONGEST_LINE = 50_000_000
 """Bytes of one row of a file."""
 
-NAMED = 1_000
+FOR_NAMES = 1_000
 """Rows of a list or a JSONL file whose names are the columns."""
 
-Row = dict[str, Value]
+Cells = dict[str, Value]
 
 
-class Rows(Sequence[Row]):
+class Rows(Sequence[Cells]):
     """The rows of one table, each a mapping of column names to values."""
 
     # Without a value in the class: a class that has `columns` is a table, and no fan-out takes one.
@@ -53,9 +53,9 @@ class Rows(Sequence[Row]):
     length: int
 
     def __init__(self) -> None:
-        self._pages: dict[int, list[Row | StepError]] = {}
+        self._pages: dict[int, list[Cells | StepError]] = {}
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         """The rows of a page; in the place of a row that cannot be read, why."""
         raise NotImplementedError
 
@@ -63,7 +63,7 @@ class Rows(Sequence[Row]):
         return self.length
 
     def __getitem__(self, number: Any) -> Any:
-        """Row ``number``. Raises StepError if it cannot be read."""
+        """Cells ``number``. Raises StepError if it cannot be read."""
         page = number // PAGE
         rows = self._pages.get(page)
         if rows is None:
@@ -83,9 +83,11 @@ class ListRows(Rows):
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
         self.source, self.length = rows, len(rows)
-        self.columns = tuple(dict.fromkeys(name for row in rows[:NAMED] for name in _names(row)))
+        self.columns = tuple(
+            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in _names(row))
+        )
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         part = self.source[page * PAGE : (page + 1) * PAGE]
         return [
             {name: cell(value) for name, value in row.items()}
@@ -104,7 +106,7 @@ class FrameRows(Rows):
         self.frame, self.records, self.length = frame, records, len(frame)
         self.columns = tuple(map(str, columns))
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
         return [{str(name): cell(value) for name, value in row.items()} for row in rows]
 
@@ -149,13 +151,13 @@ class JsonLines(FileRows):
                     if self.length % PAGE == 0:
                         self._starts.append(place)
                         self._lines.append(number)
-                    if self.length < NAMED:
+                    if self.length < FOR_NAMES:
                         columns.update(dict.fromkeys(_names(_object(line, number))))
                     self.length += 1
                 place += len(line)
         self.columns = tuple(columns)
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         with self.path.open("rb") as file:
             file.seek(self._starts[page])
             lines = ((n, line) for n, line in enumerate(_lines(file), self._lines[page]))
@@ -197,14 +199,14 @@ class CsvFile(FileRows):
                 place, line = reader.place, reader.line
             self._readers = [kinds[0][1] if kinds else str for kinds in possible]
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         with self.path.open("rb") as file:
             reader = _CsvReader(file, self._starts[page], self._lines[page])
             return [
                 self._row(row, reader.line - 1) for row in islice(filter(None, reader.rows), PAGE)
             ]
 
-    def _row(self, cells: list[str], line: int) -> Row | StepError:
+    def _row(self, cells: list[str], line: int) -> Cells | StepError:
         if len(cells) > len(self.columns):
             many = f"it has {len(cells)} cells, and there are {len(self.columns)} columns"
             return _broken(line, many, "line")
@@ -254,8 +256,8 @@ class Parquet(FileRows):
             ends.append(end)
         self._ends = ends
 
-    def read(self, page: int) -> list[Row | StepError]:
-        start, rows = page * PAGE, list[Row | StepError]()
+    def read(self, page: int) -> list[Cells | StepError]:
+        start, rows = page * PAGE, list[Cells | StepError]()
         while len(rows) < PAGE and start + len(rows) < self.length:
             here = start + len(rows)
             group = bisect_right(self._ends, here)
@@ -288,7 +290,7 @@ class Cases(ListRows):
         super().__init__([_case(case) if isinstance(case, dict) else case for case in cases])
 
 
-def _case(case: Mapping[str, Value]) -> Row:
+def _case(case: Mapping[str, Value]) -> Cells:
     inputs = case.get("inputs")
     about = {
         name: case[name]
@@ -298,10 +300,10 @@ def _case(case: Mapping[str, Value]) -> Row:
     return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
 
 
-class Picked(Sequence[Row]):
+class Picked(Sequence[Cells]):
     """Some rows of a table, each perhaps several times: the element of each number is a row."""
 
-    def __init__(self, rows: Sequence[Row], numbers: Sequence[int], repeat: int = 1) -> None:
+    def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
         self.source, self.numbers, self.repeat = rows, numbers, repeat
 
     def __len__(self) -> int:
@@ -403,7 +405,7 @@ def _lines(file: Any) -> Iterator[bytes]:
         yield line
 
 
-def _object(line: bytes, number: int) -> Row | StepError:
+def _object(line: bytes, number: int) -> Cells | StepError:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -20,8 +20,9 @@ from ..pictures.plain import html
 from ..pictures.values import table_html
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
 from ..text.source import UNUSABLE, path_error_reason
+from .judging import Score, named_scorers, score_over
 from .launch import run
-from .scores import Score, Scores, named_scorers
+from .scores import Scores
 from .table import RowTable
 
 OK = "ok"
@@ -179,44 +180,6 @@ def figures(table: RowTable) -> dict[str, float]:
     return found
 
 
-def report_form(table: RowTable) -> dict[str, Value]:
-    """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it."""
-    cases, failures = list[Value](), list[Value]()
-    for place, row in enumerate(table.rows()):
-        about = {
-            "name": f"{row.number}" + (f"/{row.repeat}" if table.terms.repeat > 1 else ""),
-            "inputs": dict(row.input),
-            "metadata": row.input.get("metadata"),
-            "expected_output": row.input.get("expected_output"),
-        }
-        if row.error is not None:
-            message = row.error.diagnostic.message
-            failures.append({**about, "error_message": message, "error_stacktrace": str(row.error)})
-        if row.status != OK:
-            continue
-        values = {name: table.value(name, place) for name in table.scores}
-        metrics = {"tokens": row.tokens, "cost": row.cost}
-        kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
-        graded: dict[str, dict[str, Value]] = {kind: {} for kind in kinds}
-        for name, value in values.items():
-            kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
-            if kind is not None:
-                result = {"name": name, "value": value, "reason": None}
-                graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
-        cases.append(
-            {
-                **about,
-                "output": row.output,
-                "metrics": {name: amount for name, amount in metrics.items() if amount is not None},
-                "attributes": {},
-                **graded,
-                "task_duration": row.seconds or 0.0,
-                "total_duration": row.seconds or 0.0,
-            }
-        )
-    return {"cases": cases, "failures": failures}
-
-
 def check_over(
     flow: Flow | str | Path,
     over: object,
@@ -255,7 +218,7 @@ def check_over(
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
     named_scorers(scores, registry or default())
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
-    done.table.score(*scores, against=against, seed=seed, registry=registry)
+    score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()
 
 

@@ -41,6 +41,7 @@ from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
+from ..text.source import Source
 from ..workers.backend import WorkerBackend
 from .influence import bound_secrets
 from .settings import current
@@ -399,6 +400,10 @@ class Run:
         if self._table is None or not self.done:  # of a run that goes on, as it is now
             self._table = RowTable(self)
         return self._table
+
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        return self.flow.language, self.flow.source
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and

@@ -11,25 +11,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from ..flow.progress import Progress
 from ..flow.tables import Rows
 from ..flow.values import Value
+from ..journal.file import as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
 from ..journal.row_records import RowOutcome, RowRecords
+from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
-from ..text.source import UNUSABLE, path_error_reason
-from .lookup import as_definition_errors, refused
-from .past_run import PastRun
-from .run import Run
-
-if TYPE_CHECKING:
-    from .scores import Score, Scores
-    from .table_comparison import TableComparison
+from ..text.source import UNUSABLE, Source, path_error_reason
+from .scores import Scores
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -66,6 +63,27 @@ class TableRow(NamedTuple):
     """Whether the journal has all of its input."""
 
 
+class RunOfRows(Protocol):
+    """What a table reads of its run."""
+
+    run_id: str
+
+    @property
+    def input(self) -> Value: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def stores(self) -> Mapping[str, Value]: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def _in_journal(self) -> tuple[Store, int] | None: ...
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        """The language and the text of its definition."""
+        ...
+
+
 class RowTable:
     """The rows of a run over data with their outcomes. ``table[3]`` and ``table[:10]`` are rows as
     mappings, ``len(table)`` is their number, and a loop reads page by page.
@@ -75,9 +93,11 @@ class RowTable:
     that the input has already begins with ``output.`` or ``run.``.
     """
 
-    def __init__(self, run: Run | PastRun) -> None:
+    def __init__(self, run: RunOfRows) -> None:
         """``run``: a run over data. Raises DefinitionError for any other."""
         self.run, self.terms = run, terms_of(run)
+        self.scores = Scores()
+        """What its scores are over all rows, by name."""
         self._scores: dict[str, list[Value]] = {}
 
     def __len__(self) -> int:
@@ -124,40 +144,6 @@ class RowTable:
                 for number, outcome in zip(some, self._records.read(some), strict=True):
                     yield self._row(number, outcome)
 
-    def score(self, *scores: Score, **options: Any) -> Scores:
-        """Add a column for each score, and return what they are over all rows: the mean of numbers
-        with its 95 % interval, the counts of labels.
-
-        - ``scores``: functions of the output and the row; flows, or their names, that get
-          ``output``, ``row`` and the columns; evaluators of pydantic-evals.
-        - ``against``: the column with the right labels. Default None.
-        - ``seed``: the seed of the intervals. Default None: a new one.
-        - ``registry``: where flows are looked up. Default None: the registry of this process.
-        - ``yes``: whether a flow goes on after 20 rows without asking. Default False.
-
-        Raises DefinitionError for a score that is none."""
-        from .scores import score_table
-
-        summaries = score_table(self, scores, **options)
-        self.scores.update(summaries)
-        return summaries
-
-    def compare(
-        self, *others: RowTable, key: str | None = None, seed: int | None = None
-    ) -> TableComparison | list[TableComparison]:
-        """How other tables differ: changed rows, scores with paired differences, time, cost, tools
-        and definitions.
-
-        - ``others``: the tables of other runs; for several the result is a list. Required.
-        - ``key``: the column by which rows are matched. Default None: the number of the row.
-        - ``seed``: the seed of the intervals. Default None: a new one.
-
-        Raises DefinitionError if the rows cannot be matched."""
-        from .table_comparison import TableComparison
-
-        compared = [TableComparison(self, other, key, seed) for other in others]
-        return compared[0] if len(compared) == 1 else compared
-
     def value(self, name: str, place: int) -> Value:
         """The value of an added column (``name``) in the row at ``place``, both required."""
         return self._scores[name][place]
@@ -170,13 +156,6 @@ class RowTable:
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
             )
         self._scores[name] = list(values)
-
-    @cached_property
-    def scores(self) -> Scores:
-        """What its scores are over all rows, by name."""
-        from .scores import Scores
-
-        return Scores()
 
     # --- all of it ---
 
@@ -220,6 +199,47 @@ class RowTable:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
         return target
+
+    def report_form(self) -> dict[str, Value]:
+        """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it."""
+        cases, failures = list[Value](), list[Value]()
+        for place, row in enumerate(self.rows()):
+            about = {
+                "name": f"{row.number}" + (f"/{row.repeat}" if self.terms.repeat > 1 else ""),
+                "inputs": dict(row.input),
+                "metadata": row.input.get("metadata"),
+                "expected_output": row.input.get("expected_output"),
+            }
+            if row.error is not None:
+                message = row.error.diagnostic.message
+                failures.append(
+                    {**about, "error_message": message, "error_stacktrace": str(row.error)}
+                )
+            if row.status != "ok":
+                continue
+            values = {name: self.value(name, place) for name in self.scores}
+            metrics = {"tokens": row.tokens, "cost": row.cost}
+            kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
+            graded: dict[str, dict[str, Value]] = {kind: {} for kind in kinds}
+            for name, value in values.items():
+                kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
+                if kind is not None:
+                    result = {"name": name, "value": value, "reason": None}
+                    graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
+            cases.append(
+                {
+                    **about,
+                    "output": row.output,
+                    "metrics": {
+                        name: amount for name, amount in metrics.items() if amount is not None
+                    },
+                    "attributes": {},
+                    **graded,
+                    "task_duration": row.seconds or 0.0,
+                    "total_duration": row.seconds or 0.0,
+                }
+            )
+        return {"cases": cases, "failures": failures}
 
     def _everything(self) -> tuple[list[str], list[dict[str, Value]]]:
         rows = list(self.rows())
@@ -369,17 +389,18 @@ class RowTable:
         return "\n".join([about, *table_text(columns, cells)])
 
 
-def terms_of(run: Run | PastRun) -> OverTerms:
+def terms_of(run: RunOfRows) -> OverTerms:
     """What the definition of a run over data says. Raises DefinitionError for another run."""
-    source = run.flow.source if isinstance(run, Run) else run.order.flows[0].source
-    language = run.flow.language if isinstance(run, Run) else run.language
+    language, source = run._definition
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
-        raise refused("over.no-rows", f"run {run.run_id!r} is no run over data", hint)
+        message = f"run {run.run_id!r} is no run over data"
+        raise DefinitionError(Diagnostic("over.no-rows", message, hint=hint))
     try:
         return OverTerms(**json.loads(source.text))
     except (ValueError, TypeError) as error:
-        raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
+        message = f"this run cannot be read: {error}"
+        raise DefinitionError(Diagnostic("journal.unreadable", message)) from None
 
 
 def _error(record: Record) -> StepError | None:
@@ -388,7 +409,8 @@ def _error(record: Record) -> StepError | None:
     try:
         return error_from(record.error, ())
     except UNREADABLE:
-        raise refused("journal.damaged", f"row {record.line} is damaged") from None
+        message = f"row {record.line} has changed since it was written"
+        raise DefinitionError(Diagnostic("journal.damaged", message)) from None
 
 
 def _cell(value: Value, is_time: bool) -> str:

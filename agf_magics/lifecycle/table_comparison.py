@@ -17,6 +17,8 @@ from ..pictures.difference import diff_html, diff_text, text_difference
 from ..pictures.plain import counted, duration, html, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic
+from .judging import table_of
+from .launch import Run
 from .past_run import PastRun, find_past_run
 from .scores import Interval, interval
 from .table import RowTable, TableRow
@@ -211,3 +213,26 @@ def _text(value: Value) -> str:
 
 def _outcome(row: TableRow) -> str:
     return _text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
+
+
+def compare_over(
+    run: Run | PastRun | RowTable | str,
+    *others: Run | PastRun | RowTable | str,
+    key: str | None = None,
+    seed: int | None = None,
+) -> TableComparison | list[TableComparison]:
+    """Compare runs over data: changed rows, scores with paired differences, time, cost, tools and
+    definitions. For several others the result is a list.
+
+    Parameters:
+
+    - ``run``: a run over data, its id, or its table. Required.
+    - ``others``: the runs that are compared with it. Required.
+    - ``key``: the column by which rows are matched. Default None: the number of the row.
+    - ``seed``: the seed of the intervals. Default None: a new one, which is shown.
+
+    Raises DefinitionError if the rows cannot be matched.
+    """
+    first = table_of(run)
+    compared = [TableComparison(first, table_of(other), key, seed) for other in others]
+    return compared[0] if len(compared) == 1 else compared

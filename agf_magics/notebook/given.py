@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..engine.limits import Limits
 from ..flow.tables import DATA_SETS, FILES
 from ..lifecycle import past_runs as kept_runs
-from ..lifecycle.over import chosen_rows
+from ..lifecycle.past_runs import chosen_rows
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason

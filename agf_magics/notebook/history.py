@@ -29,6 +29,7 @@ from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
+from ..lifecycle.table_comparison import compare_over
 from ..pictures.difference import diff_text
 from ..pictures.page import status
 from ..pictures.plain import counted, duration, format_exception, line, money, plain
@@ -364,14 +365,14 @@ def show_past(parsed: ParsedLine, word: Token) -> Any:
         except UNUSABLE as error:
             raise unwritable(target, error) from None
     if other is not None:
-        return _compared(run, _past(other), parsed.word("--key"))
+        return _comparison_of(run, _past(other), parsed.word("--key"))
     return run if target is None else None
 
 
-def _compared(run: PastRun, other: PastRun, key: Token | None) -> Any:
+def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
     """Two runs compared, row by row if both are runs over data."""
     if run.language == other.language == OVER:
-        return run.table.compare(other.table, key=key.text if key is not None else None)
+        return compare_over(run, other, key=key.text if key is not None else None)
     if key is not None:
         raise line_error("needs-over", "--key is for runs over data", key, "remove it")
     return run.compare(other)

@@ -16,7 +16,7 @@ from ..flow.steps import Flow
 from ..lifecycle import launch, settings
 from ..lifecycle.define import Defined, findings_before_run, register
 from ..lifecycle.input import RunOptions, unused_fields
-from ..lifecycle.scores import named_scorers
+from ..lifecycle.judging import named_scorers, score_over
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
@@ -273,7 +273,7 @@ class Notebook:
         """Score the rows of a run over data, and save its table, as the line says."""
         if request.scores:
             options: dict[str, Any] = {"against": request.against, "registry": self.registry}
-            scores = run.table.score(*request.scores, **options)
+            scores = score_over(run, *request.scores, **options)
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:
             place = request.save

@@ -35,7 +35,7 @@ def table(registry: agf.Registry) -> Any:
 
 
 def test_numbers_have_a_mean_with_an_interval_and_labels_are_counted(table: Any) -> None:
-    scores = table.score(right, size, parity, against="kind", seed=1)
+    scores = agf.score_over(table, right, size, parity, against="kind", seed=1)
     assert scores["right"].mean == (1.0, 1.0, 1.0)
     assert (scores["right"].rows, scores["right"].missing) == (14, 2)  # row 3 failed, twice
     mean = scores["size"].mean
@@ -46,7 +46,7 @@ def test_numbers_have_a_mean_with_an_interval_and_labels_are_counted(table: Any)
     assert scores["parity"].against == {("even", "even"): 6, ("even", "odd"): 2, ("odd", "even"): 2, ("odd", "odd"): 4}
     assert table[2]["right"] is True
     assert table[6]["right"] is None
-    assert table.score(size, seed=1)["size"].mean == mean
+    assert agf.score_over(table, size, seed=1)["size"].mean == mean
 
 
 def test_the_interval_covers_rows_and_repetitions() -> None:
@@ -64,7 +64,7 @@ def test_a_score_that_fails_or_mixes_kinds_is_told_with_its_row_and_the_others_c
             raise KeyError("k")
         return "text" if row["n"] == 2 else {1, 2} if row["n"] == 4 else 1.5
 
-    scores = table.score(odd)
+    scores = agf.score_over(table, odd)
     assert [(row, why.code) for _, row, why in scores.faults][::2] == [
         (1, "score.failed"), (2, "score.mixed"), (4, "score.mixed"),
     ]  # fmt: skip
@@ -74,14 +74,16 @@ def test_a_score_that_fails_or_mixes_kinds_is_told_with_its_row_and_the_others_c
 
 
 def test_a_score_may_have_several_values(table: Any) -> None:
-    scores = table.score(lambda output, row: {"small": output["twice"] < 5, "digits": len(str(output["twice"]))})
+    scores = agf.score_over(
+        table, lambda output, row: {"small": output["twice"] < 5, "digits": len(str(output["twice"]))}
+    )
     assert list(scores) == ["<lambda>.small", "<lambda>.digits"]
 
 
 def test_a_flow_can_judge(registry: agf.Registry, table: Any) -> None:
     text = "pipeline: judge\nsteps:\n- transform: {value: 'ctx.output.twice == ctx.n * 2 and ctx.row.n < 6'}\n"
     agf.define(text, registry=registry)
-    mean = table.score("judge", registry=registry)["judge"].mean
+    mean = agf.score_over(table, "judge", registry=registry)["judge"].mean
     assert mean.mean == pytest.approx(5 / 7)
 
 
@@ -92,7 +94,7 @@ def test_what_is_no_score_is_refused_before_anything_runs(registry: agf.Registry
             agf.check_over("doubled", ROWS, score=score, registry=registry)  # type: ignore[arg-type]
     assert calls == []
     with pytest.raises(agf.DefinitionError) as error:
-        table.score(right, against="kin")
+        agf.score_over(table, right, against="kin")
     assert error.value.code == "over.column"
 
 
@@ -101,7 +103,7 @@ def test_a_score_does_not_replace_a_column(registry: agf.Registry) -> None:
         return "b"
 
     table = agf.run("doubled", over=[{"n": 1, "label": "a"}], registry=registry).table
-    table.score(label)
+    agf.score_over(table, label)
     assert (table[0]["label"], table[0]["score.label"]) == ("a", "b")
 
 
@@ -121,8 +123,8 @@ def test_two_runs_are_compared_row_by_row(registry: agf.Registry) -> None:
     edited(registry)
     other = agf.run("doubled", over=ROWS, registry=registry)
     for run in (first, other):
-        run.table.score(right, seed=1)
-    compared: Any = first.table.compare(other.table, seed=2)
+        agf.score_over(run, right, seed=1)
+    compared: Any = agf.compare_over(first, other, seed=2)
     assert [row.key for row in compared.changed] == [6, 7]
     assert compared.scores["right"].mean == pytest.approx(-2 / 7)
     assert compared.matched == 8
@@ -136,13 +138,13 @@ def test_rows_of_other_tables_are_matched_by_a_column(registry: agf.Registry) ->
     first = agf.run("doubled", over=ROWS, registry=registry)
     other = agf.run("doubled", over=ROWS[::-1], registry=registry)
     with pytest.raises(agf.DefinitionError) as error:
-        first.table.compare(other.table)
+        agf.compare_over(first, other)
     assert error.value.code == "over.other-table"
-    compared: Any = first.table.compare(other.table, key="n")
+    compared: Any = agf.compare_over(first, other, key="n")
     assert compared.changed == []
     for key, code in (("kind", "over.double-key"), ("nn", "over.column")):
         with pytest.raises(agf.DefinitionError) as error:
-            first.table.compare(other.table, key=key)
+            agf.compare_over(first, other, key=key)
         assert error.value.code == code
 
 
@@ -182,7 +184,7 @@ def test_a_data_set_of_pydantic_evals_is_read_and_the_export_has_its_report(
     run = agf.run("doubled", over=folder / "set.yaml", registry=registry)
     assert run.table[0]["expected_output"] == {"twice": 2}
     past = find_past_run(run.run_id)
-    past.table.score(right)
+    agf.score_over(past, right)
     exported = json.loads(past.export(folder / "run.json").read_text())
     assert exported["cases"][0]["output"] == {"twice": 2}
     assert exported["cases"][0]["assertions"]["right"]["value"] is True
