@@ -33,14 +33,21 @@ from .workers.on import Workers
 if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
+    from .lifecycle.checks import CheckFailed, check_over
     from .lifecycle.contexts import NamedContext, context
+    from .lifecycle.judging import score_over
     from .lifecycle.over import Over
+    from .lifecycle.table_comparison import compare_over
     from .pictures.diagram import Diagram
 else:
     _LATE = {
+        "CheckFailed": (".lifecycle.checks", "CheckFailed"),
         "NamedContext": (".lifecycle.contexts", "NamedContext"),
         "Over": (".lifecycle.over", "Over"),
         "agent_tools": (".lifecycle.agent_tools", None),
+        "compare_over": (".lifecycle.table_comparison", "compare_over"),
+        "score_over": (".lifecycle.judging", "score_over"),
+        "check_over": (".lifecycle.checks", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
     }
@@ -130,6 +137,7 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "AgfError",
+    "CheckFailed",
     "DefinitionError",
     "Diagnostic",
     "Event",
@@ -148,6 +156,8 @@ __all__ = [
     "agent",
     "agent_tools",
     "arun",
+    "check_over",
+    "compare_over",
     "context",
     "define",
     "draw",
@@ -162,6 +172,7 @@ __all__ = [
     "resume",
     "run",
     "runs",
+    "score_over",
     "stale",
     "start",
     "tool",

@@ -33,14 +33,19 @@ from .flow.events import Question
 from .flow.steps import Flow
 from .flow.values import Value
 from .languages import detect_language, recognized_language
+from .languages.over import OVER
 from .lifecycle import settings
+from .lifecycle.checks import OK, CheckReport, figures
 from .lifecycle.define import check_definition, source_of
 from .lifecycle.driving import wait_for
 from .lifecycle.files import DEFINITIONS
 from .lifecycle.input import RunOptions, ask_at_prompt
+from .lifecycle.judging import named_scorers, score_over
 from .lifecycle.launch import start_run
 from .lifecycle.lookup import refused
+from .lifecycle.past_runs import chosen_rows
 from .lifecycle.resume import resume_run
+from .lifecycle.table import RowTable
 from .notebook.given import value
 from .notebook.options import Token
 from .pictures.page import progress_text
@@ -99,7 +104,59 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 def _run(options: argparse.Namespace) -> int:
     given = _given(options)
-    return _finish(options, lambda chosen: start_run(options.file, given, chosen))
+    over = _over(options)
+    return _finish(options, lambda chosen: start_run(options.file, given, chosen, over))
+
+
+def _over(options: argparse.Namespace) -> object:
+    """The table of ``--over`` or ``--retry-failed``; None without these."""
+    if options.over is None and options.retry_failed is None:
+        return None
+    renamed = {}
+    for word in options.map:
+        name, equals, column = word.partition("=")
+        if not (name and equals and column):
+            hint = "write --map text=body: the input text has the values of the column body"
+            message = f"--map takes INPUT=COLUMN, not {word!r}"
+            raise DefinitionError(Diagnostic("run.input", message, hint=hint))
+        renamed[name] = column
+    names = ("limit", "sample", "seed", "repeat", "width")
+    counts = {name: count for name in names if (count := getattr(options, name)) is not None}
+    return chosen_rows(options.over, options.retry_failed, map=renamed, yes=options.yes, **counts)
+
+
+def _finish_rows(options: argparse.Namespace, table: RowTable, scores: Sequence[Any]) -> int:
+    """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
+    no least one is given and a row failed."""
+    if scores:
+        print(score_over(table, *scores, against=options.against, yes=options.yes), file=sys.stderr)
+    least = options.fail_below
+    names = list(table.scores) or [OK]
+    wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
+    report = CheckReport(table, wanted)
+    for path, save in ((options.save, table.save), (options.report, report.save)):
+        if path is not None:
+            print(f"wrote {save(path)}", file=sys.stderr)
+    print(_json({**table.counts, "figures": report.figures}))
+    for name, figure in report.missed.items():
+        print(f"{name} is {figure:.3g}, below {wanted[name]:.3g}", file=sys.stderr)
+    return int(not report.passed)
+
+
+def _score(text: str) -> Any:
+    """The score that a word names: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow."""
+    module, colon, name = text.rpartition(":")
+    if not colon:
+        return text
+    try:
+        if module.endswith(".py"):
+            return runpy.run_path(module)[name]
+        sys.path.insert(0, "")
+        return getattr(importlib.import_module(module), name)
+    except Exception as error:  # code of the user
+        message = f"--score {text}: {type(error).__name__}: {error}"
+        hint = "write --score MODULE:FUNCTION, --score FILE.py:FUNCTION or --score FLOW"
+        raise DefinitionError(Diagnostic("score.kind", message, hint=hint)) from None
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -113,6 +170,8 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     # A resumed run keeps the limits that it began with.
     limits = replace(settings.current.settings.limits, **given)
     is_new = options.act is _run
+    scores = [_score(text) for text in options.score]
+    named_scorers(scores, default())  # a wrong one is told before anything is paid for
     chosen = RunOptions(dry=options.dry, limits=limits if is_new or given else None, on=options.on)
     with held_interrupts() as held:
         run = wait_for(start(chosen), held)
@@ -128,6 +187,8 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     if options.export is not None and not options.dry:
         for file in agf.export(run, options.export):
             print(f"wrote {file}", file=sys.stderr)
+    if run.flow.language == OVER and not options.dry:
+        return _finish_rows(options, run.table, scores)
     print(run.note if options.dry else _json(run.output))
     return 0
 
@@ -290,6 +351,7 @@ def _parser() -> argparse.ArgumentParser:
         )
         if name in ("run", "resume"):
             _add_run_options(one)
+            _add_row_options(one, name == "run")
     chosen = acts.choices
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
     chosen["resume"].set_defaults(dry=False)
@@ -323,6 +385,34 @@ def _add_run_options(one: argparse.ArgumentParser) -> None:
     about = "write the files that the graph exports into this folder"
     one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
     one.add_argument("--quiet", action="store_true", help="print the output alone")
+
+
+def _add_row_options(one: argparse.ArgumentParser, is_new: bool) -> None:
+    """The options of a run over data; ``is_new``: also those that choose its rows."""
+    about = "a score of each row: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow that judges"
+    one.add_argument("--score", action="append", default=[], metavar="SCORE", help=about)
+    one.add_argument("--against", metavar="COLUMN", help="the column with the right labels")
+    about = "return 1 if a score over all rows is lower; without --score, the share of good rows"
+    one.add_argument("--fail-below", type=float, metavar="LEAST", help=about)
+    about = "write the scores and the low rows to a file: .html or .json"
+    one.add_argument("--report", type=Path, metavar="FILE", help=about)
+    about = "write the table to a file: .csv, .jsonl or .parquet"
+    one.add_argument("--save", type=Path, metavar="FILE", help=about)
+    about = "go on after the first 20 rows without asking, whatever it costs"
+    one.add_argument("--yes", action="store_true", help=about)
+    if not is_new:
+        return
+    about = "run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
+    one.add_argument("--over", type=Path, metavar="TABLE", help=about)
+    about = "bind an input to a column of another name"
+    one.add_argument("--map", action="append", default=[], metavar="INPUT=COLUMN", help=about)
+    one.add_argument("--limit", type=_count, metavar="N", help="run only the first N rows")
+    one.add_argument("--sample", type=_count, metavar="N", help="run only N rows, chosen at random")
+    one.add_argument("--seed", type=int, metavar="N", help="the seed of --sample")
+    one.add_argument("--repeat", type=_count, metavar="N", help="run each row N times")
+    one.add_argument("--width", type=_count, metavar="N", help="run N rows at the same time")
+    about = "run only the rows that failed in RUN"
+    one.add_argument("--retry-failed", metavar="RUN", help=about)
 
 
 def _seconds(text: str) -> float:

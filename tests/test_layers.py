@@ -58,7 +58,8 @@ WHERE = {
     "_thread": ("engine",),
     "sqlite3": ("journal",),
     "wasmtime": ("pictures.layout",),
-    "pandas": ("lifecycle.run",),
+    "pandas": ("lifecycle.run", "lifecycle.table"), "polars": ("lifecycle.table",),
+    "pyarrow": ("flow.tables", "lifecycle.table"),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.model",), "anywidget": ("notebook.model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
@@ -70,6 +71,8 @@ ONLY_WHERE_USED = {
     "re2",
     "wasmtime",
     "pandas",
+    "polars",
+    "pyarrow",
     "cloudpickle",
     "distributed",
 }

@@ -21,8 +21,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..text.source import UNUSABLE, path_error_reason
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ..text.nodes import plain
+from ..text.source import UNUSABLE, Source, path_error_reason
+from ..text.yamlnodes import documents
 from .values import Value, settle, type_name
 
 PAGE = 1_000
@@ -37,13 +39,13 @@ PAGES_HELD = 4
 LONGEST_LINE = 50_000_000
 """Bytes of one row of a file."""
 
-NAMED = 1_000
+FOR_NAMES = 1_000
 """Rows of a list or a JSONL file whose names are the columns."""
 
-Row = dict[str, Value]
+Cells = dict[str, Value]
 
 
-class Rows(Sequence[Row]):
+class Rows(Sequence[Cells]):
     """The rows of one table, each a mapping of column names to values."""
 
     # Without a value in the class: a class that has `columns` is a table, and no fan-out takes one.
@@ -51,9 +53,9 @@ class Rows(Sequence[Row]):
     length: int
 
     def __init__(self) -> None:
-        self._pages: dict[int, list[Row | StepError]] = {}
+        self._pages: dict[int, list[Cells | StepError]] = {}
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         """The rows of a page; in the place of a row that cannot be read, why."""
         raise NotImplementedError
 
@@ -61,7 +63,7 @@ class Rows(Sequence[Row]):
         return self.length
 
     def __getitem__(self, number: Any) -> Any:
-        """Row ``number``. Raises StepError if it cannot be read."""
+        """Cells ``number``. Raises StepError if it cannot be read."""
         page = number // PAGE
         rows = self._pages.get(page)
         if rows is None:
@@ -81,9 +83,11 @@ class ListRows(Rows):
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
         self.source, self.length = rows, len(rows)
-        self.columns = tuple(dict.fromkeys(name for row in rows[:NAMED] for name in _names(row)))
+        self.columns = tuple(
+            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in _names(row))
+        )
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         part = self.source[page * PAGE : (page + 1) * PAGE]
         return [
             {name: cell(value) for name, value in row.items()}
@@ -102,7 +106,7 @@ class FrameRows(Rows):
         self.frame, self.records, self.length = frame, records, len(frame)
         self.columns = tuple(map(str, columns))
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
         return [{str(name): cell(value) for name, value in row.items()} for row in rows]
 
@@ -147,13 +151,13 @@ class JsonLines(FileRows):
                     if self.length % PAGE == 0:
                         self._starts.append(place)
                         self._lines.append(number)
-                    if self.length < NAMED:
+                    if self.length < FOR_NAMES:
                         columns.update(dict.fromkeys(_names(_object(line, number))))
                     self.length += 1
                 place += len(line)
         self.columns = tuple(columns)
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         with self.path.open("rb") as file:
             file.seek(self._starts[page])
             lines = ((n, line) for n, line in enumerate(_lines(file), self._lines[page]))
@@ -195,14 +199,14 @@ class CsvFile(FileRows):
                 place, line = reader.place, reader.line
             self._readers = [kinds[0][1] if kinds else str for kinds in possible]
 
-    def read(self, page: int) -> list[Row | StepError]:
+    def read(self, page: int) -> list[Cells | StepError]:
         with self.path.open("rb") as file:
             reader = _CsvReader(file, self._starts[page], self._lines[page])
             return [
                 self._row(row, reader.line - 1) for row in islice(filter(None, reader.rows), PAGE)
             ]
 
-    def _row(self, cells: list[str], line: int) -> Row | StepError:
+    def _row(self, cells: list[str], line: int) -> Cells | StepError:
         if len(cells) > len(self.columns):
             many = f"it has {len(cells)} cells, and there are {len(self.columns)} columns"
             return _broken(line, many, "line")
@@ -252,8 +256,8 @@ class Parquet(FileRows):
             ends.append(end)
         self._ends = ends
 
-    def read(self, page: int) -> list[Row | StepError]:
-        start, rows = page * PAGE, list[Row | StepError]()
+    def read(self, page: int) -> list[Cells | StepError]:
+        start, rows = page * PAGE, list[Cells | StepError]()
         while len(rows) < PAGE and start + len(rows) < self.length:
             here = start + len(rows)
             group = bisect_right(self._ends, here)
@@ -263,10 +267,43 @@ class Parquet(FileRows):
         return rows
 
 
-class Picked(Sequence[Row]):
+class Cases(ListRows):
+    """A data set of pydantic-evals: a YAML or JSON file with ``cases``. The inputs of a case are
+    columns (``input`` if they are no mapping), beside ``name``, ``expected_output`` and
+    ``metadata``. Its evaluators are not read: they are code."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UNUSABLE as error:
+            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        problems = Diagnostics()
+        nodes = documents(Source(str(path), text), problems)
+        problems.refuse()
+        content = plain(nodes[0]) if nodes else None
+        cases = content.get("cases") if isinstance(content, dict) else None
+        if not isinstance(cases, list):
+            message = f"{str(path)!r} is no data set: it has no list 'cases'"
+            hint = "write the rows to a .jsonl or .csv file"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        super().__init__([_case(case) if isinstance(case, dict) else case for case in cases])
+
+
+def _case(case: Mapping[str, Value]) -> Cells:
+    inputs = case.get("inputs")
+    about = {
+        name: case[name]
+        for name in ("name", "expected_output", "metadata")
+        if case.get(name) is not None
+    }
+    return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
+
+
+class Picked(Sequence[Cells]):
     """Some rows of a table, each perhaps several times: the element of each number is a row."""
 
-    def __init__(self, rows: Sequence[Row], numbers: Sequence[int], repeat: int = 1) -> None:
+    def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
         self.source, self.numbers, self.repeat = rows, numbers, repeat
 
     def __len__(self) -> int:
@@ -284,6 +321,9 @@ FILES: Mapping[str, type[FileRows]] = {
 }
 """The kinds of files, by the end of the name."""
 
+DATA_SETS = (".yaml", ".yml", ".json")
+"""The ends of the names of data sets of pydantic-evals."""
+
 
 def open_rows(table: Value) -> Rows:
     """The rows of a DataFrame, an Arrow table, a list of mappings or a file. Raises
@@ -293,6 +333,8 @@ def open_rows(table: Value) -> Rows:
         return table
     if isinstance(table, str | Path):
         path = Path(table)
+        if path.suffix.lower() in DATA_SETS:
+            return Cases(path)
         if path.suffix.lower() not in FILES:
             message = f"{str(path)!r} is not a file of rows"
             hint = f"it ends in {', '.join(FILES)}"
@@ -363,7 +405,7 @@ def _lines(file: Any) -> Iterator[bytes]:
         yield line
 
 
-def _object(line: bytes, number: int) -> Row | StepError:
+def _object(line: bytes, number: int) -> Cells | StepError:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import DefinitionError, Diagnostic
 
 
 class JournalError(Exception):
@@ -94,6 +94,20 @@ CURES = {
     "journal.older": "move the file away, or read it with that version: the next run creates a "
     "new one",
 }
+
+
+@contextlib.contextmanager
+def as_definition_errors() -> Iterator[None]:
+    """Raise a JournalError as a DefinitionError that says what to do about the journal."""
+    try:
+        yield
+    except JournalError as error:
+        raise unusable(error) from None
+
+
+def unusable(error: JournalError) -> DefinitionError:
+    message = f"the journal cannot be used: {error}"
+    return DefinitionError(Diagnostic(error.code, message, hint=CURES[error.code]))
 
 
 def not_journaled(error: JournalError) -> Diagnostic:

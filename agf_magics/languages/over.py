@@ -20,6 +20,9 @@ from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
 
+OVER = "over"
+"""The name of its language, and of the field with the name of the flow."""
+
 BODY = "rows.do"
 """The id of the step that calls the flow."""
 
@@ -161,11 +164,11 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         first=terms.first,
         target=_Outcomes(),
     )
-    body = Steps(id="over", word="sequential", label=terms.over, steps=(each,))
+    body = Steps(id=OVER, word="sequential", label=terms.over, steps=(each,))
     count = _counting(terms)
     flow = Flow(
         name=f"{terms.over} over rows",
-        language="over",
+        language=OVER,
         source=source,
         body=body,
         start=_start,

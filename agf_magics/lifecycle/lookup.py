@@ -8,15 +8,16 @@ with the new run too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 
 from ..catalog import Registry
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError
-from ..journal.file import CURES, JournalError
+from ..journal.file import JournalError
+from ..journal.file import as_definition_errors as as_definition_errors
+from ..journal.file import unusable as unusable
 from ..journal.queries import (
     RunHead,
     RunRow,
@@ -159,19 +160,6 @@ def describe_lost(calls: int) -> str:
 def describe_resumed(times: int) -> str:
     """How often a run was resumed; empty if never."""
     return "" if not times else f"resumed {'once' if times == 1 else f'{times} times'}"
-
-
-@contextmanager
-def as_definition_errors() -> Iterator[None]:
-    """Raise a JournalError as a DefinitionError that says what to do about the journal."""
-    try:
-        yield
-    except JournalError as error:
-        raise unusable(error) from None
-
-
-def unusable(error: JournalError) -> DefinitionError:
-    return refused(error.code, f"the journal cannot be used: {error}", CURES[error.code])
 
 
 def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:

@@ -19,7 +19,7 @@ from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..flow.tables import IN_MEMORY, ListRows, Rows, open_rows
 from ..flow.values import Value
-from ..languages.over import ROWS, SAME, OverTerms
+from ..languages.over import OVER, ROWS, SAME, OverTerms
 from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
@@ -80,33 +80,6 @@ class Over:
                 raise ValueError(f"{name} is a whole number of at least 1, not {count!r}")
 
 
-def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
-    """A table with options; ``retried``: of the run with this id only the rows that failed.
-
-    Without a table, these rows are read from the journal. Raises DefinitionError."""
-    if retried is None:
-        return Over(table=table, **options)
-    from .past_run import find_past_run
-    from .table import RowTable
-
-    earlier = RowTable(find_past_run(retried))
-    failed = [row for row in earlier.rows(earlier.failed) if not row.repeat]
-    if not failed:
-        hint = "%runs lists the runs; --over runs all rows"
-        message = f"no row of {earlier.run.run_id!r} failed"
-        raise DefinitionError(Diagnostic("over.none-failed", message, hint=hint))
-    numbers = [row.number for row in failed]
-    options = {**options, "retried": earlier.run.run_id}
-    if table is not None:
-        return Over(table=table, numbers=numbers, **options)
-    lost = next((row.number for row in failed if not row.is_whole), None)
-    if lost is not None:
-        message = f"the journal does not have all of row {lost:,} of {earlier.run.run_id!r}"
-        hint = "give the table again: add --over TABLE"
-        raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
-    return Over(table=[row.input for row in failed], names=numbers, **options)
-
-
 def over_rows(
     flow: Flow, over: object, same: Value, options: RunOptions
 ) -> tuple[Flow, dict[str, Value], RunOptions]:
@@ -147,7 +120,7 @@ def definition(terms: OverTerms) -> Flow:
     """The definition of such a run."""
     problems = Diagnostics()
     source = Source(f"<{terms.over} over rows>", terms.text())
-    flow = load_definition(source, "over", problems).flow
+    flow = load_definition(source, OVER, problems).flow
     problems.refuse()
     assert flow is not None, "a definition without errors has a flow"
     return flow

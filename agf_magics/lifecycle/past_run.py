@@ -25,7 +25,9 @@ from ..journal.queries import RunRow
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.secrets import Secrets
 from ..journal.store import Store
+from ..languages.over import OVER
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Source
 from .comparison import Comparison, compare
 from .driving import live
 from .lookup import (
@@ -44,9 +46,7 @@ from .persistence import count_calls, drop_elements, restore_rows, time_calls, u
 from .resume import load_text
 from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
-
-if TYPE_CHECKING:
-    from .table import RowTable
+from .table import RowTable
 
 T = TypeVar("T")
 
@@ -206,13 +206,15 @@ class PastRun:
         """A table with one row per journaled call, in the order of their ends."""
         return CallTable(_readable(_call_rows(self.records())))
 
-    @property
+    @cached_property
     def table(self) -> RowTable:
         """The result of a run over data: a row for each row, with its outcome. Raises
         DefinitionError for another run."""
-        from .table import RowTable
-
         return RowTable(self)
+
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        return self.language, self.order.flows[0].source
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
@@ -271,6 +273,8 @@ class PastRun:
                     for text in self.order.flows
                 ],
             }
+            if self.language == OVER:
+                head |= self.table.report_form()
             file.write(_strict(head)[:-1] + ',"calls":[')
             for number, call in enumerate(_readable(_call_rows(self.records()))):
                 file.write((",\n" if number else "\n") + _strict(call))

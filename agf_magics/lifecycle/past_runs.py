@@ -44,6 +44,7 @@ from .lookup import (
     journal,
     refused,
 )
+from .over import Over
 from .past_run import PastRun
 from .past_run import find_past_run as find_past_run
 from .persistence import forget_old, journal_file, own_files
@@ -329,3 +330,28 @@ def format_export(value: Value, format: str) -> str | None:
 def _one_line(value: Value) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return " ".join(text.split())
+
+
+def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
+    """A table with options; ``retried``: of the run with this id only the rows that failed.
+
+    Without a table, these rows are read from the journal. Raises DefinitionError."""
+    if retried is None:
+        return Over(table=table, **options)
+    run = find_past_run(retried)
+    earlier = run.table
+    failed = [row for row in earlier.rows(earlier.failed) if not row.repeat]
+    if not failed:
+        hint = "%runs lists the runs; --over runs all rows"
+        message = f"no row of {run.run_id!r} failed"
+        raise DefinitionError(Diagnostic("over.none-failed", message, hint=hint))
+    numbers = [row.number for row in failed]
+    options = {**options, "retried": run.run_id}
+    if table is not None:
+        return Over(table=table, numbers=numbers, **options)
+    lost = next((row.number for row in failed if not row.is_whole), None)
+    if lost is not None:
+        message = f"the journal does not have all of row {lost:,} of {run.run_id!r}"
+        hint = "give the table again: add --over TABLE"
+        raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
+    return Over(table=[row.input for row in failed], names=numbers, **options)

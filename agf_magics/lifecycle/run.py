@@ -41,6 +41,7 @@ from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
+from ..text.source import Source
 from ..workers.backend import WorkerBackend
 from .influence import bound_secrets
 from .settings import current
@@ -234,6 +235,7 @@ class Run:
         if (context := flow_input.context) is not None and (count := len(context.log or ())):
             messages = f"{count:,} earlier message{'s' * (count != 1)}"
             self._continues = f"reads {messages} of the context {context.name!r}"
+        self._table: RowTable | None = None
         self._about = ""
         """Which rows of a table it has: a part of its note."""
         self.limits = limits
@@ -395,7 +397,13 @@ class Run:
         DefinitionError for another run."""
         from .table import RowTable
 
-        return RowTable(self)
+        if self._table is None or not self.done:  # of a run that goes on, as it is now
+            self._table = RowTable(self)
+        return self._table
+
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        return self.flow.language, self.flow.source
 
     def wait(self, timeout: float | None = None) -> Run:
         """Wait for the end of the run, at most ``timeout`` seconds (default None: no limit), and

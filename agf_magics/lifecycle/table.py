@@ -11,21 +11,22 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from ..flow.progress import Progress
 from ..flow.tables import Rows
 from ..flow.values import Value
+from ..journal.file import as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
 from ..journal.row_records import RowOutcome, RowRecords
-from ..languages.over import BODY, ROWS, OverTerms
+from ..journal.store import Store
+from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
-from ..text.source import UNUSABLE, path_error_reason
-from .lookup import as_definition_errors, refused
-from .past_run import PastRun
-from .run import Run
+from ..text.source import UNUSABLE, Source, path_error_reason
+from .scores import Scores
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -62,6 +63,27 @@ class TableRow(NamedTuple):
     """Whether the journal has all of its input."""
 
 
+class RunOfRows(Protocol):
+    """What a table reads of its run."""
+
+    run_id: str
+
+    @property
+    def input(self) -> Value: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def stores(self) -> Mapping[str, Value]: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def _in_journal(self) -> tuple[Store, int] | None: ...
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        """The language and the text of its definition."""
+        ...
+
+
 class RowTable:
     """The rows of a run over data with their outcomes. ``table[3]`` and ``table[:10]`` are rows as
     mappings, ``len(table)`` is their number, and a loop reads page by page.
@@ -71,9 +93,11 @@ class RowTable:
     that the input has already begins with ``output.`` or ``run.``.
     """
 
-    def __init__(self, run: Run | PastRun) -> None:
+    def __init__(self, run: RunOfRows) -> None:
         """``run``: a run over data. Raises DefinitionError for any other."""
         self.run, self.terms = run, terms_of(run)
+        self.scores = Scores()
+        """What its scores are over all rows, by name."""
         self._scores: dict[str, list[Value]] = {}
 
     def __len__(self) -> int:
@@ -120,6 +144,19 @@ class RowTable:
                 for number, outcome in zip(some, self._records.read(some), strict=True):
                     yield self._row(number, outcome)
 
+    def value(self, name: str, place: int) -> Value:
+        """The value of an added column (``name``) in the row at ``place``, both required."""
+        return self._scores[name][place]
+
+    def add_column(self, name: str, values: Sequence[Value]) -> None:
+        """Add a column, or replace one that was added: ``name`` and a value for each row
+        (``values``), both required."""
+        if len(values) != len(self):
+            raise ValueError(
+                f"a column of this table has {len(self):,} values, not {len(values):,}"
+            )
+        self._scores[name] = list(values)
+
     # --- all of it ---
 
     def to_pandas(self) -> Any:
@@ -162,6 +199,47 @@ class RowTable:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
         return target
+
+    def report_form(self) -> dict[str, Value]:
+        """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it."""
+        cases, failures = list[Value](), list[Value]()
+        for place, row in enumerate(self.rows()):
+            about = {
+                "name": f"{row.number}" + (f"/{row.repeat}" if self.terms.repeat > 1 else ""),
+                "inputs": dict(row.input),
+                "metadata": row.input.get("metadata"),
+                "expected_output": row.input.get("expected_output"),
+            }
+            if row.error is not None:
+                message = row.error.diagnostic.message
+                failures.append(
+                    {**about, "error_message": message, "error_stacktrace": str(row.error)}
+                )
+            if row.status != "ok":
+                continue
+            values = {name: self.value(name, place) for name in self.scores}
+            metrics = {"tokens": row.tokens, "cost": row.cost}
+            kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
+            graded: dict[str, dict[str, Value]] = {kind: {} for kind in kinds}
+            for name, value in values.items():
+                kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
+                if kind is not None:
+                    result = {"name": name, "value": value, "reason": None}
+                    graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
+            cases.append(
+                {
+                    **about,
+                    "output": row.output,
+                    "metrics": {
+                        name: amount for name, amount in metrics.items() if amount is not None
+                    },
+                    "attributes": {},
+                    **graded,
+                    "task_duration": row.seconds or 0.0,
+                    "total_duration": row.seconds or 0.0,
+                }
+            )
+        return {"cases": cases, "failures": failures}
 
     def _everything(self) -> tuple[list[str], list[dict[str, Value]]]:
         rows = list(self.rows())
@@ -311,17 +389,18 @@ class RowTable:
         return "\n".join([about, *table_text(columns, cells)])
 
 
-def terms_of(run: Run | PastRun) -> OverTerms:
+def terms_of(run: RunOfRows) -> OverTerms:
     """What the definition of a run over data says. Raises DefinitionError for another run."""
-    source = run.flow.source if isinstance(run, Run) else run.order.flows[0].source
-    language = run.flow.language if isinstance(run, Run) else run.language
-    if language != "over":
+    language, source = run._definition
+    if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
-        raise refused("over.no-rows", f"run {run.run_id!r} is no run over data", hint)
+        message = f"run {run.run_id!r} is no run over data"
+        raise DefinitionError(Diagnostic("over.no-rows", message, hint=hint))
     try:
         return OverTerms(**json.loads(source.text))
     except (ValueError, TypeError) as error:
-        raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
+        message = f"this run cannot be read: {error}"
+        raise DefinitionError(Diagnostic("journal.unreadable", message)) from None
 
 
 def _error(record: Record) -> StepError | None:
@@ -330,7 +409,8 @@ def _error(record: Record) -> StepError | None:
     try:
         return error_from(record.error, ())
     except UNREADABLE:
-        raise refused("journal.damaged", f"row {record.line} is damaged") from None
+        message = f"row {record.line} has changed since it was written"
+        raise DefinitionError(Diagnostic("journal.damaged", message)) from None
 
 
 def _cell(value: Value, is_time: bool) -> str:

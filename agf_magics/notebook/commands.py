@@ -160,6 +160,7 @@ RUNS = Command(
             "run",
             "OTHER",
         ),
+        Option("--key", "match the rows of two runs over data by a column", "new", "COLUMN"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(

@@ -12,9 +12,9 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..engine.limits import Limits
-from ..flow.tables import FILES
+from ..flow.tables import DATA_SETS, FILES
 from ..lifecycle import past_runs as kept_runs
-from ..lifecycle.over import chosen_rows
+from ..lifecycle.past_runs import chosen_rows
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
@@ -282,9 +282,19 @@ def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
 
 def _table(word: Token, names: Mapping[str, Any]) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
-    if Path(word.text).suffix.lower() in FILES:
+    if Path(word.text).suffix.lower() in (*FILES, *DATA_SETS):
         return word.text
     return lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
+
+
+def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
+    """The scores of the line: functions of the notebook, else names of flows."""
+    return [
+        lookup(word.part(1, len(word.text)), names)
+        if word.text.startswith("$")
+        else names.get(word.text, word.text)
+        for word in parsed.words("--score")
+    ]
 
 
 def _renamed(word: Token) -> tuple[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
 from ..journal.queries import RunHead
+from ..languages.over import OVER
 from ..lifecycle import launch, settings
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.comparison import FIRST, SECOND
@@ -28,6 +29,7 @@ from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
+from ..lifecycle.table_comparison import compare_over
 from ..pictures.difference import diff_text
 from ..pictures.page import status
 from ..pictures.plain import counted, duration, format_exception, line, money, plain
@@ -363,8 +365,17 @@ def show_past(parsed: ParsedLine, word: Token) -> Any:
         except UNUSABLE as error:
             raise unwritable(target, error) from None
     if other is not None:
-        return run.compare(_past(other))
+        return _comparison_of(run, _past(other), parsed.word("--key"))
     return run if target is None else None
+
+
+def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
+    """Two runs compared, row by row if both are runs over data."""
+    if run.language == other.language == OVER:
+        return compare_over(run, other, key=key.text if key is not None else None)
+    if key is not None:
+        raise line_error("needs-over", "--key is for runs over data", key, "remove it")
+    return run.compare(other)
 
 
 def check_run_given(parsed: ParsedLine) -> None:

@@ -16,6 +16,7 @@ from ..flow.steps import Flow
 from ..lifecycle import launch, settings
 from ..lifecycle.define import Defined, findings_before_run, register
 from ..lifecycle.input import RunOptions, unused_fields
+from ..lifecycle.judging import named_scorers, score_over
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
@@ -30,11 +31,13 @@ from .given import (
     new_name,
     reused,
     rows_of,
+    scores_of,
     warn_about_names,
     workers_of,
     write_file,
 )
 from .options import FOR_RUNS, ParsedLine, Token, line_error
+from .output import show
 from .watching import format_findings
 
 NOT_QUIET = ("pipeline.hidden-name",)
@@ -55,6 +58,9 @@ class RunRequest(NamedTuple):
     over: object = None
     save: Token | None = None
     """The file of the table of a run over data."""
+    scores: Sequence[Any] = ()
+    against: str | None = None
+    """The column with the right labels."""
 
 
 class Notebook:
@@ -202,6 +208,8 @@ class Notebook:
             on=parsed.word("--on"),
             over=rows_of(parsed, self.names) if runs else None,
             save=parsed.word("--save"),
+            scores=scores_of(parsed, self.names),
+            against=parsed.text("--against"),
         )
 
     def run(
@@ -218,6 +226,7 @@ class Notebook:
         cell that registered the flow."""
         if shown is None:
             shown = () if inline else flow.warnings
+        named_scorers(request.scores, self.registry)  # before the run is paid for
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         drawn = flow if request.draw else None
         display = view.choose_view(
@@ -251,15 +260,24 @@ class Notebook:
             self.followed.append((run, display))
         else:
             run = watching.watch(start, display, hz).result()
-            if request.save is not None:
-                place = request.save
-                print(f"wrote {at(place, lambda: run.table.save(place.text))}")
+            if request.over is not None:
+                self._finish_rows(run, request)
             if request.quiet and request.out and run.progress.losses:
                 print(format_findings(run.progress.losses))
         # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
         if unused and not request.quiet:
             print(format_findings(unused))
         return None if request.out else run
+
+    def _finish_rows(self, run: launch.Run, request: RunRequest) -> None:
+        """Score the rows of a run over data, and save its table, as the line says."""
+        if request.scores:
+            options: dict[str, Any] = {"against": request.against, "registry": self.registry}
+            scores = score_over(run, *request.scores, **options)
+            show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
+        if request.save is not None:
+            place = request.save
+            print(f"wrote {at(place, lambda: run.table.save(place.text))}")
 
     def adopt(
         self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True

@@ -454,6 +454,14 @@ FOR_ROWS = (
     Option("--width", "run N rows at the same time; by default 8", "count", "N"),
     Option("--yes", "go on after the first 20 rows without asking, whatever it costs"),
     Option("--retry-failed", "run only the rows that failed in RUN", "run", "RUN"),
+    Option(
+        "--score",
+        "score each row: the name of a function of the output and the row, or a flow that judges",
+        "variable",
+        "SCORE",
+        many=True,
+    ),
+    Option("--against", "compare labels with a column", "new", "COLUMN"),
     Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
 )
 """The options of a run over data."""

@@ -1,0 +1,197 @@
+"""What the scores of rows are over all rows: means with intervals, medians, counts of labels.
+
+The interval of a mean is that of a bootstrap over rows, and over the repetitions of each: the two
+vary for different reasons (decision D55).
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+from ..flow.values import Value, type_name
+from ..pictures.values import table_html, table_text
+from ..text.diagnostics import Diagnostic
+
+RESAMPLES = 1_000
+"""How often the rows are drawn anew for an interval."""
+
+MOST_DRAWN = 2_000_000
+"""The most draws for an interval; for more rows it follows from their deviation, which is then as
+exact."""
+
+FAULTS = 100
+"""Rows whose score could not be computed that are listed."""
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+class ScoreSummary(NamedTuple):
+    """What the values of one score are over all rows."""
+
+    name: str
+    rows: int
+    """The number of rows that have a value."""
+    missing: int
+    """The number of rows without one: they failed, or their score could not be computed."""
+    mean: Interval | None = None
+    """Of numbers; a boolean is 0 or 1."""
+    median: float | None = None
+    labels: Mapping[str, int] = {}
+    """How often each label was given."""
+    against: Mapping[tuple[str, str], int] = {}
+    """How often each label was given where a column has a value."""
+    faults: tuple[tuple[int, Diagnostic], ...] = ()
+    """The first rows whose score could not be computed, each with its number."""
+    seed: int = 0
+    """Of the interval."""
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that are those of the column; None: it is not compared."""
+        total = sum(self.against.values())
+        return sum(n for (a, b), n in self.against.items() if a == b) / total if total else None
+
+
+class Scores(dict[str, ScoreSummary]):
+    """The summaries by the names of the scores."""
+
+    def _rows(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
+        rows = tuple(
+            (
+                one.name,
+                f"{one.rows:,}",
+                f"{one.missing:,}" if one.missing else "",
+                str(one.mean) if one.mean is not None else "",
+                f"{one.median:.3g}" if one.median is not None else "",
+                ", ".join(f"{label}: {n:,}" for label, n in list(one.labels.items())[:10]),
+                f"{one.agreement:.3g}" if one.agreement is not None else "",
+            )
+            for one in self.values()
+        )
+        return columns, rows
+
+    @property
+    def faults(self) -> list[tuple[str, int, Diagnostic]]:
+        """The rows whose score could not be computed: the score, the number, why."""
+        return [(one.name, row, why) for one in self.values() for row, why in one.faults]
+
+    def _about(self) -> str:
+        seeds = ", ".join(str(one.seed) for one in self.values() if one.mean is not None)
+        faults = self.faults
+        first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
+        return (f"seed of the intervals: {seeds}" if seeds else "") + first
+
+    def _repr_html_(self) -> str:
+        from ..pictures.plain import html
+
+        return table_html(*self._rows(), html(self._about()))
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))
+
+
+class Known(NamedTuple):
+    """What a summary needs of a row."""
+
+    number: int
+    right: str | None
+    """The right label; None: none is given."""
+
+
+Outcome = tuple[Value, Diagnostic | None]
+"""The value of a score, and why there is none."""
+
+
+def summarize(
+    name: str,
+    rows: Sequence[Known],
+    outcomes: Sequence[Outcome],
+    seed: int | None,
+) -> tuple[list[Value], ScoreSummary]:
+    """The values of a score as they are kept, and their summary. A text among numbers is no value,
+    nor is anything but a number, a boolean or a text."""
+    kinds = Counter(_kind(value) for value, _ in outcomes if value is not None)
+    kind = max(("number", "label"), key=lambda each: kinds[each])
+    kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
+    for row, (value, why) in zip(rows, outcomes, strict=True):
+        if value is not None and _kind(value) != kind:
+            message = f"the score is {type_name(value)}, and those of other rows are {kind}s"
+            hint = "return a number or a boolean for each row, or a text (a label) for each"
+            value, why = None, Diagnostic("score.mixed", message, hint=hint)
+        kept.append(value)
+        if why is not None:
+            faults.append((row.number, why))
+    count = sum(value is not None for value in kept)
+    summary = ScoreSummary(name, count, len(kept) - count, faults=tuple(faults[:FAULTS]))
+    if not count:
+        return kept, summary
+    if kind == "label":
+        labels = Counter(str(value) for value in kept if value is not None)
+        pairs = Counter(
+            (str(value), row.right)
+            for row, value in zip(rows, kept, strict=True)
+            if value is not None and row.right is not None
+        )
+        return kept, summary._replace(labels=dict(labels.most_common()), against=pairs)
+    numbers = [float(value) for value in kept if value is not None]
+    seed = secrets.randbits(31) if seed is None else seed
+    groups = _by_row(rows, kept)
+    mean = interval(groups, seed)
+    return kept, summary._replace(mean=mean, median=median(numbers), seed=seed)
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, str):
+        return "label"
+    return "number" if isinstance(value, int | float) and value == value else "other"
+
+
+def _by_row(rows: Iterable[Known], values: Iterable[Value]) -> list[list[float]]:
+    """The numbers of each row: those of its repetitions."""
+    pairs = ((row.number, value) for row, value in zip(rows, values, strict=True))
+    grouped = groupby(((n, v) for n, v in pairs if v is not None), key=lambda pair: pair[0])
+    return [[float(value) for _, value in group] for _, group in grouped]
+
+
+def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
+    """The mean of numbers in groups, and its 95 % interval: groups are drawn anew, and the numbers
+    in each.
+
+    >>> interval([[1.0], [1.0], [0.0], [1.0]], 7).mean
+    0.75
+    """
+    means = [fmean(group) for group in groups]
+    mean = fmean(number for group in groups for number in group)
+    if len(groups) * RESAMPLES > MOST_DRAWN:
+        half = 1.96 * stdev(means) / len(means) ** 0.5
+        return Interval(mean, mean - half, mean + half)
+    draw = random.Random(seed)
+    single = all(len(group) == 1 for group in groups)
+    drawn = [
+        fmean(draw.choices(means, k=len(means)) if single else _redrawn(draw, groups))
+        for _ in range(RESAMPLES)
+    ]
+    drawn.sort()
+    return Interval(mean, drawn[RESAMPLES * 25 // 1000], drawn[RESAMPLES * 975 // 1000 - 1])
+
+
+def _redrawn(draw: random.Random, groups: Sequence[Sequence[float]]) -> list[float]:
+    """As many groups drawn anew, and of each as many numbers."""
+    chosen = draw.choices(groups, k=len(groups))
+    return [number for group in chosen for number in draw.choices(group, k=len(group))]

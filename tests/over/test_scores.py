@@ -1,0 +1,240 @@
+"""Scores of rows, comparisons of two runs, checks for CI."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.lifecycle.past_run import find_past_run
+from agf_magics.lifecycle.scores import interval
+
+ROWS = [{"n": number, "kind": "even" if number % 2 == 0 else "odd"} for number in range(8)]
+
+
+def right(output: Any, row: Any) -> bool:
+    return bool(output["twice"] == 2 * row["n"])
+
+
+def size(output: Any) -> float:
+    return float(output["twice"])
+
+
+def parity(output: Any, row: Any) -> str:
+    return "even" if row["n"] in (0, 2, 4, 5) else "odd"
+
+
+@pytest.fixture
+def table(registry: agf.Registry) -> Any:
+    return agf.run("doubled", over=agf.Over(table=ROWS, repeat=2), registry=registry).table
+
+
+def test_numbers_have_a_mean_with_an_interval_and_labels_are_counted(table: Any) -> None:
+    scores = agf.score_over(table, right, size, parity, against="kind", seed=1)
+    assert scores["right"].mean == (1.0, 1.0, 1.0)
+    assert (scores["right"].rows, scores["right"].missing) == (14, 2)  # row 3 failed, twice
+    mean = scores["size"].mean
+    assert mean.mean == pytest.approx(2 * (28 - 3) / 7)
+    assert mean.low < mean.mean < mean.high
+    assert scores["size"].median == 8
+    assert scores["parity"].labels == {"even": 8, "odd": 6}
+    assert scores["parity"].against == {("even", "even"): 6, ("even", "odd"): 2, ("odd", "even"): 2, ("odd", "odd"): 4}
+    assert table[2]["right"] is True
+    assert table[6]["right"] is None
+    assert agf.score_over(table, size, seed=1)["size"].mean == mean
+
+
+def test_the_interval_covers_rows_and_repetitions() -> None:
+    wide = interval([[float(number)] for number in (0, 1, 0, 1, 1, 0, 1, 1)], seed=3)
+    assert wide.mean == 0.625
+    assert (wide.low, wide.high) == (0.25, 0.875)
+    # Eight repetitions of one row say nothing about other rows.
+    once = interval([[1.0] * 8, [0.0] * 8], seed=3)
+    assert (once.low, once.high) == (0.0, 1.0)
+
+
+def test_a_score_that_fails_or_mixes_kinds_is_told_with_its_row_and_the_others_count(table: Any) -> None:
+    def odd(output: Any, row: Any) -> Any:
+        if row["n"] == 1:
+            raise KeyError("k")
+        return "text" if row["n"] == 2 else {1, 2} if row["n"] == 4 else 1.5
+
+    scores = agf.score_over(table, odd)
+    assert [(row, why.code) for _, row, why in scores.faults][::2] == [
+        (1, "score.failed"), (2, "score.mixed"), (4, "score.mixed"),
+    ]  # fmt: skip
+    assert scores["odd"].mean is not None
+    assert scores["odd"].mean.mean == 1.5
+    assert "odd, row 1: the score failed: KeyError: 'k'" in repr(scores)
+
+
+def test_a_score_may_have_several_values(table: Any) -> None:
+    scores = agf.score_over(
+        table, lambda output, row: {"small": output["twice"] < 5, "digits": len(str(output["twice"]))}
+    )
+    assert list(scores) == ["<lambda>.small", "<lambda>.digits"]
+
+
+def test_a_flow_can_judge(registry: agf.Registry, table: Any) -> None:
+    text = "pipeline: judge\nsteps:\n- transform: {value: 'ctx.output.twice == ctx.n * 2 and ctx.row.n < 6'}\n"
+    agf.define(text, registry=registry)
+    mean = agf.score_over(table, "judge", registry=registry)["judge"].mean
+    assert mean.mean == pytest.approx(5 / 7)
+
+
+def test_what_is_no_score_is_refused_before_anything_runs(registry: agf.Registry, table: Any, calls: list[int]) -> None:
+    calls.clear()
+    for score in (7, "no_such_flow"):
+        with pytest.raises(agf.DefinitionError):
+            agf.check_over("doubled", ROWS, score=score, registry=registry)  # type: ignore[arg-type]
+    assert calls == []
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.score_over(table, right, against="kin")
+    assert error.value.code == "over.column"
+
+
+def test_a_score_does_not_replace_a_column(registry: agf.Registry) -> None:
+    def label(output: Any) -> str:
+        return "b"
+
+    table = agf.run("doubled", over=[{"n": 1, "label": "a"}], registry=registry).table
+    agf.score_over(table, label)
+    assert (table[0]["label"], table[0]["score.label"]) == ("a", "b")
+
+
+# --- comparisons ---
+
+
+def edited(registry: agf.Registry) -> None:
+    text = (
+        "pipeline: doubled\nsteps:\n- tool: {name: double, args: {n: !expr ctx.n}, output: d}\n"
+        "- transform: {value: '{twice: ctx.n > 5 and ctx.d + 1 or ctx.d}'}\n"
+    )
+    agf.define(text, registry=registry)
+
+
+def test_two_runs_are_compared_row_by_row(registry: agf.Registry) -> None:
+    first = agf.run("doubled", over=ROWS, registry=registry)
+    edited(registry)
+    other = agf.run("doubled", over=ROWS, registry=registry)
+    for run in (first, other):
+        agf.score_over(run, right, seed=1)
+    compared: Any = agf.compare_over(first, other, seed=2)
+    assert [row.key for row in compared.changed] == [6, 7]
+    assert compared.scores["right"].mean == pytest.approx(-2 / 7)
+    assert compared.matched == 8
+    assert "+- transform" in compared.definitions
+    assert compared.tools == []
+    assert "2 rows changed" in repr(compared)
+    assert "2 rows changed" in compared._repr_html_()
+
+
+def test_rows_of_other_tables_are_matched_by_a_column(registry: agf.Registry) -> None:
+    first = agf.run("doubled", over=ROWS, registry=registry)
+    other = agf.run("doubled", over=ROWS[::-1], registry=registry)
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.compare_over(first, other)
+    assert error.value.code == "over.other-table"
+    compared: Any = agf.compare_over(first, other, key="n")
+    assert compared.changed == []
+    for key, code in (("kind", "over.double-key"), ("nn", "over.column")):
+        with pytest.raises(agf.DefinitionError) as error:
+            agf.compare_over(first, other, key=key)
+        assert error.value.code == code
+
+
+# --- checks ---
+
+
+def test_a_check_passes_or_says_which_score_is_too_low(registry: agf.Registry, folder: Path) -> None:
+    table = [row for row in ROWS if row["n"] != 3]
+    report = agf.check_over("doubled", table, score=right, at_least={"right": 0.9}, registry=registry)
+    assert report.passed
+    assert report.figures == {"ok": 1.0, "right": 1.0}
+    with pytest.raises(AssertionError, match=r"'right' is 0.875, and at least 0.9 is wanted") as error:
+        agf.check_over("doubled", ROWS, score=[right], at_least={"right": 0.9}, registry=registry)
+    failed = error.value.report  # type: ignore[attr-defined]
+    assert failed.figures["right"] == 0.875  # the row that failed counts as 0
+    failed.save(folder / "report.html")
+    failed.save(folder / "report.json")
+    assert "✗ failed" in (folder / "report.html").read_text()
+    stored = json.loads((folder / "report.json").read_text())
+    assert stored["missed" if "missed" in stored else "passed"] is False
+    assert [row["n"] for row in stored["low"]] == [3]
+
+
+def test_a_check_of_an_unknown_score_is_an_error(registry: agf.Registry) -> None:
+    with pytest.raises(agf.DefinitionError) as error:
+        agf.check_over("doubled", ROWS, score=right, at_least={"rihgt": 0.9}, registry=registry)
+    assert error.value.code == "score.unknown"
+
+
+def test_a_data_set_of_pydantic_evals_is_read_and_the_export_has_its_report(
+    registry: agf.Registry, folder: Path
+) -> None:
+    (folder / "set.yaml").write_text(
+        "name: set\ncases:\n- {name: one, inputs: {n: 1}, expected_output: {twice: 2}}\n"
+        "- {name: two, inputs: {n: 3}}\nevaluators: []\n"
+    )
+    run = agf.run("doubled", over=folder / "set.yaml", registry=registry)
+    assert run.table[0]["expected_output"] == {"twice": 2}
+    past = find_past_run(run.run_id)
+    agf.score_over(past, right)
+    exported = json.loads(past.export(folder / "run.json").read_text())
+    assert exported["cases"][0]["output"] == {"twice": 2}
+    assert exported["cases"][0]["assertions"]["right"]["value"] is True
+    assert exported["failures"][0]["error_message"] == "tool 'double' failed: ValueError: no three"
+
+
+TOOLS = """
+import agf_magics as agf
+
+@agf.tool
+def double(n: int) -> int:
+    if n == 3:
+        raise ValueError("no three")
+    return 2 * n
+"""
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    (folder / "tools.py").write_text(TOOLS)
+    (folder / "flow.yaml").write_text(
+        "pipeline: doubled\nsteps:\n- tool: {name: double, args: {n: !expr ctx.n}, output: d}\n"
+        "- transform: {value: '{twice: ctx.d}'}\n"
+    )
+    (folder / "scores.py").write_text("def right(output, row):\n    return output['twice'] == row['want']\n")
+    (folder / "rows.csv").write_text("n,want\n1,2\n2,5\n3,6\n4,8\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ("--limit 2", 0),
+        ("", 1),  # a row fails
+        ("--score scores.py:right --fail-below 0.5 --report report.html", 0),
+        ("--score scores.py:right --fail-below 0.6 --report report.json", 1),
+        ("--fail-below 0.75", 0),
+        ("--score scores.py:rigth", 1),
+        ("--map n=m", 1),
+    ],
+)
+def test_the_command_line_runs_scores_and_decides(project: Path, options: str, code: int) -> None:
+    words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--save", "out.jsonl", *options.split()]
+    ended = subprocess.run(
+        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
+    )
+    assert ended.returncode == code, ended.stderr
+    if "map" not in options and "rigth" not in options:
+        printed = json.loads(ended.stdout)
+        assert printed["ok"] == (2 if "limit" in options else 3)
+        assert len((project / "out.jsonl").read_text().splitlines()) == printed["ok"] + printed.get("failed", 0)
+    else:
+        assert not (project / "out.jsonl").exists()
