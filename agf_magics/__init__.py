@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .lifecycle import agent_tools
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.over import Over
+    from .notebook.report import report
     from .pictures.diagram import Diagram
 else:
     _LATE = {
@@ -43,6 +44,7 @@ else:
         "agent_tools": (".lifecycle.agent_tools", None),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
+        "report": (".notebook.report", "report"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -158,6 +160,7 @@ __all__ = [
     "planning",
     "policy",
     "registry",
+    "report",
     "rerun",
     "resume",
     "run",

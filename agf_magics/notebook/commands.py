@@ -161,6 +161,12 @@ RUNS = Command(
             "OTHER",
         ),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
+        Option(
+            "--report",
+            "write RUN, or its comparison with OTHER, to an .html file that opens without a kernel",
+            "file",
+            "FILE",
+        ),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
             "--prune",
