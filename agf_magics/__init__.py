@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .lifecycle import agent_tools
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.over import Over
+    from .lifecycle.tracing import trace_to
     from .notebook.report import report
     from .pictures.diagram import Diagram
 else:
@@ -45,6 +46,7 @@ else:
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
         "report": (".notebook.report", "report"),
+        "trace_to": (".lifecycle.tracing", "trace_to"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -168,5 +170,6 @@ __all__ = [
     "stale",
     "start",
     "tool",
+    "trace_to",
     "transform",
 ]

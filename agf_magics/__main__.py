@@ -72,7 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unknown option {unknown[0]}")
     try:
         opened: dict[str, Any] = {
-            name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
+            name: True
+            for name in ("allow_shell", "allow_import", "tracing")
+            if getattr(options, name, False)
         }
         settings.current.settings = replace(settings.read(Path.cwd()), **opened)
         settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
@@ -334,6 +336,8 @@ def _add_run_options(one: argparse.ArgumentParser) -> None:
     one.add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
     one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
+    about = "report the run to OpenTelemetry as spans, with the provider of the process"
+    one.add_argument("--trace", action="store_true", dest="tracing", help=about)
     about = "write the run to an .html file that opens without a kernel"
     one.add_argument("--report", type=Path, metavar="FILE", help=about)
     one.add_argument("--quiet", action="store_true", help="print the output alone")

@@ -59,6 +59,7 @@ WHERE = {
     "sqlite3": ("journal",),
     "wasmtime": ("pictures.layout",),
     "pandas": ("lifecycle.run",),
+    "opentelemetry": ("lifecycle.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.model",), "anywidget": ("notebook.model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
