@@ -52,8 +52,8 @@ from .given import (
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
 from .output import show
-from .view import show_over
 from .report import report
+from .view import show_over
 from .watching import format_findings
 
 MOST_LISTED = 20

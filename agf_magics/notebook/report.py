@@ -76,7 +76,7 @@ def report(
     return target
 
 
-class Answers:
+class ReportAnswers:
     """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
 
     def __init__(self, run: AnyRun, most: int) -> None:
@@ -139,7 +139,7 @@ def masked(run: AnyRun, value: Any) -> Any:
 
 
 def _run_page(run: AnyRun, most: int) -> str:
-    answers = Answers(run, most)
+    answers = ReportAnswers(run, most)
     plain_page = "".join(_plain_page(run, answers, most))
     _ask_for_explorer(run, answers)
     cut = f"Not in this report, which has at most {most:,} characters of recorded values"
@@ -196,7 +196,7 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
     )
 
 
-def _ask_for_explorer(run: AnyRun, answers: Answers) -> None:
+def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
     """What only the explorer shows, the least important last."""
     rows = list(run.progress.rows.values())
     keys = dict.fromkeys(row.key[:-1] for row in rows)
@@ -217,7 +217,7 @@ def _ask_for_explorer(run: AnyRun, answers: Answers) -> None:
         answers.ask("text", number=number)
 
 
-def _plain_page(run: AnyRun, answers: Answers, most: int) -> Iterator[str]:
+def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]:
     """All that is recorded, as plain HTML."""
     now = run.progress.ended if run.progress.ended is not None else clock()
     yield header_html(run.progress, line(run.run_id, 90), now=now)
@@ -271,7 +271,7 @@ def _picture(run: AnyRun) -> str:
     return f'<img alt="{name}" src="data:image/svg+xml;base64,{data}">'
 
 
-def _step(row: Row, answers: Answers) -> Iterator[str]:
+def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     told = answers.ask("step", step=row.id)
     kind = look.kind(row.word)
     title = masked(answers._run, [line(row.word, 24), line(row.label, 200), line(row.id, 200)])
