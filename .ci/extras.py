@@ -92,6 +92,19 @@ assert "PEARS FIGS" in agf.run("main", {"words": ["pears", "figs"]}).output["sai
     "openai": PROVIDER.replace("NAME", "'openai:gpt-4o'"),
     "anthropic": PROVIDER.replace("NAME", "'anthropic:claude-sonnet-4-5'"),
     "google": PROVIDER.replace("NAME", "'google:gemini-2.5-flash'"),
+    "otel": """
+import agf_magics as agf
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+exporter, provider = InMemorySpanExporter(), TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+agf.trace_to(provider)
+agf.run("pipeline: main\\nsteps: [{transform: {value: '1'}}]")
+names = [span.name for span in exporter.get_finished_spans()]
+assert names == ["transform steps[0]", "invoke_agent main"], names
+""",
     "lab": """
 import subprocess
 import sys

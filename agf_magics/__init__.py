@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .lifecycle.judging import score_over
     from .lifecycle.over import Over
     from .lifecycle.table_comparison import compare_over
+    from .lifecycle.tracing import trace_to
+    from .notebook.report import report
     from .pictures.diagram import Diagram
 else:
     _LATE = {
@@ -50,6 +52,8 @@ else:
         "check_over": (".lifecycle.checks", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
+        "report": (".notebook.report", "report"),
+        "trace_to": (".lifecycle.tracing", "trace_to"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -168,6 +172,7 @@ __all__ = [
     "planning",
     "policy",
     "registry",
+    "report",
     "rerun",
     "resume",
     "run",
@@ -176,5 +181,6 @@ __all__ = [
     "stale",
     "start",
     "tool",
+    "trace_to",
     "transform",
 ]

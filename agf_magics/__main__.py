@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unknown option {unknown[0]}")
     try:
         opened: dict[str, Any] = {
-            name: True for name in ("allow_shell", "allow_import") if getattr(options, name, False)
+            name: True
+            for name in ("allow_shell", "allow_import", "tracing")
+            if getattr(options, name, False)
         }
         settings.current.settings = replace(settings.read(Path.cwd()), **opened)
         settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
@@ -181,6 +183,7 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
         print(f"{found.severity}: {found}", file=sys.stderr)
     if run.how_to_continue:
         print(f"to resume it: agf-magics resume {run.run_id}", file=sys.stderr)
+    reported = options.report is None or _report(run, options.report)
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
@@ -190,7 +193,18 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     if run.flow.language == OVER and not options.dry:
         return _finish_rows(options, run.table, scores)
     print(run.note if options.dry else _json(run.output))
-    return 0
+    return 0 if reported else 2
+
+
+def _report(run: agf.Run, path: Path) -> bool:
+    """Write the report of a run, also of a failed one; whether it could be written."""
+    try:
+        print(f"wrote {agf.report(run, path)}", file=sys.stderr)
+    except UNUSABLE as error:
+        why = path_error_reason(error)
+        print(f"agf-magics: error: --report: {path}: {why}", file=sys.stderr)
+        return False
+    return True
 
 
 def _json(value: Value) -> str:
@@ -384,6 +398,10 @@ def _add_run_options(one: argparse.ArgumentParser) -> None:
     one.add_argument("--on", metavar="WHERE", help=about)
     about = "write the files that the graph exports into this folder"
     one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
+    about = "report the run to OpenTelemetry as spans, with the provider of the process"
+    one.add_argument("--trace", action="store_true", dest="tracing", help=about)
+    about = "write the run to an .html file that opens without a kernel"
+    one.add_argument("--report", type=Path, metavar="FILE", help=about)
     one.add_argument("--quiet", action="store_true", help="print the output alone")
 
 

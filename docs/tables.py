@@ -173,7 +173,7 @@ def api(group: str) -> str:
 
 
 API: Mapping[str, tuple[str, ...]] = {
-    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw", "export"),
+    "functions": ("define", "load", "run", "arun", "start", "evaluate", "draw", "export", "report", "trace_to"),
     "launches": (
         "agent_tools.launch_tools",
         "agent_tools.run_pipeline",

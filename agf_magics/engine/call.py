@@ -31,7 +31,7 @@ from ..flow.values import ATOMS, TooDeep, Value, isolate, settle
 from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
 from ..journal.records import error_from
-from ..journal.secrets import substitute_secrets
+from ..journal.secrets import hide, substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .failures import (
@@ -173,6 +173,10 @@ async def call(
     ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
     """
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
+    # What the definition does not tell: a listener learns it from here.
+    if site.run.listened and (what in ("model", "agent") or site.step.pick is not None):
+        given = hide(arguments, callee.secret) if isinstance(callee, Tool) else arguments
+        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if journal is None:
         return await _make(site, callee, what, arguments, grant)
     started = start_record(site, journal, callee, arguments, grant, what == "model")

@@ -194,6 +194,8 @@ class Runner:
         self.stream = stream
         """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
+        self.listened = progress is None
+        """Whether somebody besides the progress gets the events."""
         self.steps = progress if progress is not None else StepEvents(emit)
         """Gets the start and the end of each step. A progress folds them without making their
         events."""

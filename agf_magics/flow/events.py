@@ -67,6 +67,20 @@ class StepStarted(NamedTuple):
     attempt: int = 1
 
 
+class CallStarted(NamedTuple):
+    """A step calls an agent, a model, or a tool that a model picked: the definition does not tell
+    which one, or with which arguments."""
+
+    at: StepPath
+    when: float
+    kind: str
+    """``agent``, ``model`` or ``tool``."""
+    name: str
+    """Of the callee; of a model ``provider:model``."""
+    given: Mapping[str, Value] = {}
+    """The arguments, without secrets."""
+
+
 class StepFinished(NamedTuple):
     at: StepPath
     when: float
@@ -250,6 +264,7 @@ class RunEnded(NamedTuple):
 Event = (
     RunStarted
     | StepStarted
+    | CallStarted
     | StepFinished
     | StepReplayed
     | StepFailed

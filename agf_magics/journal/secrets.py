@@ -346,6 +346,8 @@ class Secrets:
         match event:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
+            case ev.CallStarted():
+                return event._replace(given=self.each(event.given))
             case ev.QuestionAnswered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():

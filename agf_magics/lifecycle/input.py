@@ -86,6 +86,8 @@ class RunOptions:
     """What earlier runs have used of the limits, which this run continues; None: its own."""
     secrets: tuple[Value, ...] = ()
     """Values that are secret from the start, whichever tool receives them."""
+    plans: bool = False
+    """Whether the run asks a model for a plan: its trace says so."""
     continuing: Callable[[str], str] | None = None
     """What a person writes to continue a run with this status; None: the run is resumed by its
     id."""

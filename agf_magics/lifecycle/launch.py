@@ -17,11 +17,10 @@ from ..engine.interrupts import held_interrupts
 from ..engine.limits import Limits, rights
 from ..engine.runner import clock
 from ..flow.events import Event, Warned
-from ..flow.progress import AFTER_END, Progress
+from ..flow.progress import AFTER_END
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..journal.secrets import Secrets
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
 from ..workers.outcomes import is_worker
 from ..workers.sending import STAY
@@ -41,6 +40,7 @@ from .lookup import reuse_results
 from .persistence import start_journal
 from .run import EventQueue, Run, RunCancelled, Trace
 from .settings import current
+from .tracing import start_trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -185,7 +185,7 @@ async def arun(
         registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
     )
     started = prepare_run(flow, input, await prepare_workers(options), over)
-    await run_here(started, make_emitter(started.progress, on_event, started.secrets))
+    await run_here(started, make_emitter(started, on_event))
     return started.result() if raises else started
 
 
@@ -257,7 +257,7 @@ def start_run(
 ) -> Run:
     """Start a run and return it at once."""
     started = prepare_run(flow, input, options, over)
-    listener = make_emitter(started.progress, options.on_event, started.secrets, started._queue)
+    listener = make_emitter(started, options.on_event)
     start_on_engine(started, listener, options.enter, options.background)
     return started
 
@@ -317,7 +317,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     )
     linked_run._asker, linked_run._budget = options.ask, options.budget
     linked_run._about = options.note
-    linked_run._stream = options.stream
+    linked_run._stream, linked_run._plans = options.stream, options.plans
     linked_run._workers = workers
     for warning in about_workers:
         linked_run.progress.apply(warning)
@@ -363,32 +363,32 @@ def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     return Context(name, context.log) if copies else context
 
 
-def make_emitter(
-    progress: Progress,
-    listener: Callable[[Event], None] | None,
-    secrets: Secrets | None = None,
-    queue: EventQueue | None = None,
-) -> Callable[[Event], None]:
-    """A function that applies each event to ``progress`` and passes it to ``listener`` and
-    ``queue`` without secrets. A listener that raises is dropped with a warning."""
-    if listener is None and queue is None:
-        return progress.apply
+def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
+    """A function that applies each event to the progress of ``run`` and passes it to ``listener``,
+    to the queue of the run and to its trace without secrets. A listener that raises is dropped with
+    a warning."""
+    progress, secrets, queue = run.progress, run.secrets, run._queue
+    spans = start_trace(run)
     listeners: list[Callable[[Event], None]] = [
         *([queue.put] if queue else []),
         *([listener] if listener else []),
+        *([spans] if spans else []),
     ]
+    if not listeners:
+        return progress.apply
 
     def emit(event: Event) -> None:
         if progress.ended is not None and type(event) not in AFTER_END:
             return
         progress.apply(event)
-        shown = secrets.event(event) if secrets is not None and secrets.active else event
+        shown = secrets.event(event) if secrets.active else event
         for notify in list(listeners):
             try:
                 notify(shown)
             except Exception as error:
                 listeners.remove(notify)
-                message = f"on_event raised {describe_exception(error)}; it is not called again"
+                what = "tracing" if notify is spans else "on_event"
+                message = f"{what} raised {describe_exception(error)}; it is not called again"
                 progress.apply(
                     Warned(clock(), Diagnostic("run.listener", message, severity="warning"))
                 )

@@ -95,7 +95,7 @@ def rerun_from(
     if again.journal is not None:
         results = [(earlier.run_id, _before(earlier, key))]
         again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
-    listener = make_emitter(again.progress, options.on_event, again.secrets)
+    listener = make_emitter(again, options.on_event)
     start_on_engine(again, listener, options.enter, options.background)
     return again
 

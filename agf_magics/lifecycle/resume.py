@@ -121,7 +121,7 @@ def resume_run(
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
-            listener = make_emitter(resumed.progress, options.on_event, resumed.secrets)
+            listener = make_emitter(resumed, options.on_event)
             start_on_engine(resumed, listener, options.enter, options.background)
     except JournalError as error:
         raise unusable(error) from None

@@ -252,6 +252,8 @@ class Run:
         self.work = ""
         self._stream = False
         """Whether the text of models is reported while it arrives."""
+        self._plans = False
+        """Whether it asks a model for a plan."""
         self.secrets = Secrets()
         self.secrets.surround(bound_secrets(reachable_flows(linked)))
         self.grant = ANYTHING

@@ -158,6 +158,8 @@ class Settings:
     """Whether shell steps may start processes."""
     allow_import: bool = False
     """Whether definitions may name functions of Python files, which are then imported."""
+    tracing: bool = False
+    """Whether runs are reported to OpenTelemetry as spans, with the provider of this process."""
     journal: str | None = ".agf/runs.sqlite"
     """The file of the journal, relative to the project's folder; None or an empty text: no
     journal."""
@@ -419,10 +421,16 @@ def _refuse_address(settings: Settings, before: Settings, table: _Table) -> None
         raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
 
 
-OPENING: Mapping[str, type] = {"allow_shell": bool, "allow_import": bool, "model_base_url": str}
+OPENING: Mapping[str, type] = {
+    "allow_shell": bool,
+    "allow_import": bool,
+    "model_base_url": str,
+    "tracing": bool,
+}
 """The settings that open something: a process, an import, an address that receives prompts and a
-key. An environment variable can set each of them, and a project's file none. (An environment
-variable can also set ``on``, of which a project's file sets only the words `FOR_PROJECTS`.)"""
+key, or one that receives traces. An environment variable can set each of them, and a project's file
+none. (An environment variable can also set ``on``, of which a project's file sets only the words
+`FOR_PROJECTS`.)"""
 
 SWITCHES = {
     "1": True,
@@ -476,6 +484,8 @@ class Current:
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
         self.words = Phrases()
+        self.tracing: Any = None
+        """What `trace_to` has chosen; None: the setting decides."""
 
 
 current = Current()

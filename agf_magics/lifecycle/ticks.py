@@ -236,6 +236,7 @@ class Ticks:
             ask=options.ask,
             on=options.on,
             budget=self._budget,
+            plans=plan is None,
             secrets=tuple(options.secret.values()),
             continuing=lambda status: options.resume_with if status in unfinished else "",
         )

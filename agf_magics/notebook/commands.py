@@ -162,6 +162,12 @@ RUNS = Command(
         ),
         Option("--key", "match the rows of two runs over data by a column", "new", "COLUMN"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
+        Option(
+            "--report",
+            "write RUN, or its comparison with OTHER, to an .html file that opens without a kernel",
+            "file",
+            "FILE",
+        ),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
             "--prune",

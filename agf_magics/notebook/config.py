@@ -134,6 +134,11 @@ class AgfMagics(Configurable):
         DEFAULTS.allow_import,
         "Whether a definition may name functions of Python files to import.",
     )
+    tracing = _setting(
+        Bool,
+        DEFAULTS.tracing,
+        "Whether runs are reported to OpenTelemetry as spans, with the provider of this process.",
+    )
     journal = _setting(
         Unicode,
         DEFAULTS.journal,

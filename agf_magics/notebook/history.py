@@ -54,6 +54,7 @@ from .given import (
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
 from .output import show
+from .report import report
 from .view import show_over
 from .watching import format_findings
 
@@ -355,18 +356,27 @@ def delete_runs(parsed: ParsedLine) -> None:
         print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
 
 
-def show_past(parsed: ParsedLine, word: Token) -> Any:
-    """A run of the journal for display, or its comparison; nothing if it is written to a file."""
-    run = _past(word)
-    other, target = parsed.word("--compare"), parsed.word("--export")
-    if target is not None:
-        try:
-            print(f"wrote {run.export(Path(target.text))}")
-        except UNUSABLE as error:
-            raise unwritable(target, error) from None
-    if other is not None:
-        return _comparison_of(run, _past(other), parsed.word("--key"))
-    return run if target is None else None
+def show_run(parsed: ParsedLine, word: Token) -> Any:
+    """A run for display, or its comparison; nothing if it is written to a file."""
+    other, exported, reported = map(parsed.word, OF_ONE_RUN)
+    # What is compared or exported is in the journal.
+    run: Any = (None if other or exported else _find(word)) or _past(word)
+    if exported is not None:
+        _write(exported, run.export)
+    shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
+    if reported is not None:
+        _write(reported, lambda path: report(shown, path))
+    return None if reported or (exported and not other) else shown
+
+
+def _write(target: Token, write: Callable[[Path], Path]) -> None:
+    try:
+        print(f"wrote {write(Path(target.text))}")
+    except UNUSABLE as error:
+        raise unwritable(target, error) from None
+
+
+OF_ONE_RUN = ("--compare", "--export", "--report")
 
 
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
@@ -379,8 +389,8 @@ def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
 
 
 def check_run_given(parsed: ParsedLine) -> None:
-    """``--compare`` and ``--export`` need a RUN."""
-    for flag in ("--compare", "--export"):
+    """These options need a RUN."""
+    for flag in OF_ONE_RUN:
         word = parsed.word(flag)
         if word is not None:
             raise line_error(
@@ -453,8 +463,7 @@ class BackgroundMagics(NotebookMagics):
                     self.notebook.wait(run)
         delete_runs(parsed)
         if word is not None:
-            elsewhere = "--compare" in parsed or "--export" in parsed
-            return (None if elsewhere else _find(word)) or show_past(parsed, word)
+            return show_run(parsed, word)
         check_run_given(parsed)
         if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
             list_runs(parsed, self.notebook.ipython)

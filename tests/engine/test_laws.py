@@ -286,7 +286,7 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
     run = prepare_run(flow, GIVEN, RunOptions(registry=registry))
 
     async def main() -> None:
-        work = asyncio.ensure_future(run_here(run, make_emitter(run.progress, told.append)))
+        work = asyncio.ensure_future(run_here(run, make_emitter(run, told.append)))
         await asyncio.sleep(moment)
         run.cancel()
         await work
@@ -318,5 +318,5 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
             again, found = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
             assert again.journal is not None
             assert claim(again.journal.store, found)
-            run_virtual(run_here(again, make_emitter(again.progress, None)))
+            run_virtual(run_here(again, make_emitter(again, None)))
             assert told(again) == wanted

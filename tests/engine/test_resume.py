@@ -467,7 +467,7 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
         again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
         assert again.journal is not None
         assert claim(again.journal.store, head)
-        run_virtual(run_here(again, make_emitter(again.progress, None)))
+        run_virtual(run_here(again, make_emitter(again, None)))
     assert sorted(called) == ["note", "wrong"]
     assert first.error is not None
     assert again.error is not None

@@ -78,7 +78,7 @@ class World:
         assert claim(made.journal.store, found)
 
         async def main() -> agf.Run:
-            await run_here(made, make_emitter(made.progress, None))
+            await run_here(made, make_emitter(made, None))
             return made
 
         return self._virtual(main())

@@ -90,6 +90,7 @@ def test_runs_are_forgotten(failed: Shell) -> None:
 def test_what_is_about_one_run_needs_one(failed: Shell) -> None:
     assert code(failed.run("%runs --export run.json")) == "magic.missing"
     assert code(failed.run("%runs --compare grading")) == "magic.missing"
+    assert code(failed.run("%runs --report run.html")) == "magic.missing"
     assert code(failed.run("%runs --prune soon")) == "magic.days"
 
 

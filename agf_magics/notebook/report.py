@@ -1,0 +1,365 @@
+"""A run, or the comparison of two, as one HTML file that opens without a kernel.
+
+The file has the explorer with the answers to all that it may ask, and the same answers as plain
+HTML: for a reader without scripts, and for paper. So both show the same, with the bounds and the
+masks of the explorer. The policy of the page allows one script, by its digest, and no connection;
+every text is written as text, and no HTML of a value is in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..engine.runner import clock
+from ..flow.rows import Row
+from ..flow.steps import Invoke
+from ..journal.secrets import LEAST, Secrets
+from ..lifecycle.comparison import Comparison
+from ..lifecycle.driving import live
+from ..lifecycle.past_run import PastRun, find_past_run
+from ..lifecycle.past_runs import calls_of
+from ..lifecycle.run import Run
+from ..pictures import counters as look
+from ..pictures.diagram import Diagram
+from ..pictures.layout import NoPicture
+from ..pictures.page import chip, header_html
+from ..pictures.plain import counted, html, line, plain
+from ..pictures.updates import Updates, describe_tree
+from .explorer_calls import AnyRun, Json, reply_to
+from .explorer_requests import answer_request
+
+MOST_RECORDED = 10_000_000
+"""Characters of the recorded values of a report; its plain page has as many at most."""
+MOST_PAGES = 20
+"""Pages of calls of one step."""
+LONGEST_COPIED = 20_000
+"""Characters of a value that can be copied from a report."""
+MOST_DEFINITION = 200_000
+"""Characters of a definition."""
+
+MARK = "agf-report"
+REPORT_FILES = Path(__file__).parent / "browser"
+
+
+def report(
+    run: Run | PastRun | Comparison | str, path: str | Path, *, most: int = MOST_RECORDED
+) -> Path:
+    """Write a run, or the comparison of two, as one HTML file that opens without a kernel and
+    without a connection, and return its path.
+
+    It has the explorer, the picture, the recorded values as the explorer shows them, without
+    secrets, and all of it once more as a page that needs no scripts and can be printed. A run that
+    has not ended is written as it is now.
+
+    Parameters:
+
+    - ``run``: a `Run`, a `PastRun`, the id of a run, or what ``run.compare(other)`` returns.
+      Required.
+    - ``path``: the file; an existing one is replaced. Required.
+    - ``most``: the largest number of characters of the recorded values. What is left out is named
+      in the file. Default 10000000.
+
+    Raises DefinitionError if there is no such run, and OSError if the file cannot be written.
+    """
+    if isinstance(run, str):
+        run = live.find(run) or find_past_run(run)
+    page = _comparison_page(run) if isinstance(run, Comparison) else _run_page(run, most)
+    target = Path(path)
+    target.write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
+    return target
+
+
+class ReportAnswers:
+    """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
+
+    def __init__(self, run: AnyRun, most: int) -> None:
+        self._run, self._left = run, most
+        self.replies: dict[str, Json] = {}
+        """By `key_of` of the request."""
+        self.cut = 0
+        """How many had no room."""
+
+    def ask(self, name: str, **given: Any) -> Any:
+        """The answer, which the file has from now on; None if there is none or no room."""
+        key = key_of(name, given)
+        if key in self.replies:
+            return self.replies[key].get("value")
+        reply = reply_to({"do": name, "with": given}, partial(answer_request, self._run))
+        kept = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
+        if name == "step" and reply["ok"]:
+            # What needs a kernel has no button.
+            kept["value"] = {**kept["value"], "elements": False, "opens": False}
+        kept = masked(self._run, kept)
+        size = len(json.dumps(kept, ensure_ascii=False))
+        if size > self._left or (name == "text" and size > LONGEST_COPIED):
+            self.cut += name != "text"
+            return None
+        self._left -= size
+        self.replies[key] = kept
+        return kept.get("value")
+
+    def pages(self, step: str, failed: bool) -> Iterator[Json]:
+        """The calls of a step, page by page."""
+        for offset in range(MOST_PAGES):
+            page = self.ask("calls", step=step, offset=offset * 100, failed=failed, index=[])
+            if page is None:
+                return
+            yield page
+            if (offset + 1) * page["page"] >= page["total"]:
+                return
+
+
+def key_of(name: str, given: Mapping[str, Any]) -> str:
+    """The name of a request in the file, as the script of the page writes it."""
+    parts = [name, *sorted([key, value] for key, value in given.items())]
+    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+
+
+def masked(run: AnyRun, value: Any) -> Any:
+    """``value`` without the secrets of the run. Values came masked; this is for definitions, labels
+    and pictures. Short texts are words of the protocol, or were masked as values."""
+    match value:
+        case str():
+            return run.secrets.text(value) if len(value) >= LEAST else value
+        case list() | tuple():
+            return [masked(run, part) for part in value]
+        case dict():
+            return {key: masked(run, part) for key, part in value.items()}
+    return value
+
+
+# --- the page ---
+
+
+def _run_page(run: AnyRun, most: int) -> str:
+    answers = ReportAnswers(run, most)
+    plain_page = "".join(_plain_page(run, answers, most))
+    _ask_for_explorer(run, answers)
+    cut = f"Not in this report, which has at most {most:,} characters of recorded values"
+    if answers.cut:
+        why = f"{cut}: {counted(answers.cut, 'value')} left out. agf.report(…, most=…) keeps more."
+        plain_page += f"<p><strong>{html(why)}</strong></p>"
+    tree = describe_tree(run.progress)
+    # Not the ids: the page asks by them.
+    rows = [[*row[:3], *masked(run, row[3:5]), *row[5:]] for row in tree["rows"]]
+    update = masked(run, Updates(run.progress).complete(clock()))
+    update |= {"n": 0, "can": [], "hears": True, "live": False, "questions": []}
+    shown = {"tree": tree | {"rows": rows}, "update": update, "hears": True, "draw": False}
+    data = {
+        "runs": {MARK: shown | {"id": line(run.run_id, 90), "notices": False}},
+        "answers": answers.replies,
+        "missing": f"{cut if answers.cut else 'Not in this report'}: open the run in a notebook.",
+    }
+    title = f"{line(run.name, 80)} · {look.state(run.status).word}"
+    explorer = f'<div id="agf-explorer"><div class="{MARK}"></div></div>'
+    return _document(title, f'{explorer}<main id="agf-page">{plain_page}</main>', data)
+
+
+def _comparison_page(comparison: Comparison) -> str:
+    shown = Secrets().text(comparison._repr_html_()).replace("<details>", "<details open>")
+    title = f"{line(comparison.runs[0], 90)} compared with {line(comparison.runs[1], 90)}"
+    return _document(title, f'<main id="agf-page">{shown}</main>')
+
+
+def _document(title: str, body: str, data: Json | None = None) -> str:
+    """The file. ``data``: what the script needs; None: without a script."""
+    from .. import __version__
+
+    scripts, policy, button = "", "'none'", ""
+    if data is not None:
+        from .model import script  # here: the widgets are slow to import
+
+        code = f"(() => {{\n{script()}\n{(REPORT_FILES / 'report.js').read_text(encoding='utf-8')}}})();"
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        policy = f"'sha256-{digest}'"
+        # A data block ends at the first `</script`, wherever it is.
+        told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+        scripts = f'<script type="application/json" id="agf-answers">{told}</script><script>{code}</script>'
+        button = '<button type="button" id="agf-toggle" hidden>Show everything on one page</button>'
+    style = (REPORT_FILES / "report.css").read_text(encoding="utf-8")
+    allowed = f"default-src 'none'; script-src {policy}; style-src 'unsafe-inline'; img-src data:"
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<meta http-equiv=\"Content-Security-Policy\" content=\"{allowed}; base-uri 'none'; form-action 'none'\">\n"
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="referrer" content="no-referrer">\n<title>{html(title)}</title>\n'
+        f"<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<div class="top"><h1>{html(title)}</h1>{button}</div>\n{body}\n'
+        f'<p class="dim">agf-magics {__version__}</p>\n{scripts}\n</body>\n</html>\n'
+    )
+
+
+def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
+    """What only the explorer shows, the least important last."""
+    rows = list(run.progress.rows.values())
+    keys = dict.fromkeys(row.key[:-1] for row in rows)
+    for flow in [list(key) for key in keys] or [[]]:
+        answers.ask("picture", flow=flow, direction="auto")
+    for direction in ("TB", "LR"):
+        answers.ask("picture", flow=[], direction=direction)
+    for row in rows if calls_of(run) is not None else ():
+        if row.many or row.elements or row.again:
+            answers.ask("spans", step=row.id)
+            for page in [*answers.pages(row.id, False), *answers.pages(row.id, True)]:
+                for call in page["rows"]:
+                    answers.ask("call", step=row.id, number=call["number"])
+    answers.ask("text")
+    for row in rows:
+        answers.ask("text", step=row.id)
+    for number in range(len((answers.ask("run") or {"stores": ()})["stores"])):
+        answers.ask("text", number=number)
+
+
+def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]:
+    """All that is recorded, as plain HTML."""
+    now = run.progress.ended if run.progress.ended is not None else clock()
+    yield header_html(run.progress, line(run.run_id, 90), now=now)
+    yield f'<p class="dim">started {_started(run):%Y-%m-%d %H:%M:%S}</p>'
+    told = answers.ask("run")
+    if told is None:
+        return
+    yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
+    yield _error(told)
+    for title in ("output", "input"):
+        if title in told:
+            yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
+    yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
+    size = 0
+    for row in list(run.progress.rows.values()):
+        step = "".join(_step(row, answers))
+        size += len(step)
+        if size > most:
+            answers.cut += 1
+            continue
+        yield f'<section style="margin-left:{min(row.depth, 12) * 1.2:.1f}em">{step}</section>'
+    for number, name in enumerate(told["stores"]):
+        yield "<h2>Stores</h2>" if not number else ""
+        yield f"<h3><code>{html(name)}</code></h3>{_value(answers.ask('store', number=number))}"
+    for why, count, places in told["dropped"]:
+        yield f"<h2>Failed and dropped</h2><p>{count:,} × {html(why)}</p>"
+        yield f"<p><code>{html(', '.join(places))}</code></p>"
+    for warning in told["warnings"]:
+        yield f"<h2>Warning</h2><pre>{html(warning)}</pre>"
+    text = run.secrets.text(run.flow.source.text)
+    yield f"<h2>Definition</h2><pre>{html(plain(text, MOST_DEFINITION))}</pre>"
+
+
+def _started(run: AnyRun) -> datetime:
+    if isinstance(run, PastRun):
+        return run.started
+    since = clock() - run.progress.when if run.progress.when is not None else 0.0
+    return datetime.now() - timedelta(seconds=since)
+
+
+def _picture(run: AnyRun) -> str:
+    """The picture in an image, where nothing in it can act on the page."""
+    drawn = Diagram(run.flow, run.progress)
+    try:
+        picture = run.secrets.text(drawn.svg())
+    except NoPicture as error:
+        outlined = run.secrets.text(drawn.outline())
+        return f"<pre>{html(plain(outlined, MOST_DEFINITION))}</pre><p>{html(error.diagnostic.message)}</p>"
+    data = base64.b64encode(picture.encode()).decode()
+    name = html(f"The flow {line(run.name, 80)}")
+    return f'<img alt="{name}" src="data:image/svg+xml;base64,{data}">'
+
+
+def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
+    told = answers.ask("step", step=row.id)
+    kind = look.kind(row.word)
+    title = masked(answers._run, [line(row.word, 24), line(row.label, 200), line(row.id, 200)])
+    word, label, id = map(html, title)
+    shown = look.state(row.state)
+    state = chip(shown, told["words"] if told else f"{shown.mark} {shown.word}")
+    yield f"<h3>{state} {kind.glyph} {word} {label} <code class=dim>{id}</code></h3>"
+    if told is None:
+        yield "<p>left out</p>"
+        return
+    facts = " · ".join(filter(None, (told["took"], told["counted"], told["why"], told.get("note"))))
+    yield f'<p class="dim">{html(facts)}</p>' if facts else ""
+    yield _error(told)
+    for title in ("input", "output"):
+        if title in told:
+            yield f"<h4>{title.capitalize()}</h4>{_value(told[title])}"
+    if "printed" in told:
+        yield f"<h4>Printed</h4><pre>{html(told['printed'])}</pre>"
+    if "attempts" in told:
+        yield f"<h4>Attempts</h4>{_calls(told['attempts'])}"
+    if told["session"] and (session := answers.ask("session", step=row.id)) is not None:
+        yield "<h4>Conversation</h4>"
+        yield from map(_message, session["messages"])
+        for numbers, _ in session["sessions"][1:]:
+            answers.ask("session", step=row.id, index=numbers)
+    elif told["many"] and not told.get("note"):
+        pages = list(answers.pages(row.id, False))
+        # A fan-out has the calls of its steps, which are listed with these.
+        listed = pages if isinstance(row.step, Invoke) else []
+        calls = [call for page in listed for call in page["rows"]]
+        more = (listed[0]["total"] if listed else 0) - len(calls)
+        yield f"<h4>Calls</h4>{_calls(calls)}" if calls else ""
+        yield f"<p>… {counted(more, 'more call')}</p>" if more > 0 else ""
+
+
+def _error(told: Json) -> str:
+    return f'<pre class="error">{html(told["error"])}</pre>' if "error" in told else ""
+
+
+def _calls(calls: Sequence[Json]) -> str:
+    columns = ("call", "", "took", "output or error", "input")
+    rows = []
+    for call in calls:
+        again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
+        state = (
+            "✗ failed" if call["failed"] else "✓ ok" if call["what"] == "finished" else call["what"]
+        )
+        rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
+    return _table(columns, rows)
+
+
+def _message(message: Json) -> str:
+    facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
+    parts = [f'<p class="dim">{html(facts)}</p>', _error(message)]
+    if message.get("text"):
+        parts.append(f"<pre>{html(message['text'])}</pre>")
+    for call in message.get("calls", ()):
+        parts.append(f"<p>⚙ {html(call['tool'])}</p>{_value(call['arguments'])}")
+    return "".join([*parts, _value(message["result"]) if "result" in message else ""])
+
+
+def _value(value: Json | None) -> str:
+    """A value of the explorer as HTML, all of it open."""
+    if value is None:
+        return "<p>left out</p>"
+    match value["kind"]:
+        case "group":
+            keys = (f"{html(key)}: " if key is not None else "" for key, _ in value["parts"])
+            parts = (_value(part) for _, part in value["parts"])
+            items = "".join(f"<li>{key}{part}</li>" for key, part in zip(keys, parts, strict=True))
+            more = f"<li>… {value['more']:,} more</li>" if value["more"] else ""
+            return _open(value["title"], f"<ul>{items}{more}</ul>")
+        case "grid":
+            more = f"<p>… {html(value['more'])}</p>" if value["more"] else ""
+            return _open(value["title"], _table(value["columns"], value["rows"]) + more)
+        case "png":
+            return f'<img alt="{html(value["title"])}" src="data:image/png;base64,{value["data"]}">'
+        case "frame":
+            return _open(value["title"], f"<pre>{html(value['text'])}</pre>")
+    tag = "pre" if value.get("block") else "code"
+    return f"<{tag}>{html(value['text'])}</{tag}>"
+
+
+def _open(title: str, inside: str) -> str:
+    return f"<details open><summary>{html(title)}</summary>{inside}</details>"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{html(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{html(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

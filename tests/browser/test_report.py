@@ -1,0 +1,111 @@
+"""A report is opened from the disk: as the explorer, as one page without scripts, on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from agf_magics.lifecycle.settings import current
+from tests.browser.harness import PICTURES, chromium
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+EVIL = "</script><img src=x onerror=\"document.title='evil'\"><script>document.title='evil'</script>"
+NESTED = """\
+pipeline: inner
+steps:
+- tool: {name: double, args: {x: !expr ctx.n}}
+"""
+FAN = """\
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: double, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: doubled
+- call: {pipeline: inner, pass: {n: ctx.last}}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    registry = Registry()
+
+    @agf.tool(registry=registry)
+    def double(x: int) -> Any:
+        if x == 3:
+            raise ValueError(f"three {EVIL}")
+        return {"double": 2 * x, "evil": EVIL}
+
+    agf.define(NESTED, registry=registry)
+    run = agf.run(FAN, {"numbers": list(range(150)), "last": 3}, registry=registry, raises=False)
+    return agf.report(run, tmp_path / "run.html")
+
+
+def opened(browser: Browser, file: Path, **how: Any) -> tuple[Page, list[str]]:
+    """The page, and all that it loaded or complained about."""
+    context = browser.new_context(**how)
+    page, told = context.new_page(), list[str]()
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda request: told.append(request.url))
+    page.goto(file.as_uri())
+    return page, [each for each in told if not each.startswith("data:image/")]
+
+
+def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> None:
+    page, told = opened(browser, file)
+    panel = page.get_by_role("region").locator(".panel")
+    panel.get_by_text("three", exact=False).first.wait_for()
+    page.screenshot(path=PICTURES / "report.png")
+    page.get_by_role("treeitem").filter(has_text="steps[0].do").click()
+    panel.get_by_text("1–100 of 150").wait_for()
+    panel.get_by_role("button", name="Next page").click()
+    panel.get_by_text("101–150 of 150").wait_for()
+    panel.get_by_role("button", name="Only the 1 failed").click()
+    panel.locator("tbody tr").first.click()
+    panel.locator(".error").first.wait_for()
+    page.get_by_role("tab", name="Timeline").click()
+    page.locator("canvas").wait_for()
+    page.get_by_role("tab", name="Picture").click()
+    call = page.get_by_role("group").get_by_role("button", name="inner")
+    call.first.dblclick()
+    page.get_by_role("button", name="Back to the calling flow").wait_for()
+    page.screenshot(path=PICTURES / "report-picture.png")
+    assert page.title() == "fan · failed"
+    assert told == [file.as_uri()]
+
+
+def test_without_scripts_and_on_paper_everything_is_there(browser: Browser, file: Path) -> None:
+    page, _ = opened(browser, file, java_script_enabled=False, color_scheme="dark")
+    text = page.locator("#agf-page").inner_text()
+    for part in ("steps[0].do#149", "three </script>", "steps[1]/steps[0]", "double: 6", "pipeline: fan"):
+        assert part in text, part
+    page.screenshot(path=PICTURES / "report-without-scripts.png", full_page=True)
+    assert not page.get_by_role("button", name="Show everything on one page").is_visible()
+    page, _ = opened(browser, file)
+    assert not page.locator("#agf-page").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("#agf-page").is_visible()
+    assert not page.locator("#agf-explorer").is_visible()
+    page.emulate_media(media="screen", color_scheme="dark")
+    page.get_by_role("button", name="Show everything on one page").click()
+    assert page.locator("#agf-page").is_visible()
