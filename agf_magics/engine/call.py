@@ -34,6 +34,7 @@ from ..journal.records import error_from
 from ..journal.secrets import substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
+from .contact import RunContact, contexts_of
 from .failures import (
     ATTEMPTS,
     RESULT,
@@ -353,6 +354,10 @@ async def _make(
     # nobody's tool.
     outer = granted.set(grant) if grant is not granted.get() else None
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
+    contact: RunContact | None = None
+    if isinstance(callee, Tool) and callee.context:
+        contact = RunContact(site, place)
+        arguments = {**arguments, **contexts_of(callee, contact)}
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
@@ -370,6 +375,8 @@ async def _make(
             granted.reset(outer)
         if prints is not None:
             prints.close()
+        if contact is not None:
+            contact.close()
     return value_of(site, result, callee, what)
 
 
@@ -396,10 +403,12 @@ async def _throttled(
         pause = pause_after(retry, attempt) if asked is None else asked
         if asked is not None:
             gate.rest(pause)
-        site.run.emit(ev.CallRetried(site.at, clock(), why, pause))
+        again = f"again in {pause:.1f} s ({why})"
+        site.run.emit(ev.Progressed(site.at, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
         warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
         await asyncio.sleep(pause)
+        site.run.emit(ev.Progressed(site.at, clock()))
     raise AssertionError("the count has no end")
 
 

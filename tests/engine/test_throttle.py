@@ -15,9 +15,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog.throttle import Gate, asked_pause, status_of
-from agf_magics.flow.events import CallRetried, StepFinished, StepStarted
+from agf_magics.flow.events import Progressed, StepStarted
 from agf_magics.flow.progress import Progress
-from agf_magics.pictures.counters import on_workers
+from agf_magics.pictures.counters import activity
 from notebooks.scripted_server import LocalServer, Raw, Stream
 from tests.engine.virtual_time import run_virtual
 
@@ -76,7 +76,9 @@ def test_a_failed_call_is_made_again_after_a_growing_pause() -> None:
     pauses = [b - a for a, b in zip(now.starts, now.starts[1:], strict=False)]
     assert [0.75 * n <= pause <= 1.25 * n for n, pause in zip((1, 3, 9), pauses, strict=True)] == [True] * 3
     assert [str(warning.code) for warning in run.warnings] == ["tool.retried"]
-    assert [event.why for event in now.events if isinstance(event, CallRetried)] == ["ConnectionError"] * 3
+    texts = [event.text for event in now.events if isinstance(event, Progressed)]
+    assert texts[1::2] == [""] * 3, "it is over when the call begins"
+    assert all(text.startswith("again in ") and text.endswith(" s (ConnectionError)") for text in texts[::2])
 
 
 def test_the_last_failure_is_that_of_the_step() -> None:
@@ -330,8 +332,8 @@ def test_the_row_says_when_the_call_is_made_again() -> None:
     progress = Progress(agf.load(ONE, registry=registry))
     at = ("steps[0]",)
     progress.apply(StepStarted(at, 1.0))
-    progress.apply(CallRetried(at, 2.0, "HTTP 429", 0.31))
+    progress.apply(Progressed(at, 2.0, text="again in 0.3 s (HTTP 429)"))
     row = progress.rows[at]
-    assert on_workers(row) == "again in 0.3 s (HTTP 429)"
-    progress.apply(StepFinished(at, 3.0, 1))
-    assert on_workers(row) == ""
+    assert activity(row) == "again in 0.3 s (HTTP 429)"
+    progress.apply(Progressed(at, 2.3))
+    assert activity(row) == ""
