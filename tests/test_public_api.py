@@ -85,8 +85,8 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
 
 PUBLIC = """
 tool agent transform policy model_agent Registry registry define load evaluate export draw run arun start rerun resume
-stale runs Flow Run PastRun Limits Retry ToolContext context NamedContext Event Question AgfError DefinitionError StepError
-RunCancelled Diagnostic Workers agent_tools planning
+stale runs Flow Run PastRun Limits Retry ToolContext context NamedContext Event Question AgfError DefinitionError
+StepError RunCancelled Diagnostic Workers agent_tools planning
 """
 
 
