@@ -396,7 +396,8 @@ async def _throttled(
                 f"tool {name!r} is not called again: its server asks to wait {asked:,.0f} s "
                 f"({why}), and its Retry waits at most {retry.most:g} s"
             )
-            warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+            warning = Diagnostic("tool.retried", message, severity="warning")
+            warn_once(site.run, warning, ("too long", name))
             return result
         if attempt > retry.times:
             return result
@@ -406,17 +407,19 @@ async def _throttled(
         again = f"again in {pause:.1f} s ({why})"
         site.run.emit(ev.Progressed(site.at, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
-        warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+        warning = Diagnostic("tool.retried", message, severity="warning")
+        warn_once(site.run, warning, ("again", name))
         await asyncio.sleep(pause)
         site.run.emit(ev.Progressed(site.at, clock()))
     raise AssertionError("the count has no end")
 
 
-def warn_once(run: Runner, warning: Diagnostic) -> None:
-    """Emit a warning, once in a run."""
+def warn_once(run: Runner, warning: Diagnostic, about: object = None) -> None:
+    """Emit a warning, once in a run. ``about``: what it is about, if its text differs from time to
+    time; None: its text."""
     # A session of fifty requests to the same server says it once.
-    if warning not in run.models.warned:
-        run.models.warned.add(warning)
+    if (about or warning) not in run.models.warned:
+        run.models.warned.add(about or warning)
         run.emit(ev.Warned(clock(), warning))
 
 

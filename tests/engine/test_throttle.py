@@ -337,3 +337,64 @@ def test_the_row_says_when_the_call_is_made_again() -> None:
     assert activity(row) == "again in 0.3 s (HTTP 429)"
     progress.apply(Progressed(at, 2.3))
     assert activity(row) == ""
+
+
+def test_the_warning_comes_once_in_a_run_whatever_the_reason() -> None:
+    errors = [ConnectionError("down"), TimeoutError(), Answered(503), Answered(429)]
+    run = Now(*errors, retry=agf.Retry(9, first=0)).run(FAN.format(policy="abort"), xs=20)
+    assert run.status == "ok"
+    assert [warning.code for warning in run.warnings] == ["tool.retried"]
+    asked = [Answered(429, **{"Retry-After": str(100 + number)}) for number in range(20)]
+    run = Now(*asked, retry=agf.Retry(9)).run(FAN.format(policy="continue"), xs=20)
+    assert [warning.code for warning in run.warnings] == ["tool.retried", "run.all-dropped"]
+
+
+def test_a_failed_element_is_one_value_after_its_retries() -> None:
+    now = Now(*[ConnectionError("down")] * 99, retry=agf.Retry(1, first=0))
+    run = now.run(FAN.format(policy="'retry(1, then: continue)'"), xs=2)
+    error = "tool 'fetch' failed: ConnectionError: down"
+    assert run.output == {"ok": [], "failed": [{"index": i, "error": error} for i in range(2)]}
+    assert len(now.starts) == 8, "two attempts of each element, each with one more call"
+
+
+PARALLEL = "pipeline: many\nsteps:\n- parallel:\n    branches:\n{}    collect: {{transform: {{value: pipe}}}}\n"
+
+
+@pytest.mark.parametrize(("count", "kind", "warned"), [(9, "agent", True), (8, "agent", False), (9, "tool", False)])
+def test_many_agents_at_once_are_a_warning(count: int, kind: str, warned: bool) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: prompt, name="ask", registry=registry)
+    agf.tool(lambda: 1, name="work", registry=registry)
+    step = {"agent": "agent: {prompt: hi}", "tool": "tool: {name: work}"}[kind]
+    branches = "".join(f"      b{number}: {{{step}}}\n" for number in range(count))
+    run = agf.run(PARALLEL.format(branches), registry=registry)
+    found = [warning for warning in run.warnings if warning.code == "flow.unlimited"]
+    assert len(found) == warned
+    if found:
+        assert found[0].message == "9 branches ask agents at the same time, and nothing limits them"
+        assert found[0].span is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "on_error", "warned"),
+    [
+        ({"reuse": False}, "retry(2)", True),
+        ({"reuse": False}, "continue", False),
+        ({"reuse": False, "retry": agf.Retry(1)}, "retry(2)", False),
+        ({}, "retry(2)", False),
+    ],
+)
+@pytest.mark.parametrize("text", [None, FAN], ids=["step", "fan-out"])
+def test_a_retry_of_an_effect_that_its_author_did_not_allow_is_a_warning(
+    text: Any, options: Any, on_error: str, warned: bool
+) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="fetch", registry=registry, **options)
+    one = f"pipeline: one\nsteps:\n- tool: {{name: fetch, args: {{x: 1}}, on_error: {on_error}}}\n"
+    run = agf.run(text.format(policy=on_error) if text else one, {"xs": [1]} if text else None, registry=registry)
+    found = [warning for warning in run.warnings if warning.code == "flow.repeated-effect"]
+    assert len(found) == warned
+    if found:
+        assert found[0].message == "retry repeats 'fetch', which has an effect (reuse=False)"
+        assert found[0].span is not None
+        assert found[0].span.text == "fetch"
