@@ -13,7 +13,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .catalog import Registry, Retry, agent, default, install, model_agent, policy, tool, transform
+from .catalog import (
+    Registry,
+    Retry,
+    ToolContext,
+    agent,
+    default,
+    install,
+    model_agent,
+    policy,
+    tool,
+    transform,
+)
 from .engine.limits import Limits
 from .engine.threads import running
 from .flow.events import Event, Question
@@ -156,6 +167,7 @@ __all__ = [
     "Run",
     "RunCancelled",
     "StepError",
+    "ToolContext",
     "Workers",
     "agent",
     "agent_tools",

@@ -192,7 +192,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.Message",
     ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
-    "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "Workers", "Registry", "registry"),
+    "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "ToolContext", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
 }
 """The names of ``agf_magics.__all__`` and of its two modules, by the section of the reference that shows them."""

@@ -7,6 +7,7 @@ from .messages import Delta, Offered, Part, Reply, Request
 from .models import Model, ModelFault, model_of, timeout_fault
 from .registry import Context, Policy, Registry, Shelf, Transform, default
 from .throttle import Retry, Throttle, asked_pause
+from .tool_context import ToolContext
 from .tools import MASK, Tool, Where, make_tool
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Shelf",
     "Throttle",
     "Tool",
+    "ToolContext",
     "Transform",
     "Where",
     "agent",

@@ -261,6 +261,8 @@ def make_agent(
     if not isinstance(default, bool):
         raise TypeError(f"default must be True or False, got {default!r}")
     arguments = Arguments(function, f"agent {name!r}", unchecked=OURS)
+    if arguments.context:
+        raise TypeError(f"only a tool gets an agf.ToolContext, and {name!r} is an agent")
     return Agent(
         name=name,
         function=callable_by_name(function, arguments.signature),

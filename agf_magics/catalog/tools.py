@@ -26,6 +26,7 @@ from ..flow.step import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .throttle import Throttle
+from .tool_context import ToolContext, is_context
 
 if TYPE_CHECKING:
     from .annotations import ArgumentsModel
@@ -190,6 +191,7 @@ class Arguments:
         "_refused",
         "_unchecked",
         "_what",
+        "context",
         "more",
         "parameters",
         "secret",
@@ -216,12 +218,16 @@ class Arguments:
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
         """Whether it takes other names too."""
-        starred = ""
+        self.context: tuple[str, ...] = ()
+        """The parameters that get a `ToolContext`; `validate` does not know them."""
+        starred, names = "", names_around(function)
         for name, parameter in self.signature.parameters.items() if self.signature else ():
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.more = True
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 starred = name
+            elif is_context(parameter.annotation, names):
+                self.context = (*self.context, name)
             else:
                 self.parameters[name] = parameter
         if starred and not self.more:
@@ -359,6 +365,11 @@ class Tool:
         return self.arguments.secret
 
     @property
+    def context(self) -> tuple[str, ...]:
+        """The parameters that get a `ToolContext`."""
+        return self.arguments.context
+
+    @property
     def accepts(self) -> dict[str, Any]:
         """JSON Schema of its arguments."""
         return self.arguments.schema
@@ -400,20 +411,28 @@ class Tool:
 def derive(spec: DerivedTool, base: Tool) -> Tool:
     """The tool that a definition makes from the registered tool ``base``."""
 
+    def arguments(given: dict[str, Any]) -> dict[str, Any]:
+        context = dict.fromkeys(base.context, given.pop(_CONTEXT, None))
+        return {**base.check(dict(spec.arguments(given))), **context}
+
     def call(**given: Value) -> Value:
-        return spec.result(base.function(**base.check(dict(spec.arguments(given)))))
+        return spec.result(base.function(**arguments(given)))
 
     async def call_async(**given: Value) -> Value:
-        return spec.result(await base.function(**base.check(dict(spec.arguments(given)))))
+        return spec.result(await base.function(**arguments(given)))
 
     function: Any = call_async if base.is_async else call
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in spec.parameters
-    ]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, keyword) for name in spec.parameters]
+    if base.context:
+        parameters.append(inspect.Parameter(_CONTEXT, keyword, annotation=ToolContext))
     function.__signature__ = inspect.Signature(parameters)
     function.__name__, function.__doc__ = spec.name, spec.description
     made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
     return replace(made, throttle=base.throttle)
+
+
+_CONTEXT = "_tool_context"
 
 
 def are_resources(value: object) -> bool:

@@ -34,6 +34,7 @@ from ..journal.records import error_from
 from ..journal.secrets import hide, substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
+from .contact import RunContact, contexts_of
 from .failures import (
     ATTEMPTS,
     RESULT,
@@ -357,6 +358,10 @@ async def _make(
     # nobody's tool.
     outer = granted.set(grant) if grant is not granted.get() else None
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
+    contact: RunContact | None = None
+    if isinstance(callee, Tool) and callee.context:
+        contact = RunContact(site, place)
+        arguments = {**arguments, **contexts_of(callee, contact)}
     try:
         throttle = callee.throttle if isinstance(callee, Tool) else None
         if throttle is None:
@@ -374,6 +379,8 @@ async def _make(
             granted.reset(outer)
         if prints is not None:
             prints.close()
+        if contact is not None:
+            contact.close()
     return value_of(site, result, callee, what)
 
 
@@ -393,25 +400,30 @@ async def _throttled(
                 f"tool {name!r} is not called again: its server asks to wait {asked:,.0f} s "
                 f"({why}), and its Retry waits at most {retry.most:g} s"
             )
-            warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+            warning = Diagnostic("tool.retried", message, severity="warning")
+            warn_once(site.run, warning, ("too long", name))
             return result
         if attempt > retry.times:
             return result
         pause = pause_after(retry, attempt) if asked is None else asked
         if asked is not None:
             gate.rest(pause)
-        site.run.emit(ev.CallRetried(site.at, clock(), why, pause))
+        again = f"again in {pause:.1f} s ({why})"
+        site.run.emit(ev.Progressed(site.at, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
-        warn_once(site.run, Diagnostic("tool.retried", message, severity="warning"))
+        warning = Diagnostic("tool.retried", message, severity="warning")
+        warn_once(site.run, warning, ("again", name))
         await asyncio.sleep(pause)
+        site.run.emit(ev.Progressed(site.at, clock()))
     raise AssertionError("the count has no end")
 
 
-def warn_once(run: Runner, warning: Diagnostic) -> None:
-    """Emit a warning, once in a run."""
+def warn_once(run: Runner, warning: Diagnostic, about: object = None) -> None:
+    """Emit a warning, once in a run. ``about``: what it is about, if its text differs from time to
+    time; None: its text."""
     # A session of fifty requests to the same server says it once.
-    if warning not in run.models.warned:
-        run.models.warned.add(warning)
+    if (about or warning) not in run.models.warned:
+        run.models.warned.add(about or warning)
         run.emit(ev.Warned(clock(), warning))
 
 

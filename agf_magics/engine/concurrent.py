@@ -15,17 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from ..catalog import Agent
 from ..flow import events as ev
-from ..flow.step import DROPPED, FanOutResult, Frame, Outcome, Step
-from ..flow.steps import WIDTH, Branches, Choose, Each, Invoke, Repeat, Sequence, children
+from ..flow.step import DROPPED, FanOutResult, Frame, Outcome
+from ..flow.steps import WIDTH, Branches, Each, Invoke
 from ..flow.values import Value
 from ..journal.collected import NO_RESULT, Copies
 from ..journal.reading import ReplayLog
 from ..journal.records import CallKey
 from ..text.diagnostics import StepError
 from .host import TURN
-from .linked import Linked, schema_of
+from .linked import schema_of, sessions
 from .order import report
 from .pool import OneCall, Parts, Plan, Pool, body_runs_on_workers, one_call, retry_scope
 from .runner import CallSite, Scope, ShapeResult, StepResult, clock
@@ -173,7 +172,7 @@ async def each(site: CallSite[Each]) -> Value:
     items = await _elements_of(site)
     run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     # All or nothing: half of the agents' answers would be paid for and thrown away.
-    run.budget.foresee(len(items) * sessions(step.body, scope.linked), step.span)
+    run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
     # By number, so that the results are in the order of the elements, whatever ends first.
     values: list[Value] = [DROPPED] * len(items)
     bind, body = step.element.bind, step.body
@@ -242,7 +241,7 @@ async def branches(site: CallSite[Branches]) -> Value:
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
     run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
-    run.budget.foresee(sum(sessions(branch, scope.linked) for branch in steps), step.span)
+    run.budget.foresee(sum(sessions(branch, scope.linked.callees) for branch in steps), step.span)
     values: list[Value] = [DROPPED] * len(steps)
     names, order = tuple(step.branches), list[int]()
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
@@ -325,25 +324,3 @@ def _fail(failures: Mapping[int, StepError], partial: Value, are_elements: bool)
         first = whole
     first.partial = partial
     raise first
-
-
-def sessions(step: Step, linked: Linked) -> int:
-    """The number of agent sessions that ``step`` opens at least, if it completes."""
-    match step:
-        case Invoke():
-            callee = linked.callees.get(step.id)
-            if isinstance(callee, Linked):
-                inside = sum(sessions(inner, callee) for inner in callee.flow.body.steps)
-                return max(inside, int(step.kind == "agent" and step.asking.spawns))
-            return int(isinstance(callee, Agent) and step.asking.spawns)
-        case Branches() | Sequence():
-            return sum(sessions(inner, linked) for inner in children(step))
-        case Repeat():
-            return max(sessions(step.body, linked), int(step.session))
-        case Each():  # its list may be empty
-            return sessions(step.collect, linked) if step.collect else 0
-        case Choose():
-            targets = (*step.cases.values(), *([step.default] if step.default else []))
-            # The least: a budget refuses only what it certainly exceeds.
-            return min(sessions(target, linked) for target in targets)
-    return 0

@@ -281,15 +281,20 @@ async def answer(
 
 
 async def ask_person(
-    site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
+    site: CallSite[Invoke],
+    question: Question,
+    secret: bool = False,
+    hides: Collection[str] = (),
+    is_busy: bool = False,
 ) -> Result:
-    """Put ``question`` to a person, and emit that it is asked and how it ends."""
+    """Put ``question`` to a person, and emit that it is asked and how it ends. ``is_busy``: see
+    `Host.ask`."""
     run = site.run
     run.emit(ev.QuestionAsked(site.at, clock(), question))
     # Whatever happens, the question must not stay open in a view.
     closed: ev.Event = ev.QuestionClosed(site.at, clock())
     try:
-        ok, value = await run.host.ask(question)
+        ok, value = await run.host.ask(question, is_busy)
         if ok:
             # An asker is user code: its answer is a value like that of a tool.
             value = settle(value)

@@ -8,11 +8,13 @@ are other processes. `Host.make_call` never raises what user code raised.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
+from math import inf
 from queue import SimpleQueue
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -20,7 +22,7 @@ from ..flow.events import Question
 from ..text.late_imports import IN_BROWSER
 from .interrupts import woken_by_signals
 from .threads import Call, RemoteCalls, Terms, Workers
-from .user_code import Result, StillRunning, TimedOut, awaited, cross, is_awaitable
+from .user_code import Result, StillRunning, TimedOut, awaited, cross
 
 __all__ = ["Asker", "Host", "NoUser", "Place", "Result", "StillRunning", "TimedOut", "here"]
 
@@ -62,6 +64,68 @@ class Pausable(Protocol):
 time_limits: ContextVar[tuple[Pausable, ...]] = ContextVar("time_limits", default=())
 """The time limits around the task that runs. They pause while a person thinks about a question of
 this task."""
+
+
+class Clock:
+    """A time limit that can pause, from any thread."""
+
+    def __init__(self, seconds: float, set_timer: Callable[[float | None], None]) -> None:
+        """``set_timer`` receives the time of the loop at which the limit is over; None: not now."""
+        self._loop = asyncio.get_running_loop()
+        self._set_timer = set_timer
+        self._pauses = 0
+        self.ends = self._left = inf
+        self.closed = False
+        """Whether its block has ended. Calls in the background may still ask questions."""
+        self._start(seconds)
+
+    def pause(self) -> None:
+        self._on_loop(self._pause)
+
+    def resume(self) -> None:
+        self._on_loop(self._resume)
+
+    def _on_loop(self, change: Callable[[], None]) -> None:
+        if asyncio.get_running_loop() is self._loop:
+            change()
+        else:  # a tool runs a flow on a loop of its own
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(change)
+
+    def _pause(self) -> None:
+        # Counted: two questions of one flow may overlap.
+        self._pauses += 1
+        if self._pauses == 1 and not self.closed:
+            # What is left now, not the seconds of the start: a limit that pauses twice would last
+            # too long.
+            self._left, self.ends = self.ends - self._loop.time(), inf
+            self._set_timer(None)
+
+    def _resume(self) -> None:
+        self._pauses -= 1
+        if not self._pauses and not self.closed:
+            self._start(self._left)
+
+    def _start(self, seconds: float) -> None:
+        self.ends = self._loop.time() + seconds
+        self._set_timer(self.ends)
+
+
+@contextlib.asynccontextmanager
+async def pausing(seconds: float) -> AsyncIterator[Callable[[], bool]]:
+    """`asyncio.timeout` for its block, which pauses while a person thinks about a question that is
+    asked in it. Gives what says whether the time is over, also if the block has kept the loop from
+    its timers."""
+    loop = asyncio.get_running_loop()
+    # No time yet: the clock sets it, and moves it.
+    async with asyncio.timeout(None) as scope:
+        clock = Clock(seconds, lambda when: None if scope.expired() else scope.reschedule(when))
+        outer = time_limits.set((*time_limits.get(), clock))
+        try:
+            yield lambda: scope.expired() or loop.time() > clock.ends
+        finally:
+            clock.closed = True
+            time_limits.reset(outer)
 
 
 class Host:
@@ -134,13 +198,15 @@ class Host:
             await self.turn()
         if timeout is None:
             return await awaited(cross(function, arguments), self.grace)
-        deadline = asyncio.get_running_loop().time() + timeout
-        return await self._awaited_in_time(cross(function, arguments), timeout, deadline)
+        return await in_time(
+            lambda: awaited(cross(function, arguments), self.grace), timeout, timeout
+        )
 
-    async def ask(self, question: Question) -> Result:
+    async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
         `input` works.
 
+        ``is_busy``: whether that thread makes the call that asks, so that another one must ask.
         Without a user the result is a failure, a `NoUser`. The time limits around the question
         pause until its answer.
         """
@@ -159,7 +225,7 @@ class Host:
                     "loop"
                     if asyncio.iscoroutinefunction(asker)
                     else "kernel"
-                    if self.waited
+                    if self.waited and not is_busy
                     else "thread"
                 )
                 ok, answer = await self.call(place, partial(asker, question), {})
@@ -215,18 +281,6 @@ class Host:
             raise asyncio.CancelledError
         self.turned = time.monotonic()
 
-    async def _awaited_in_time(self, result: Result, timeout: float, deadline: float) -> Result:
-        expired = asyncio.get_running_loop().time() > deadline
-        if result[0] and is_awaitable(result[1]):
-            try:
-                async with asyncio.timeout_at(deadline) as scope:
-                    result = await awaited(result, self.grace)
-            except TimeoutError:
-                pass  # of the scope: what the tool raises is a value
-            # A coroutine that blocks gives its timer no turn.
-            expired = scope.expired() or asyncio.get_running_loop().time() > deadline
-        return (False, TimedOut(timeout)) if expired else result
-
     async def _elsewhere(
         self,
         place: Place,
@@ -234,32 +288,39 @@ class Host:
         arguments: Mapping[str, Any],
         timeout: float | None,
     ) -> Result:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + (timeout or 0)
-        call = Call(function, arguments, loop)
-        call.ended = loop.create_future()
-        cancelled = False
-        try:
-            # After `ended` exists: the call may end before this returns.
-            self._hand(place, call)
-        except RuntimeError as error:  # no thread left
-            return False, error
-        try:
+        call: Call | None = None
+
+        async def ended() -> Result:
+            nonlocal call
+            # In the time limit of the call, which its context then has: its questions pause it.
+            call = Call(function, arguments, asyncio.get_running_loop())
+            call.ended = call.loop.create_future()
+            try:
+                # After `ended` exists: the call may end before this returns.
+                self._hand(place, call)
+            except RuntimeError as error:  # no thread left
+                return False, error
             if timeout is None:
                 await call.ended
             else:
-                # Not `wait_for`, which cancels the future: the call goes on until it is stopped
-                # below, and then reports its end there.
-                await asyncio.wait((call.ended,), timeout=timeout)
+                # Not the future itself, which the limit would cancel: the call goes on until it is
+                # stopped below, and then reports its end there.
+                await asyncio.wait((call.ended,))
+            return await self.finish_call(call, None, 0.0)
+
+        result: Result | None = None
+        try:
+            result = await (ended() if timeout is None else in_time(ended, timeout, timeout))
         except asyncio.CancelledError:
-            cancelled = True
+            if call is None or call.result is not None:
+                raise
+        assert call is not None, "it is made before anything waits"
         # Outside of `except`: stopping the call awaits, and its error has no cause.
-        if cancelled:
+        if result is None:
             raise await self.cancel_call(call)
-        if call.result is None:
-            assert timeout is not None
+        if call.result is None and timeout is not None and isinstance(result[1], TimedOut):
             return await self.end_late_call(call, timeout)
-        return await self.finish_call(call, timeout, deadline)
+        return result
 
     async def _on_worker(self, call: Call, terms: Terms) -> Result:
         assert self.queue is not None, "only a run with workers has this place"
@@ -298,9 +359,10 @@ class Host:
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
+        result, left = call.result, deadline - asyncio.get_running_loop().time()
         if timeout is not None:
-            return await self._awaited_in_time(call.result, timeout, deadline)
-        return await awaited(call.result, self.grace)
+            return await in_time(lambda: awaited(result, self.grace), left, timeout)
+        return await awaited(result, self.grace)
 
     def _hand(self, place: Place, call: Call) -> None:
         if place == "thread":
@@ -343,6 +405,18 @@ class Host:
             await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
             if loop.time() >= until:
                 break
+
+
+async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
+    """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
+    is left of ``timeout``."""
+    result: Result | None = None
+    try:
+        async with pausing(seconds) as expired:
+            result = await work()
+    except TimeoutError:
+        assert expired(), "what user code raises is a value here"
+    return (False, TimedOut(timeout)) if result is None or expired() else result
 
 
 async def here(main: Callable[[Host], Awaitable[R]]) -> R:

@@ -112,6 +112,19 @@ class Waiter:
                 if outermost.hits > 1:
                     raise KeyboardInterrupt
 
+    def serve_inside(self, ended: Callable[[], bool]) -> None:
+        """Make the calls of the run, such as the question of a person, until ``ended()``, while a
+        call on this thread waits for that."""
+        outer = self.inside
+        while not ended():
+            with contextlib.suppress(Empty):
+                call = self._calls.get(timeout=POLL)
+                if call is not None:
+                    try:
+                        self._perform(call)
+                    finally:
+                        self.inside = outer
+
     def wake(self) -> None:
         self._calls.put(None)
 

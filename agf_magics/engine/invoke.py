@@ -27,6 +27,7 @@ from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import call as dry
 from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, stopped
+from .contact import RunContact, contexts_of
 from .failures import answer, permitted, with_place
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
@@ -41,6 +42,7 @@ from .linked import (
     schema_of,
 )
 from .loop import start_background, within
+from .pool import where
 from .requests import request
 from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_prints
 from .table_rows import call_row
@@ -312,18 +314,21 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
     registered = {} if step.asking.no_tools else linked.tools_of(step)
-    tools = None
+    tools, contact = None, RunContact(site, where(agent, site.scope.concurrent, run.host))
     # Only for a function that takes them: to offer them makes a function for each.
     if "tools" in agent.takes.parameters:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
-        tools = tools_for(registered, grant, listed)
+        tools = tools_for(registered, grant, listed, contact)
     try:
         passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
     except StepError as error:
         placed = with_place(error, step, site.frame)
         # it may be the same error, whose cause is that of user code
         raise placed from placed.__cause__
-    value = await call(site, agent, "agent", passed, grant)
+    try:
+        value = await call(site, agent, "agent", passed, grant)
+    finally:
+        contact.close()
     try:
         value = conforming(value)
     except StepError as error:
@@ -344,15 +349,17 @@ def _open_agent(site: CallSite[Invoke]) -> None:
 
 
 def tools_for(
-    tools: Mapping[str, Tool], grant: Grant, listed: Collection[str]
+    tools: Mapping[str, Tool], grant: Grant, listed: Collection[str], contact: RunContact
 ) -> dict[str, Callable[..., Any]]:
     """The tools that an agent function may use; each checks its arguments as the call of a step
-    does. ``listed``: the names without which it gets no built-in tool (decision A12)."""
+    does. ``listed``: the names without which it gets no built-in tool (decision A12); ``contact``:
+    that of the agent."""
 
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**arguments: Value) -> Any:
             # A copy: user code gave it, and user code gets it.
-            return tool.function(**tool.check(isolate(arguments)))
+            given = tool.check(isolate(arguments))
+            return tool.function(**given, **contexts_of(tool, contact))
 
         call.__name__ = call.__qualname__ = tool.name
         call.__doc__ = tool.description
@@ -386,7 +393,8 @@ async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
 def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
     """An agent as a vendor policy calls it: with an input object, on the thread or loop of the
     policy."""
-    step, scope = site.step, site.scope
+    step, scope, host = site.step, site.scope, site.run.host
+    contact = RunContact(site, "kernel" if host.waited and not scope.concurrent else "thread")
 
     def call(input: Value) -> Value:
         # A policy's function runs on a thread and gets an answer at once; a flow or a session needs
@@ -402,7 +410,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
         grant = scope.grant.narrow(callee.tools, identity=callee.name)
         tools = None
         if "tools" in callee.takes.parameters:
-            tools = tools_for(scope.linked.tools, grant, callee.tools or ())
+            tools = tools_for(scope.linked.tools, grant, callee.tools or (), contact)
         arguments = callee.arguments(
             input=isolate(input), alone="input", tools=tools, identity=callee.name
         )

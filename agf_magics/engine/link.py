@@ -23,8 +23,10 @@ from .checks import (
     check_passed,
     check_schema,
     foreign_names,
+    repeated_effects,
     unknown_gifts,
     unknown_reads,
+    unlimited,
 )
 from .limits import LAUNCHES, OFFERED, RUN_RESULT
 from .linked import (
@@ -131,6 +133,8 @@ class _Linker:
         self.findings.extend(unknown_reads(flow, callees))
         self.findings.extend(unknown_gifts(flow, callees))
         self.findings.extend(foreign_names(flow, callees))
+        self.findings.extend(unlimited(flow, callees))
+        self.findings.extend(repeated_effects(flow, callees))
         return Linked(flow, callees, schemas, dict(self.registry.tools), brought, self.uses(flow))
 
     def uses(self, flow: Flow) -> frozenset[str] | None:

@@ -24,8 +24,18 @@ from ..flow.json_schema import describe_all, judge
 from ..flow.react import ComputedExpr, react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, format_for_model, format_prompt
-from ..flow.step import FlowResult, Frame, Name, Outcome, Ref
-from ..flow.steps import Flow, Invoke, Sequence, calls
+from ..flow.step import FlowResult, Frame, Name, Outcome, Ref, Step
+from ..flow.steps import (
+    Branches,
+    Choose,
+    Each,
+    Flow,
+    Invoke,
+    Repeat,
+    Sequence,
+    calls,
+    children,
+)
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span
@@ -392,3 +402,26 @@ def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     if step.id not in linked.accepted:  # once: plans are cached by this object
         linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))
     return linked.accepted[step.id]
+
+
+def sessions(step: Step, callees: Mapping[str, Any]) -> int:
+    """The number of agent sessions that ``step`` opens at least, if it completes. ``callees``: by the
+    id of the step."""
+    match step:
+        case Invoke():
+            callee = callees.get(step.id)
+            if isinstance(callee, Linked):
+                inside = sum(sessions(inner, callee.callees) for inner in callee.flow.body.steps)
+                return max(inside, int(step.kind == "agent" and step.asking.spawns))
+            return int(isinstance(callee, Agent) and step.asking.spawns)
+        case Branches() | Sequence():
+            return sum(sessions(inner, callees) for inner in children(step))
+        case Repeat():
+            return max(sessions(step.body, callees), int(step.session))
+        case Each():  # its list may be empty
+            return sessions(step.collect, callees) if step.collect else 0
+        case Choose():
+            targets = (*step.cases.values(), *([step.default] if step.default else []))
+            # The least: a budget refuses only what it certainly exceeds.
+            return min(sessions(target, callees) for target in targets)
+    return 0

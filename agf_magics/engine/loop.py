@@ -30,14 +30,13 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from math import inf
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, ClassVar, TypeVar
 
 from ..text.late_imports import IN_BROWSER
 from . import user_code
-from .host import FORCE, Host, Pausable, time_limits
+from .host import FORCE, Clock, Host, Pausable, pausing, time_limits
 from .limits import NO_RIGHTS, under
 from .single import OwnLoop, can_suspend, run_alone
 from .user_code import end_child
@@ -299,51 +298,6 @@ class OutOfTime(Exception):
     """A run exceeded its time limit."""
 
 
-class _Clock:
-    """A time limit that can pause, from any thread."""
-
-    def __init__(self, seconds: float, set_timer: Callable[[float | None], None]) -> None:
-        """``set_timer`` receives the time of the loop at which the limit is over; None: not now."""
-        self._loop = asyncio.get_running_loop()
-        self._set_timer = set_timer
-        self._pauses = 0
-        self.ends = self._left = inf
-        self.closed = False
-        """Whether its block has ended. Calls in the background may still ask questions."""
-        self._start(seconds)
-
-    def pause(self) -> None:
-        self._on_loop(self._pause)
-
-    def resume(self) -> None:
-        self._on_loop(self._resume)
-
-    def _on_loop(self, change: Callable[[], None]) -> None:
-        if asyncio.get_running_loop() is self._loop:
-            change()
-        else:  # a tool runs a flow on a loop of its own
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(change)
-
-    def _pause(self) -> None:
-        # Counted: two questions of one flow may overlap.
-        self._pauses += 1
-        if self._pauses == 1 and not self.closed:
-            # What is left now, not the seconds of the start: a limit that pauses twice would last
-            # too long.
-            self._left, self.ends = self.ends - self._loop.time(), inf
-            self._set_timer(None)
-
-    def _resume(self) -> None:
-        self._pauses -= 1
-        if not self._pauses and not self.closed:
-            self._start(self._left)
-
-    def _start(self, seconds: float) -> None:
-        self.ends = self._loop.time() + seconds
-        self._set_timer(self.ends)
-
-
 class Deadline:
     """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises
     OutOfTime.
@@ -358,7 +312,7 @@ class Deadline:
         self._host = host
         self._sent = 0
         """How often the task was cancelled."""
-        self._clock: _Clock | None = None
+        self._clock: Clock | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def __aenter__(self) -> None:
@@ -370,7 +324,7 @@ class Deadline:
         # The host pauses, too: the watchdog's limit of the run counts the same time.
         around: tuple[Pausable, ...] = (*time_limits.get(), self._host)
         if self._seconds is not None:
-            self._clock = _Clock(self._seconds, self._set_timer)
+            self._clock = Clock(self._seconds, self._set_timer)
             around = (*around, self._clock)
         self._outer = time_limits.set(around)
 
@@ -416,20 +370,11 @@ async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], E
     if seconds is None:
         return await work
     try:
-        # No time yet: `_Clock` sets it, and moves it when a person is asked.
-        async with asyncio.timeout(None) as scope:
-            clock = _Clock(
-                seconds, lambda when: None if scope.expired() else scope.reschedule(when)
-            )
-            outer = time_limits.set((*time_limits.get(), clock))
-            try:
-                done = await work
-            finally:
-                clock.closed = True
-                time_limits.reset(outer)
+        async with pausing(seconds) as expired:
+            done = await work
     except TimeoutError:
-        assert scope.expired(), "what user code raises is a StepError here, not a TimeoutError"
+        assert expired(), "what user code raises is a StepError here, not a TimeoutError"
         raise late() from None
-    if scope.expired() or asyncio.get_running_loop().time() > clock.ends:
+    if expired():
         raise late()
     return done

@@ -90,7 +90,8 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     is_bare = body.gives is None and body.target is None and not body.exchange.keeps
     # The start of a call with an effect is durable before the call: each has its own turn.
     is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
-    is_pooled = is_pooled and tool.throttle is None  # each call waits for its own turn
+    # Each call waits for its own turn, or tells and asks for itself.
+    is_pooled = is_pooled and tool.throttle is None and not tool.context
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
     replays = (
         journal is not None

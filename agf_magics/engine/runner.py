@@ -28,7 +28,7 @@ from ..flow.values import Value
 from ..journal.recorder import Journal
 from ..journal.records import CallKey
 from ..journal.secrets import Secrets
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import StepError
 from .host import TURN, Host
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .linked import Linked
@@ -162,7 +162,7 @@ class Models:
     __slots__ = ("files", "placeholders", "warned")
 
     def __init__(self) -> None:
-        self.warned: set[Diagnostic] = set()
+        self.warned = set[object]()
         self.files: dict[str, bytes] = {}
         """The attachments of the run, by SHA-256."""
         self.placeholders: dict[str, Value] = {}

@@ -123,16 +123,19 @@ class StepRetried(NamedTuple):
     error: BaseException
 
 
-class CallRetried(NamedTuple):
-    """A call of a tool failed and is made again after a pause (``@tool(retry=…)``). That is no
-    attempt of its step."""
+class Progressed(NamedTuple):
+    """A running tool reports how far it is (`agf.ToolContext`), or is called again after a pause
+    (``@tool(retry=…)``). It is emitted at most ten times a second for a call, and never
+    journaled."""
 
     at: StepPath
     when: float
-    why: str
-    """``HTTP 429``, ``ConnectionError``."""
-    pause: float
-    """Seconds."""
+    done: float | None = None
+    total: float | None = None
+    """None: not known."""
+    text: str = ""
+    """``page 3``, ``again in 0.3 s (HTTP 429)``, without secrets. Without a text and a number: what
+    was reported before is over."""
 
 
 class StepSkipped(NamedTuple):
@@ -271,7 +274,7 @@ Event = (
     | StepCancelled
     | StepAbandoned
     | StepRetried
-    | CallRetried
+    | Progressed
     | StepSkipped
     | ElementDropped
     | FanOutStarted

@@ -124,6 +124,8 @@ class Progress:
         row = row or self.row(at)
         row.finished += 1
         row.ended = when
+        if row.reports:
+            row.reports.pop(at, None)
         if not row.many:
             row.value = value
 
@@ -200,24 +202,29 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.failed += 1
             row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
-            _end_arriving(row, at)
+            _end_call(row, at)
             _blame(p, row)
         case ev.StepCancelled(at, when):
             row = p.row(at)
             row.cancelled += 1
             row.ended = when
-            _end_arriving(row, at)
+            _end_call(row, at)
             _blame(p, row)
         case ev.StepAbandoned(at, when):
             row = p.row(at)
             row.left += 1
             row.ended = when
+            _end_call(row, at)
         case ev.StepRetried(at):
             row = p.row(at)
             row.retried += 1
             _excuse(p, row)
-        case ev.CallRetried(at, when, why, pause):
-            p.row(at).pause = when, f"again in {pause:.1f} s ({why})"
+        case ev.Progressed(at, _, done, _, text):
+            row = p.row(at)
+            row.reports = row.reports or {}
+            row.reports[at] = event
+            if done is None and not text:
+                del row.reports[at]
         case ev.StepSkipped(at, _, why):
             row = p.row(at)
             row.why = why
@@ -292,7 +299,9 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_arriving(row: Row, at: ev.StepPath) -> None:
+def _end_call(row: Row, at: ev.StepPath) -> None:
+    if row.reports:
+        row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True
 

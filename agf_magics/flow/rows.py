@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from .events import StepPath
+from .events import Progressed, StepPath
 from .steps import (
     Branches,
     Compute,
@@ -158,8 +158,8 @@ class Row:
     arriving: Arriving | None = None
     """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
     several concurrent requests has one of them."""
-    pause: tuple[float, str] | None = None
-    """When a call of it was last repeated, and how: ``again in 0.3 s (HTTP 429)``."""
+    reports: dict[StepPath, Progressed] | None = None
+    """What its running calls have reported last, the longest running one first."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""

@@ -11,13 +11,17 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, Union
 
 from ..catalog import USER, Registry, default
 from ..engine.interrupts import held_interrupts
 from ..engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from ..flow.steps import Flow
 from ..flow.values import Value, is_json, type_name
+from ..languages.documents import Key
+from ..languages.pipeline.kinds import STEPS
+from ..languages.pipeline.takes import EXPRESSION, NAME
+from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
 from .define import load
@@ -112,13 +116,13 @@ def launch_tools(
     Raises DefinitionError if the agent is not registered.
     """
     registry = registry or default()
-    mine = _Launcher(registry, _grant(identity, registry))
+    mine, written = _Launcher(registry, _grant(identity, registry)), f"\n{grammar()}"
     offered = {
         "run_pipeline": _alike(run_pipeline, mine.registered),
         "run_pipeline_async": _alike(run_pipeline_async, mine.registered, background=True),
-        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline),
+        "run_pipeline_inline": _alike(run_pipeline_inline, mine.inline, written),
         "run_pipeline_inline_async": _alike(
-            run_pipeline_inline_async, mine.inline, background=True
+            run_pipeline_inline_async, mine.inline, written, background=True
         ),
         "run_result": run_result,
     }
@@ -180,14 +184,18 @@ def _grant(identity: str, registry: Registry) -> Grant:
 
 
 def _alike(
-    function: Callable[..., Envelope], launch: Callable[..., Envelope], **fixed: bool
+    function: Callable[..., Envelope],
+    launch: Callable[..., Envelope],
+    more: str = "",
+    **fixed: bool,
 ) -> Callable[..., Envelope]:
-    """``launch`` with the name, the signature and the description of ``function``."""
+    """``launch`` with the name, the signature and the description of ``function``, and ``more``."""
 
     def call(*given: Any, **named: Any) -> Envelope:
         return launch(*given, **named, **fixed)
 
-    _describe(call, function.__name__, function.__doc__, inspect.signature(function, eval_str=True))
+    text = inspect.cleandoc(function.__doc__ or "") + more
+    _describe(call, function.__name__, text, inspect.signature(function, eval_str=True))
     return call
 
 
@@ -205,37 +213,131 @@ def _describe(
 
 
 def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
-    """A registered flow as a function of its inputs."""
+    """A registered flow as a function of its inputs, with the types of its interface."""
+    accepts = flow.accepts or {}
     fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
     if flow.accepts is not None:
-        required = flow.accepts.get("required", ())
-        fields = {name: name in required for name in flow.accepts.get("properties", {})}
+        required = accepts.get("required", ())
+        fields = {name: name in required for name in accepts.get("properties", {})}
     named = bool(fields) and all(
         name.isidentifier() and not keyword.iskeyword(name) for name in fields
     )
 
     def call(**given: Any) -> Envelope:
-        return mine.registered(flow.name, given if named else given.get("input"))
+        # Agent libraries pass the defaults too: None of an optional field means that it is left out.
+        passed = {name: one for name, one in given.items() if one is not None or fields.get(name)}
+        return mine.registered(flow.name, passed if named else given.get("input"))
 
-    kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
-    if named:
-        order = sorted(fields, key=lambda name: not fields[name])
-        taken = [
-            inspect.Parameter(n, kind, default=empty if fields[n] else None, annotation=Any)
-            for n in order
-        ]
-    else:
-        taken = [
-            inspect.Parameter("input", kind, default=None, annotation=Mapping[str, Any] | None)
-        ]
+    properties = accepts.get("properties", {}) if named else {}
+    taken = [
+        _parameter(name, properties.get(name), accepts, fields[name])
+        for name in sorted(fields, key=lambda name: not fields[name])
+        if named
+    ]
+    if not named:
+        kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
+        taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (
         flow.description
         or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
     )
+    about = {
+        name: line(str(one["description"]), MOST_ABOUT)
+        for name, one in properties.items()
+        if isinstance(one, Mapping) and "description" in one
+    }
+    if about:
+        text += "\n\nArgs:\n" + "\n".join(f"    {name}: {one}" for name, one in about.items())
     _describe(
         call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope)
     )
     return call
+
+
+def _parameter(
+    name: str, schema: Any, whole: Mapping[str, Any], required: bool
+) -> inspect.Parameter:
+    kind, annotation = inspect.Parameter.KEYWORD_ONLY, type_of(schema, whole)
+    if required:
+        return inspect.Parameter(name, kind, annotation=annotation)
+    default = schema.get("default") if isinstance(schema, Mapping) else None
+    annotation = annotation if annotation is Any else annotation | None
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
+    """The type of Python for a JSON Schema, for the signature of a tool; Any for what Python has no
+    type for. ``whole``: has the definitions that it refers to."""
+    if not isinstance(schema, Mapping) or deep > DEEPEST:
+        return Any
+    if isinstance(schema.get("$ref"), str):
+        named = whole.get("$defs", {}).get(schema["$ref"].removeprefix("#/$defs/"))
+        return type_of(named, whole, deep + 1)
+    if "const" in schema or "enum" in schema:
+        values = tuple(schema.get("enum", [schema.get("const")]))
+        plain = all(one is None or type(one) in (str, int, bool) for one in values)
+        return Literal[values] if values and plain else Any
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            return _either([type_of(one, whole, deep + 1) for one in schema[several]])
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return _either([type_of({**schema, "type": one}, whole, deep + 1) for one in kinds])
+    if kinds == "array":
+        return list[type_of(schema.get("items"), whole, deep + 1)]  # type: ignore[misc]
+    return TYPES.get(str(kinds), Any)
+
+
+def _either(types: list[Any]) -> Any:
+    return Any if Any in types or not types else Union[tuple(types)]  # noqa: UP007  # dynamic
+
+
+TYPES = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict[str, Any],
+    "null": None,
+}
+DEEPEST = 20
+"""Levels of a schema that become a type."""
+MOST_ABOUT = 300
+"""Characters of the description of a parameter."""
+
+
+def grammar() -> str:
+    """The pipeline language in short, from its tables: for a model that writes a pipeline."""
+    lines = []
+    for step in STEPS.values():
+        keys = [f"{key.name}: {_value_of(key)}" for key in step.keys.values() if key.required]
+        more = [key.name for key in step.keys.values() if not key.required]
+        optional = f" [, {', '.join(more)}]" if more else ""
+        lines.append(f"- {step.name}: {{{', '.join(keys)}{optional}}}  # {step.doc}")
+    return GRAMMAR.format(steps="\n".join(lines))
+
+
+def _value_of(key: Key) -> str:
+    return "NAME" if key.takes is NAME else "EXPR" if key.takes is EXPRESSION else key.takes.example
+
+
+GRAMMAR = """
+A definition is YAML (keys in brackets are optional):
+
+pipeline: NAME
+steps:
+{steps}
+
+A step's result is `pipe` for the next step, and ctx.NAME after `output: NAME`. The input is in ctx.
+EXPR is an expression: "ctx.n + 1", "count(pipe)", "item.price > 3". item is the element of for_each
+and fold, acc the value of fold so far.
+args: {{path: notes.txt, content: !expr ctx.notes}}: literals, or expressions after !expr.
+on_error: abort, continue or retry(3).
+for_each and fold read `over: EXPR`, `items: [1, 2]`, or pipe. In collect, pipe is the list of
+results.
+`schema: NAME` checks a result. A document of its own, after ---, declares it:
+schema: NAME
+fields: {{score: {{type: number}}}}"""
 
 
 def _state(run: Run | PastRun) -> Envelope:

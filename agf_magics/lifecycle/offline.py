@@ -74,7 +74,7 @@ class OfflineHost(Host):
         except Exception as error:  # a file that is gone
             return False, error
 
-    async def ask(self, question: ev.Question) -> Result:
+    async def ask(self, question: ev.Question, is_busy: bool = False) -> Result:
         return False, NoUser()
 
     def admit(self) -> None:

@@ -94,10 +94,11 @@ def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Regis
     called = (
         found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
     )
-    lead = "" if callable(function) else "import agf_magics\n\n"
     tool = registry.tools.get(found.name)
+    context = "".join(f", {one}=agf_magics.ToolContext()" for one in tool.context) if tool else ""
+    lead = "" if callable(function) and not context else "import agf_magics\n\n"
     waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
-    return f"{lead}{waits}{called}(**{name})"
+    return f"{lead}{waits}{called}(**{name}{context})"
 
 
 MOST_OPEN = 10

@@ -21,7 +21,7 @@ from ..flow.progress import Row
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
-from ..pictures.counters import words
+from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
@@ -50,6 +50,11 @@ widget."""
 
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
+
+
+REPORTS = 5.0
+"""Seconds between two lines of a terminal about the progress of a step; the first one comes when it
+has reported for a second."""
 
 
 class View(Protocol):
@@ -281,6 +286,8 @@ class Text(Nothing):
     def __init__(self) -> None:
         self._printed: dict[str, int] = {}
         """How often each step had run when its last line was printed."""
+        self._reported: dict[str, float] = {}
+        """When a line about the progress of a step was printed last."""
 
     def tick(self, run: Run) -> None:
         for row in list(run.progress.rows.values()):
@@ -292,6 +299,12 @@ class Text(Nothing):
             ):
                 self._printed[row.id] = row.times
                 print(_line(row))
+            elif reports(row):
+                now = time.monotonic()
+                # Lines, and not one that is written again: what the tool prints stays readable.
+                if now - self._reported.setdefault(row.id, now - REPORTS + 1) >= REPORTS:
+                    self._reported[row.id] = now
+                    print(_line(row))
 
     def close(self, run: Run) -> None:
         self.tick(run)
@@ -392,6 +405,7 @@ def _line(row: Row) -> str:
     what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (
         f" ×{row.times:,}" if row.times > 1 else ""
     )
-    return "  ".join(
-        part for part in (words(row), what, line(row.id, 100), duration(row.seconds)) if part
-    )
+    share = share_of(row)
+    bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
+    parts = (words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    return "  ".join(filter(None, parts))

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ..flow.events import Progressed
 from ..flow.progress import Progress
 from ..flow.rows import Key, Row
 from .plain import counted, duration, html, line, money, plain
@@ -324,11 +325,40 @@ def times(row: Row) -> str:
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
 
 
+def reports(row: Row) -> list[Progressed]:
+    """What the running calls of a row have reported last, the longest running one first."""
+    return list((row.reports or {}).values()) if row.running else []
+
+
+def activity(row: Row) -> str:
+    """What its calls do: ``3 of 10 · page 3``, ``again in 0.3 s (HTTP 429)``, and how many workers
+    make them. Of many calls, the longest running one that reports: ``#7: 3 of 10, and 4 more``."""
+    reported = reports(row)
+    more = f", and {len(reported) - 1:,} more" if len(reported) > 1 else ""
+    shown = [report_text(row, one) + more for one in reported[:1]]
+    return " · ".join(filter(None, [*shown, on_workers(row)]))
+
+
+def report_text(row: Row, report: Progressed) -> str:
+    """``#7: 3 of 10 · page 3``"""
+    number = f"#{report.at[-1]}: " if row.many and isinstance(report.at[-1], int) else ""
+    total = f" of {_amount(report.total)}" if report.total is not None else ""
+    done = f"{_amount(report.done)}{total}" if report.done is not None else ""
+    return number + " · ".join(filter(None, [done, line(report.text, 120)]))
+
+
+def share_of(row: Row) -> float | None:
+    """The share that the call of a row has done; None if that is not known, or of many calls."""
+    done, total = next(((one.done, one.total) for one in reports(row)), (None, None))
+    return min(done / total, 1.0) if done is not None and total and not row.many else None
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.3g}"
+
+
 def on_workers(row: Row) -> str:
-    """``running 40 on 2 processes``, ``starting 4 workers``, ``again in 0.3 s (HTTP 429)``; empty
-    without workers and pauses."""
-    if row.pause is not None and row.running and (row.ended is None or row.ended < row.pause[0]):
-        return row.pause[1]
+    """``running 40 on 2 processes``, ``starting 4 workers``; empty without workers."""
     if row.placed is None or not row.running:
         return ""
     count, where, starting = row.placed

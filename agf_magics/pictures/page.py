@@ -19,7 +19,7 @@ from ..flow.events import format_path
 from ..flow.progress import Failure, Progress, Row, Usage
 from ..flow.rows import key_of
 from . import counters as look
-from .counters import folds_html, on_workers, spent, tails, tallies, times, words
+from .counters import activity, folds_html, share_of, spent, tails, tallies, times, words
 from .plain import (
     WIDE,
     cells,
@@ -234,7 +234,8 @@ class _Line(NamedTuple):
     elements: str = ""
     time: str = ""
     id: str = ""
-    bar: tuple[int, int] | None = None
+    bar: float | None = None
+    """The share that is done, while it runs."""
     arriving: tuple[str, ...] = ()
     """The end of each part of a reply that arrives, or that ended in the middle."""
 
@@ -286,11 +287,11 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             tally = counts.get(row.key)
             is_asked = row.key in asking and row.running and progress.ended is None
             shown = look.state("waiting" if is_asked else state)
-            bar = (
-                (tally.ended, tally.total)
-                if tally is not None and row.running and tally.total
-                else None
-            )
+            bar, share = None, share_of(row)
+            if tally is not None and row.running and tally.total:
+                bar = tally.ended / tally.total
+            elif share is not None:
+                bar = share
             seconds = now - row.when if row.running and row.when is not None else row.seconds
             lines.append(
                 _Line(
@@ -306,7 +307,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                             (
                                 line(row.asked, 120),
                                 str(tally or times(row)),
-                                on_workers(row),
+                                activity(row),
                                 *spent(row),
                             ),
                         )
@@ -327,8 +328,8 @@ def _line_html(one: _Line) -> str:
         else ""
     )
     bar = (
-        f'<progress value="{one.bar[0]}" max="{one.bar[1]}" style="width:90px"></progress> '
-        if one.bar
+        f'<progress value="{one.bar:.3g}" max="1" style="width:90px"></progress> '
+        if one.bar is not None
         else ""
     )
     elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""

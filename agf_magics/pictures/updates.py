@@ -13,10 +13,11 @@ from ..flow.progress import Progress, Row
 from . import counters as look
 from .counters import (
     Tally,
+    activity,
     corner_of,
     numbers_of,
-    on_workers,
     paths,
+    share_of,
     spent,
     tails,
     tallies,
@@ -144,9 +145,10 @@ class Updates:
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
         over = row.ended is not None and begun is not None and not row.running
         end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
-        shares = [round(share, 3) for share in shown.shares] if shown.shares else []
+        own = share_of(row)
+        shares = [round(share, 3) for share in shown.shares or (() if own is None else (own, 0))]
         numbers = str(tally) if tally is not None else times(row)
-        counted = " · ".join(filter(None, (numbers, on_workers(row), *spent(row))))
+        counted = " · ".join(filter(None, (numbers, activity(row), *spent(row))))
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [
             STATE_NAMES.index(row.state),
@@ -206,7 +208,7 @@ def _counters(row: Row) -> tuple[Any, ...]:
         row.usage,
         row.width,
         row.placed,
-        row.pause,
+        tuple(look.reports(row)),
         row.total,
         row.why,
         row.when,

@@ -17,6 +17,7 @@ import sys
 import sysconfig
 import threading
 import time
+import types
 from queue import SimpleQueue
 from typing import Any, BinaryIO
 
@@ -26,6 +27,8 @@ process is: one that it forked may hold the pipe open."""
 ALIVE = b"?"
 """Answered by the thread that reads, so that a call which holds the interpreter's lock, or a
 stopped process, shows by its silence."""
+PROGRESS = "progress"
+"""The first part of a frame about a call that is running (`engine.contact`)."""
 SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
 ends."""
@@ -51,6 +54,13 @@ def main() -> None:
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     sys.path[:] = pickle.loads(frames.get())
     modules = Modules()
+    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+
+    def tell(report: tuple[Any, ...]) -> None:
+        with writes:
+            write_frame(target, pickle.dumps((PROGRESS, *report)))
+
+    held.tellers = {threading.get_ident(): tell}
     try:
         while True:
             frame, began = frames.get(), time.time()

@@ -24,6 +24,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
+from ..engine.contact import hear
 from . import child, chunk
 from .backend import CLOSED, BackendStatus, Cancel, Lost, WorkerStatus, memory_of
 from .sending import HEAVY, applied
@@ -291,9 +292,12 @@ class _Child:
         self._write(frame)
         while True:
             size = int.from_bytes(self._read(8, limit), "big")
-            if size:
-                return pickle.loads(self._read(size, limit))
+            outcome = pickle.loads(self._read(size, limit)) if size else None
             self._asked = None
+            if type(outcome) is tuple and outcome[:1] == (child.PROGRESS,):
+                hear(*outcome[1:])
+            elif size:
+                return outcome
 
     def _write(self, frame: bytes) -> None:
         rest = memoryview(len(frame).to_bytes(8, "big") + frame)

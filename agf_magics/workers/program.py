@@ -107,6 +107,8 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
             return "secret"
         if not callee.reuse:
             return "effect"
+        if callee.context:
+            return "context"
         if callee.resources:
             return "resources"
     elif not isinstance(callee, Transform):

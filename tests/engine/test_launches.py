@@ -9,12 +9,14 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import pydantic_ai
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.languages.pipeline.kinds import STEPS
+from agf_magics.lifecycle.agent_tools import launch_tools, type_of
 from agf_magics.lifecycle.launch import live
 from agf_magics.lifecycle.settings import current
 
@@ -213,6 +215,85 @@ execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
     assert (greeter.__doc__, required) == ("Greets somebody.", {"who": True, "loud": False})
     assert greeter(who="Ann")["status"] == "ok"
     assert greeter(who=1)["status"] == "error"
+
+
+def test_the_parameters_have_the_types_of_the_interface(registry: agf.Registry) -> None:
+    text = """schema_version: "1.0.0"
+metadata: {id: shop, name: Shop, version: "1.0.0", description: Buys.}
+interface:
+  input:
+    type: object
+    properties:
+      what: {type: string, description: A fruit.}
+      count: {type: integer}
+      prices: {type: array, items: {type: number}}
+      more: {type: object}
+      how: {enum: [slow, fast]}
+      when: {type: [string, "null"]}
+      size: {anyOf: [{type: integer}, {type: string}]}
+      other: {}
+      where: {type: string, default: here}
+    required: [what, count, prices, more, how, when, size, other]
+  output: {}
+execution_policy: {id: agf.sequential, config: {steps: [{agent: alice}]}}
+"""
+    agf.define(text, "policy", registry=registry)
+    shop = launch_tools(registry=registry)["pipeline__shop"]
+    parameters = inspect.signature(shop).parameters
+    assert {name: one.annotation for name, one in parameters.items()} == {
+        "what": str,
+        "count": int,
+        "prices": list[float],
+        "more": dict[str, Any],
+        "how": Literal["slow", "fast"],
+        "when": str | None,
+        "size": int | str,
+        "other": Any,
+        "where": str | None,
+    }
+    assert parameters["where"].default == "here"
+    assert shop.__doc__ == "Buys.\n\nArgs:\n    what: A fruit."
+    tool = pydantic_ai.Tool(shop)
+    schema = tool.function_schema.json_schema
+    assert schema["properties"]["what"] == {"description": "A fruit.", "type": "string"}
+    assert schema["properties"]["prices"] == {"items": {"type": "number"}, "type": "array"}
+    assert "where" not in schema["required"]
+
+
+def test_none_of_an_optional_field_leaves_it_out(registry: agf.Registry) -> None:
+    agf.define("pipeline: hi\nsteps:\n- transform: {value: \"get(ctx, 'b', '!')\"}\n", registry=registry)
+    assert launch_tools(registry=registry)["pipeline__hi"](b=None)["data"]["output"] == "!"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/a"},
+        {"$ref": "#/$defs/none"},
+        {"type": "array", "items": {"$ref": "#/$defs/b"}},
+        {"enum": []},
+        {"enum": [[1]]},
+        {"type": 3},
+        {"anyOf": []},
+        "text",
+    ],
+    ids=repr,
+)
+def test_a_schema_without_a_type_of_python_is_any(schema: Any) -> None:
+    whole = {"$defs": {"a": {"$ref": "#/$defs/a"}, "b": {"type": "array", "items": {"$ref": "#/$defs/b"}}}}
+    assert "Any" in str(type_of(schema, whole))
+
+
+def test_the_grammar_of_an_inline_pipeline_names_each_step_and_each_key(registry: agf.Registry) -> None:
+    tools = launch_tools(registry=registry)
+    for name in ("run_pipeline_inline", "run_pipeline_inline_async"):
+        text = tools[name].__doc__ or ""
+        assert text.splitlines()[0].endswith(".")
+        for step in STEPS.values():
+            (line,) = [one for one in text.splitlines() if one.startswith(f"- {step.name}: ")]
+            assert all(key in line for key in step.keys)
+        assert len(text) < 4_000
+    assert "pipeline: NAME" not in (tools["run_pipeline"].__doc__ or "")
 
 
 def test_the_public_functions_use_the_registry_of_the_process() -> None:

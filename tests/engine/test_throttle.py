@@ -15,9 +15,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog.throttle import Gate, asked_pause, status_of
-from agf_magics.flow.events import CallRetried, StepFinished, StepStarted
+from agf_magics.flow.events import Progressed, StepStarted
 from agf_magics.flow.progress import Progress
-from agf_magics.pictures.counters import on_workers
+from agf_magics.pictures.counters import activity
 from notebooks.scripted_server import LocalServer, Raw, Stream
 from tests.engine.virtual_time import run_virtual
 
@@ -76,7 +76,9 @@ def test_a_failed_call_is_made_again_after_a_growing_pause() -> None:
     pauses = [b - a for a, b in zip(now.starts, now.starts[1:], strict=False)]
     assert [0.75 * n <= pause <= 1.25 * n for n, pause in zip((1, 3, 9), pauses, strict=True)] == [True] * 3
     assert [str(warning.code) for warning in run.warnings] == ["tool.retried"]
-    assert [event.why for event in now.events if isinstance(event, CallRetried)] == ["ConnectionError"] * 3
+    texts = [event.text for event in now.events if isinstance(event, Progressed)]
+    assert texts[1::2] == [""] * 3, "it is over when the call begins"
+    assert all(text.startswith("again in ") and text.endswith(" s (ConnectionError)") for text in texts[::2])
 
 
 def test_the_last_failure_is_that_of_the_step() -> None:
@@ -330,8 +332,69 @@ def test_the_row_says_when_the_call_is_made_again() -> None:
     progress = Progress(agf.load(ONE, registry=registry))
     at = ("steps[0]",)
     progress.apply(StepStarted(at, 1.0))
-    progress.apply(CallRetried(at, 2.0, "HTTP 429", 0.31))
+    progress.apply(Progressed(at, 2.0, text="again in 0.3 s (HTTP 429)"))
     row = progress.rows[at]
-    assert on_workers(row) == "again in 0.3 s (HTTP 429)"
-    progress.apply(StepFinished(at, 3.0, 1))
-    assert on_workers(row) == ""
+    assert activity(row) == "again in 0.3 s (HTTP 429)"
+    progress.apply(Progressed(at, 2.3))
+    assert activity(row) == ""
+
+
+def test_the_warning_comes_once_in_a_run_whatever_the_reason() -> None:
+    errors = [ConnectionError("down"), TimeoutError(), Answered(503), Answered(429)]
+    run = Now(*errors, retry=agf.Retry(9, first=0)).run(FAN.format(policy="abort"), xs=20)
+    assert run.status == "ok"
+    assert [warning.code for warning in run.warnings] == ["tool.retried"]
+    asked = [Answered(429, **{"Retry-After": str(100 + number)}) for number in range(20)]
+    run = Now(*asked, retry=agf.Retry(9)).run(FAN.format(policy="continue"), xs=20)
+    assert [warning.code for warning in run.warnings] == ["tool.retried", "run.all-dropped"]
+
+
+def test_a_failed_element_is_one_value_after_its_retries() -> None:
+    now = Now(*[ConnectionError("down")] * 99, retry=agf.Retry(1, first=0))
+    run = now.run(FAN.format(policy="'retry(1, then: continue)'"), xs=2)
+    error = "tool 'fetch' failed: ConnectionError: down"
+    assert run.output == {"ok": [], "failed": [{"index": i, "error": error} for i in range(2)]}
+    assert len(now.starts) == 8, "two attempts of each element, each with one more call"
+
+
+PARALLEL = "pipeline: many\nsteps:\n- parallel:\n    branches:\n{}    collect: {{transform: {{value: pipe}}}}\n"
+
+
+@pytest.mark.parametrize(("count", "kind", "warned"), [(9, "agent", True), (8, "agent", False), (9, "tool", False)])
+def test_many_agents_at_once_are_a_warning(count: int, kind: str, warned: bool) -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: prompt, name="ask", registry=registry)
+    agf.tool(lambda: 1, name="work", registry=registry)
+    step = {"agent": "agent: {prompt: hi}", "tool": "tool: {name: work}"}[kind]
+    branches = "".join(f"      b{number}: {{{step}}}\n" for number in range(count))
+    run = agf.run(PARALLEL.format(branches), registry=registry)
+    found = [warning for warning in run.warnings if warning.code == "flow.unlimited"]
+    assert len(found) == warned
+    if found:
+        assert found[0].message == "9 branches ask agents at the same time, and nothing limits them"
+        assert found[0].span is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "on_error", "warned"),
+    [
+        ({"reuse": False}, "retry(2)", True),
+        ({"reuse": False}, "continue", False),
+        ({"reuse": False, "retry": agf.Retry(1)}, "retry(2)", False),
+        ({}, "retry(2)", False),
+    ],
+)
+@pytest.mark.parametrize("text", [None, FAN], ids=["step", "fan-out"])
+def test_a_retry_of_an_effect_that_its_author_did_not_allow_is_a_warning(
+    text: Any, options: Any, on_error: str, warned: bool
+) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="fetch", registry=registry, **options)
+    one = f"pipeline: one\nsteps:\n- tool: {{name: fetch, args: {{x: 1}}, on_error: {on_error}}}\n"
+    run = agf.run(text.format(policy=on_error) if text else one, {"xs": [1]} if text else None, registry=registry)
+    found = [warning for warning in run.warnings if warning.code == "flow.repeated-effect"]
+    assert len(found) == warned
+    if found:
+        assert found[0].message == "retry repeats 'fetch', which has an effect (reuse=False)"
+        assert found[0].span is not None
+        assert found[0].span.text == "fetch"

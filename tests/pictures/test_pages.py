@@ -118,7 +118,7 @@ def test_the_html_says_what_the_text_says() -> None:
 
 
 def test_a_fan_out_that_runs_has_a_bar_and_one_that_is_done_has_none() -> None:
-    assert '<progress value="15" max="1000"' in progress_html(told(load(DIGEST), halfway()), now=1.0)
+    assert '<progress value="0.015" max="1"' in progress_html(told(load(DIGEST), halfway()), now=1.0)
     assert "<progress" not in progress_html(told(load(DIGEST), failed()), now=1.0)
 
 

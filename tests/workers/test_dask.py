@@ -68,6 +68,15 @@ def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
     assert "in work" in str(there.progress.failures[0].error.__cause__.__cause__)
 
 
+def test_a_call_on_a_cluster_reports_once_a_second(client: Any, tmp_path: Path) -> None:
+    run, reports = fans.run_reporting(client, tmp_path)
+    assert run.output == [7]
+    assert [(one.at, one.total) for one in reports] == [(("steps[0].do", 0), 10.0)]
+    error = fans.ask_from_a_worker(client).error
+    assert error is not None
+    assert error.code == "step.no-user"
+
+
 def test_classes_of_the_notebook_travel_both_ways_and_their_exceptions_are_instances(client: Any) -> None:
     class Point:
         def __init__(self, x: int) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.workers.processes import Processes
-from tests.workers.fans import FAN, run_fan
+from tests.workers.fans import FAN, ask_from_a_worker, run_fan, run_reporting
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
@@ -357,6 +357,21 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     assert max(one.elements for one in found) > 1
     assert found[-1].elements == 0
     assert run.progress.rows["steps[0]",].placed is None
+
+
+def test_a_call_on_a_process_reports_once_a_second(processes: Processes, tmp_path: Path) -> None:
+    run, reports = run_reporting(processes, tmp_path)
+    assert run.output == [7]
+    assert len(reports) == 1, "it ends less than a second after its first report"
+    assert reports[0].at == ("steps[0].do", 0)
+    assert (reports[0].total, reports[0].text[:5]) == (10.0, "part ")
+
+
+def test_a_call_on_a_process_has_no_user(processes: Processes) -> None:
+    error = ask_from_a_worker(processes).error
+    assert error is not None
+    assert error.code == "step.no-user"
+    assert "where='thread'" in str(error)
 
 
 def test_a_tool_on_a_worker_has_no_flows_of_the_kernel(processes: Processes) -> None:

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
+from ...engine.contact import hear
 from ...text.diagnostics import Diagnostic
 from ..backend import AHEAD, BackendStatus, Cancel, Lost, Need, WorkerStatus, lacking_resource
 from ..sending import Apart, applied_apart, loadable
@@ -126,7 +127,7 @@ class Dask:
     def open(self, client: Any) -> None:
         """Use this client from now on."""
         self.client, self._loop = client, client.loop
-        client.subscribe_topic(self._prefix, _print_texts)
+        client.subscribe_topic(self._prefix, _receive)
         self._start(lambda flight: self._loop.add_callback(self._send, flight))
 
     def fail(self, error: Exception) -> None:
@@ -436,7 +437,10 @@ class Dask:
             self._close()
 
 
-def _print_texts(event: tuple[float, Any]) -> None:
-    """Write the prints of a chunk that still runs: ``(call, stream, text)`` each."""
+def _receive(event: tuple[float, Any]) -> None:
+    """Write the prints of a chunk that still runs, ``(call, stream, text)`` each, or pass on what a
+    call of it reports."""
+    if event[1] and type(event[1][0]) is int:
+        return hear(*event[1])
     for _, stream, text in event[1]:
         getattr(sys, stream if stream == "stderr" else "stdout").write(text)

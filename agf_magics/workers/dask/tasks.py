@@ -11,6 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 PACKAGES = ("cloudpickle", "pydantic", "numpy", "pandas", "agf-magics")
@@ -59,6 +60,7 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     if topic:
         from distributed import get_worker
 
+        held.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
         threading.Thread(
             target=_report, args=(get_worker(), topic, captures, ended), daemon=True
         ).start()
@@ -68,6 +70,7 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
         ended.set()
         held.running.pop(key, None)
         held.captures.pop(threading.get_ident(), None)
+        held.tellers.pop(threading.get_ident(), None)
 
 
 def running_tasks() -> list[str]:
@@ -94,4 +97,5 @@ def _held() -> Any:
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
     if not hasattr(held, "running"):
         held.captures, held.token, held.running = {}, ("", 0), {}
+        held.tellers = {}
     return held

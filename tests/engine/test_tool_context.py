@@ -1,0 +1,439 @@
+"""`agf.ToolContext`: a running tool reports how far it is, and asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.flow.events import Progressed, QuestionAnswered, QuestionAsked, StepFinished
+from agf_magics.pictures.counters import activity, share_of
+from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.updates import Updates
+from tests.engine.virtual_time import run_virtual
+
+ONE = "pipeline: one\nsteps:\n- tool: {name: crawl, args: {url: a}}\n"
+FAN = """
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.urls
+    max_parallel: 4
+    on_error: abort
+    do: {tool: {name: crawl, args: {url: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+LANGUAGES = {
+    "pipeline": ONE,
+    "plan": "calls:\n- {_tool: crawl, url: a, _outputPath: $state.out}\noutput: $state.out\n",
+    "graph": "name: g\nstate: {out: str}\nnodes:\n  n: {type: tool, tool: crawl, variables: {url: a}, state_key: out}\n"
+    "edges:\n- {from: START, to: n}\n- {from: n, to: END}\n",
+}
+
+
+class Tools:
+    """A registry with a tool `crawl`, and the events of its runs."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.registry, self.events = agf.Registry(), list[Any]()
+        agf.tool(function, name="crawl", registry=self.registry, **options)
+
+    def run(self, text: str = ONE, given: Any = None, **options: Any) -> agf.Run:
+        options = {"raises": False, "on_event": self.events.append, **options}
+        return agf.run(agf.load(text, registry=self.registry), given, registry=self.registry, **options)
+
+    def run_virtual(self, text: str = ONE, given: Any = None, **options: Any) -> agf.Run:
+        flow = agf.load(text, registry=self.registry)
+        options = {"raises": False, "on_event": self.events.append, **options}
+        return run_virtual(agf.arun(flow, given, registry=self.registry, **options))
+
+    def of(self, kind: Any) -> list[Any]:
+        return [event for event in self.events if type(event) is kind]
+
+
+def plain(url: str, call: agf.ToolContext) -> str:
+    call.progress(3, total=10, text="page 3")
+    return url
+
+
+async def waits(url: str, call: agf.ToolContext) -> str:
+    call.progress(3, total=10, text="page 3")
+    await asyncio.sleep(0)
+    return url
+
+
+PLACES = [(plain, None), (plain, "kernel"), (plain, "thread"), (plain, "loop"), (waits, None)]
+
+
+@pytest.mark.parametrize(("function", "where"), PLACES)
+def test_a_tool_reports_in_every_place(function: Any, where: Any) -> None:
+    tools = Tools(function, where=where)
+    assert tools.run().output == "a"
+    assert [event[2:] for event in tools.of(Progressed)] == [(3.0, 10.0, "page 3")]
+    assert tools.events.index(tools.of(Progressed)[0]) < tools.events.index(tools.of(StepFinished)[0])
+
+
+@pytest.mark.parametrize("text", LANGUAGES.values(), ids=LANGUAGES)
+def test_a_tool_reports_in_every_language(text: str) -> None:
+    tools = Tools(plain)
+    run = agf.run(
+        agf.load(text, registry=tools.registry, name="it"), registry=tools.registry, on_event=tools.events.append
+    )
+    assert run.status == "ok"
+    assert [event.text for event in tools.of(Progressed)] == ["page 3"]
+
+
+def test_the_parameter_is_not_part_of_the_schema() -> None:
+    tool = Tools(plain).registry.tools["crawl"]
+    assert list(tool.accepts["properties"]) == ["url"]
+    assert tool.takes == "url (text)"
+    with pytest.raises(agf.DefinitionError, match="has no argument 'call'"):
+        Tools(plain).run("pipeline: p\nsteps:\n- tool: {name: crawl, args: {url: a, call: b}}\n")
+
+
+def test_the_annotation_may_be_a_class_optional_or_a_text() -> None:
+    def one(call: agf.ToolContext) -> None: ...
+    def other(call: agf.ToolContext | None = None) -> None: ...
+    def third(call: int) -> None: ...
+
+    one.__annotations__["call"], other.__annotations__["call"] = agf.ToolContext, agf.ToolContext | None
+    found = [Tools(function).registry.tools["crawl"].context for function in (one, other, third, plain)]
+    assert found == [("call",), ("call",), (), ("call",)]
+
+
+def test_an_agent_gets_none() -> None:
+    def reviewer(prompt: str, call: agf.ToolContext) -> str:
+        return prompt
+
+    with pytest.raises(TypeError, match="only a tool gets"):
+        agf.agent(reviewer, registry=agf.Registry())
+
+
+def test_a_tool_of_an_agent_reports_for_its_step() -> None:
+    tools = Tools(plain)
+
+    @agf.agent(registry=tools.registry)
+    def reviewer(prompt: str, tools: Any) -> Any:
+        return tools["crawl"](url="a")
+
+    run = tools.run("pipeline: p\nsteps:\n- agent: {prompt: go}\n")
+    assert run.output == "a"
+    assert [event.at for event in tools.of(Progressed)] == [("steps[0]",)]
+
+
+def test_ten_reports_a_second_and_the_last_one_arrive() -> None:
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        for number in range(101):
+            call.progress(number, total=100)
+            await asyncio.sleep(0.01)
+        return url
+
+    tools = Tools(crawl)
+    tools.run_virtual()
+    done = [event.done for event in tools.of(Progressed)]
+    assert done[0] == 0
+    assert done[-1] == 100
+    assert 10 <= len(done) <= 12
+
+
+def test_another_thread_may_report() -> None:
+    def crawl(url: str, call: agf.ToolContext) -> str:
+        thread = threading.Thread(target=call.progress, args=(5,))
+        thread.start()
+        thread.join()
+        return url
+
+    tools = Tools(crawl)
+    tools.run()
+    assert [event[2:] for event in tools.of(Progressed)] == [(5.0, None, "")]
+
+
+def test_nothing_is_reported_after_the_end_of_a_call() -> None:
+    kept = list[agf.ToolContext]()
+
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        kept.append(call)
+        return url
+
+    tools = Tools(crawl)
+    tools.run(LANGUAGES["pipeline"] + "- tool: {name: crawl, args: {url: b}}\n")
+    for call in kept:
+        call.progress(1)
+        with pytest.raises(agf.StepError, match="its call has ended"):
+            asyncio.run(call.ask("Still there?"))
+    assert tools.of(Progressed) == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(math.nan,), (math.inf,), (-1,), (1, -1), (1, math.nan), (1e16,), (True,), ("3",), (1, 2, 3), (10**400,)],
+    ids=repr,
+)
+def test_what_is_no_progress_is_an_error_at_the_step(given: Any) -> None:
+    def crawl(url: str, call: agf.ToolContext) -> str:
+        call.progress(*given)
+        return url
+
+    tools = Tools(crawl)
+    error = tools.run().error
+    assert error is not None
+    assert (error.code, tools.of(Progressed)) == ("tool.progress", [])
+    assert error.diagnostic.span is not None
+    assert error.diagnostic.span.text == "crawl"
+
+
+# --- what is shown ---
+
+
+def test_the_rows_show_a_bar_and_the_last_text() -> None:
+    shown = list[Any]()
+
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        call.progress(2, total=10)
+        call.progress(3, total=10, text="page <3>")
+        await asyncio.sleep(0.2)
+        progress = started[0].progress
+        row = progress.rows["steps[0]",]
+        shown.extend([activity(row), share_of(row), progress_html(progress, now=0), progress_text(progress, now=0)])
+        shown.append(Updates(progress).complete(0)["rows"])
+        return url
+
+    tools = Tools(crawl)
+    flow, started = agf.load(ONE, registry=tools.registry), list[agf.Run]()
+    ready = threading.Event()
+
+    def first(event: Any) -> None:
+        ready.wait(5)
+
+    started.append(agf.start(flow, registry=tools.registry, on_event=first))
+    ready.set()
+    started[0].result()
+    text, share, page, lines, rows = shown
+    assert (text, share) == ("3 of 10 · page <3>", 0.3)
+    assert '<progress value="0.3" max="1"' in page
+    assert "3 of 10 · page &lt;3&gt;" in page
+    assert "3 of 10 · page <3>" in lines
+    assert rows[0][4] == "3 of 10 · page <3>"
+    assert rows[0][-2:] == [0.3, 0]
+    assert activity(started[0].progress.rows["steps[0]",]) == ""
+
+
+def test_of_many_calls_the_longest_running_one_is_shown() -> None:
+    shown = list[str]()
+
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        call.progress(int(url))
+        await asyncio.sleep(1)
+        if url == "2":
+            shown.append(activity(tools.of_run.progress.rows["steps[0].do",]))
+        return url
+
+    class Watched(Tools):
+        of_run: agf.Run
+
+    tools = Watched(crawl)
+
+    async def main() -> agf.Run:
+        flow = agf.load(FAN, registry=tools.registry)
+        tools.of_run = agf.start(flow, {"urls": list("0123")}, registry=tools.registry)
+        return await tools.of_run
+
+    asyncio.run(main())
+    assert shown in (["#0: 0, and 3 more"], ["#1: 1, and 2 more"], ["#2: 2, and 1 more"])
+
+
+def test_secrets_are_masked() -> None:
+    def crawl(url: str, token: str, call: agf.ToolContext) -> str:
+        call.progress(1, text=f"with {token}")
+        return url
+
+    tools = Tools(crawl, secret=["token"])
+    tools.run("pipeline: p\nsteps:\n- tool: {name: crawl, args: {url: a, token: hunter2hunter2}}\n")
+    assert [event.text for event in tools.of(Progressed)] == ["with •••"]
+
+
+# --- questions ---
+
+
+def asks_and_waits(url: str, call: agf.ToolContext) -> str:
+    return call.ask_and_wait(f"Follow {url}?", choices=["yes", "no"])
+
+
+async def asks(url: str, call: agf.ToolContext) -> str:
+    return await call.ask(f"Follow {url}?", choices=["yes", "no"])
+
+
+def asks_on_a_loop(url: str, call: agf.ToolContext) -> str:
+    return asyncio.run(asks(url, call))
+
+
+def asks_on_a_thread(url: str, call: agf.ToolContext) -> str:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asks_and_waits, url, call).result()
+
+
+ASKING = [
+    *((asks_and_waits, where) for where in (None, "kernel", "thread")),
+    *((asks_on_a_loop, where) for where in ("kernel", "thread")),
+    *((asks_on_a_thread, where) for where in ("kernel", "thread")),
+    (asks, None),
+]
+
+
+@pytest.mark.parametrize(("function", "where"), ASKING)
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_tool_asks_in_every_place(function: Any, where: Any, is_async: bool) -> None:
+    async def later(question: agf.Question) -> str:
+        return question.choices[1]
+
+    tools = Tools(function, where=where)
+    run = tools.run(ask=later if is_async else lambda question: question.choices[1])
+    assert run.output == "no", run.error
+    (asked,) = tools.of(QuestionAsked)
+    assert asked.question == agf.Question("Follow a?", ("yes", "no"), where="steps[0]")
+    assert [event.answer for event in tools.of(QuestionAnswered)] == ["no"]
+
+
+def test_the_question_of_a_plain_tool_is_put_on_the_thread_that_waits() -> None:
+    threads = list[threading.Thread]()
+
+    def answer(question: agf.Question) -> str:
+        threads.append(threading.current_thread())
+        return "yes"
+
+    Tools(asks_and_waits).run(ask=answer)
+    assert threads == [threading.current_thread()]
+
+
+def test_calls_next_to_each_other_ask_one_after_another() -> None:
+    tools = Tools(asks_and_waits)
+    open_now, most = list[str](), list[int]()
+
+    def answer(question: agf.Question) -> str:
+        open_now.append(question.text)
+        most.append(len(open_now))
+        open_now.pop()
+        return "yes"
+
+    assert tools.run(FAN, {"urls": list("abcd")}, ask=answer).output == ["yes"] * 4
+    assert most == [1] * 4
+
+
+@pytest.mark.parametrize(("function", "where"), ASKING)
+def test_without_a_user_the_call_fails_and_the_run_does_not_wait(function: Any, where: Any) -> None:
+    run = Tools(function, where=where).run()
+    assert (run.status, run.error and run.error.code) == ("error", "step.no-user")
+    assert "Follow a?" in str(run.error)
+
+
+def test_on_error_applies_to_a_question_without_a_user() -> None:
+    text = "pipeline: one\nsteps:\n- tool: {name: crawl, args: {url: a}, on_error: continue}\n"
+    assert Tools(asks).run(text).status == "ok"
+
+
+def test_the_time_of_the_call_pauses_while_a_question_is_open() -> None:
+    async def after_an_hour(question: agf.Question) -> str:
+        await asyncio.sleep(3600)
+        return "yes"
+
+    run = Tools(asks, timeout=5).run_virtual(ask=after_an_hour)
+    assert run.output == "yes", run.error
+
+
+@pytest.mark.parametrize("where", ["kernel", "thread"])
+def test_the_time_of_a_plain_call_pauses_too(where: Any) -> None:
+    async def after_a_second(question: agf.Question) -> str:
+        await asyncio.sleep(1)  # more than the call may take
+        return "yes"
+
+    run = Tools(asks_and_waits, where=where, timeout=0.5).run(ask=after_a_second)
+    assert run.output == "yes", run.error
+
+
+def test_the_time_before_and_after_a_question_counts() -> None:
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        await asyncio.sleep(3)
+        await call.ask("Go on?")
+        await asyncio.sleep(3)
+        return url
+
+    async def after_an_hour(question: agf.Question) -> str:
+        await asyncio.sleep(3600)
+        return "yes"
+
+    run = Tools(crawl, timeout=5).run_virtual(ask=after_an_hour)
+    assert run.error is not None
+    assert run.error.code == "step.timeout"
+
+
+@pytest.mark.parametrize(
+    ("question", "choices"),
+    [("", ()), (3, ()), ("which?", "ab"), ("which?", [1]), ("which?", ["a"] * 101)],
+    ids=["empty", "number", "text", "numbers", "many"],
+)
+def test_what_is_no_question_is_an_error(question: Any, choices: Any) -> None:
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        return await call.ask(question, choices)
+
+    run = Tools(crawl).run(ask=lambda question: "yes")
+    assert run.error is not None
+    assert run.error.code == "tool.ask"
+
+
+def test_an_answer_that_is_no_choice_fails_the_call() -> None:
+    run = Tools(asks).run(ask=lambda question: "maybe")
+    assert run.error is not None
+    assert run.error.code == "step.question-failed"
+    assert "must be 'yes' or 'no', got 'maybe'" in str(run.error)
+
+
+def test_waiting_on_the_loop_is_an_error() -> None:
+    async def crawl(url: str, call: agf.ToolContext) -> str:
+        return call.ask_and_wait("Go on?")
+
+    run = Tools(crawl).run(ask=lambda question: "yes")
+    assert run.error is not None
+    assert run.error.code == "tool.ask"
+    assert "await call.ask" in str(run.error)
+
+
+@pytest.mark.parametrize("where", ["kernel", "thread"])
+def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
+    asked = threading.Event()
+
+    async def never(question: agf.Question) -> str:
+        asked.set()
+        await asyncio.Event().wait()
+        return "yes"
+
+    tools = Tools(asks_and_waits, where="thread")
+    flow = agf.load(ONE, registry=tools.registry)
+    run = agf.start(flow, registry=tools.registry, ask=never)
+    assert asked.wait(10)
+    run.cancel()
+    with contextlib.suppress(agf.RunCancelled):
+        run.result()
+    assert (run.status, run.progress.asked) == ("cancelled", {})
+    assert run.steps["steps[0]"].state == "cancelled"
+
+
+# --- outside of a run ---
+
+
+def test_a_tool_can_be_called_directly() -> None:
+    assert plain("a", agf.ToolContext()) == "a"
+    assert asyncio.run(waits("a", agf.ToolContext())) == "a"
+    assert asks_and_waits("a", agf.ToolContext(ask=lambda question: question.choices[0])) == "yes"
+    assert asyncio.run(asks("a", agf.ToolContext(ask=lambda question: "no"))) == "no"
+    with pytest.raises(agf.StepError, match="there is no run") as caught:
+        asks_and_waits("a", agf.ToolContext())
+    assert caught.value.code == "step.no-user"
+    with pytest.raises(agf.StepError, match="must be a number from 0"):
+        agf.ToolContext().progress(math.nan)
