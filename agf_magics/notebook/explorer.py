@@ -402,7 +402,7 @@ class Channel:
     def keep_up(self) -> None:
         """Send the changes of a run that goes on until its end, on a thread of its own."""
         context, run = self._context.copy(), self.run
-        if isinstance(run, Run) and not run.done:
+        if isinstance(run, Run):
             threading.Thread(
                 target=context.run, args=(self._watch, run), name="agf-explorer", daemon=True
             ).start()
@@ -422,7 +422,8 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     DefinitionError if there is no such run."""
     run = runs(run_id)
     channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
-    channel.keep_up()
+    if not channel.has_ended:
+        channel.keep_up()
     return channel
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import PANEL, Notebook, Open
+from tests.browser.harness import EXPLORERS, PANEL, Notebook, Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -196,3 +196,54 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box", has_text="middle").wait_for()
     assert explorer.locator(".crumbs").inner_text() == ""
     assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen
+
+
+LANES = """%%pipeline --run
+pipeline: lanes
+steps:
+- tool: {name: part, args: {n: 0}, output: first}
+- for_each:
+    items: [1, 2, 3, 4, 5, 6, 7, 8]
+    on_error: continue
+    do: {tool: {name: odd, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: odds"""
+ODD = """@tool
+async def odd(n: int) -> int:
+    await asyncio.sleep(0.1 * n)
+    if n % 2 == 0:
+        raise ValueError(f"{n} is even")
+    return n"""
+
+
+def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(opened: Open) -> None:
+    page = opened(SETUP, f"import asyncio\n{ODD}", LANES)
+    page.run_all()
+    page.open_view(2, "Timeline")
+    explorer = page.explorer(2)
+    row = explorer.locator(".row", has_text="odd")
+    before = box(row.locator("u"))
+    assert "gradient" in row.locator("u").get_attribute("style")  # type: ignore[operator]  # a part of it failed
+    row.click(position={"x": 80, "y": 10})
+    canvas = explorer.locator(".lanes canvas")
+    canvas.wait_for()
+    left, _, right, bottom = box(canvas)
+    page.page.mouse.move(left + (right - left) * 0.95, (bottom - 5))
+    page.wait(f"{EXPLORERS}.some(root => root.querySelector('.lanes canvas')?.title.includes('failed'))")
+    drag(page, row.locator(".bar"), 60, 0)
+    after = box(row.locator("u"))
+    assert after[2] - after[0] > 2 * (before[2] - before[0])
+    assert explorer.locator(".mark").count() == 0
+    ticks = explorer.locator(".axis span").all_inner_texts()
+    assert "0" not in ticks
+    page.picture("whole-timeline", 2)
+    explorer.locator(".axis button:text-is('All')").click()
+    assert box(row.locator("u")) == before
+    drag(page, canvas, 80, 0)
+    explorer.locator(".lanes .hint:has-text('Drag: zoom')").wait_for()
+    explorer.locator(".lanes button:text-is('All')").click()
+    page.page.mouse.click(left + (right - left) * 0.95, bottom - 5)
+    explorer.locator(".panel h3", has_text="odd").last.wait_for()
+    explorer.locator(".panel .error:has-text('8 is even')").wait_for()
+    page.picture("whole-lanes", 2)
+    assert not page.errors

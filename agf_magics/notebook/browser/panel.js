@@ -106,6 +106,12 @@ class Panel {
     this.node.replaceChildren(...children);
   }
 
+  // One call of the selected step, by its number.
+  openCall(number_) {
+    this.parts.get("calls")?.open(number_);
+    this.parts.get("calls")?.node.scrollIntoView({ block: "nearest" });
+  }
+
   part(name, make) {
     const part = this.parts.get(name) ?? make();
     this.parts.set(name, part);
@@ -215,7 +221,7 @@ class CallPages {
     if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
     if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
     this.node.replaceChildren(...children);
-    back.focus();
+    back.focus({ preventScroll: true });
   }
 }
 
