@@ -335,9 +335,9 @@ CALL_REQUESTS = {
 }
 
 
-def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:
+def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = linked_flow(run)
+    found: object = linked
     for id in calls:
         found = found.callees.get(id) if isinstance(found, Linked) else None
     if not isinstance(found, Linked):
@@ -377,4 +377,4 @@ def texts_of(texts: object) -> list[str]:
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
     """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_at(run, row.key[:-1]).flow
+    return linked_within(linked_flow(run), row.key[:-1]).flow

@@ -51,6 +51,7 @@ class Explorer {
     this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? 0 : entry.contentRect.height)}px`; });
     this.beside.observe(this.main);
     state.views.add(this);
+    this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
     this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
   }
