@@ -156,6 +156,8 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {
         "label": line(found[at].label, 200),
         "took": duration(found[at].seconds),
+        "step": line(next(iter(found[at].steps), ""), 200),
+        "next": line(found.step_after(at), 200),
         "values": [
             [line(name, 60), value_json(state[name]), name in changed]
             for name in names[:MOST_STORES]

@@ -247,3 +247,86 @@ def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(ope
     explorer.locator(".panel .error:has-text('8 is even')").wait_for()
     page.picture("whole-lanes", 2)
     assert not page.errors
+
+
+WORD = """word => {
+  for (const line of document.querySelectorAll('.jp-Cell .cm-line')) {
+    const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const at = node.data.indexOf(word);
+      if (at < 0 || !line.textContent.includes("tool: {")) continue;
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + word.length);
+      const { left, top, right, bottom } = range.getBoundingClientRect();
+      return [left, top, right, bottom];
+    }
+  }
+}"""
+"""Where this word stands in a line that calls a tool."""
+
+
+def test_help_on_a_tool_is_its_signature_and_its_docstring(opened: Open) -> None:
+    page = opened(SETUP, "%%pipeline\npipeline: helped\nsteps:\n- tool: {name: part, args: {n: 1}}")
+    page.run_all()
+    left, top, _, bottom = page.page.evaluate(WORD, "part")
+    page.page.mouse.move(left + 8, (top + bottom) / 2)
+    page.page.mouse.move(left + 10, (top + bottom) / 2)
+    tip = page.page.locator(".cm-tooltip .agf-problem-box")
+    tip.wait_for()
+    assert "part(n: int) -> int" in tip.inner_text()
+    assert "Returns `n` as it is, after a while." in tip.inner_text()
+    page.picture("whole-help")
+
+
+FLAKY = """%%pipeline --run --out r
+pipeline: flaky
+steps:
+- tool: {name: part, args: {n: 5}, output: five}
+- transform: {value: "five * 2", output: ten}
+- tool: {name: fragile, args: {n: !expr ten}, output: last}"""
+FRAGILE = """WORKS = []
+
+@tool
+def fragile(n: int) -> int:
+    if not WORKS:
+        raise RuntimeError("the service is down")
+    return n"""
+
+
+def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(opened: Open) -> None:
+    page = opened(SETUP, FRAGILE, FLAKY, "print('\\n' * 120); WORKS.append(1)")
+    for cell in range(3):
+        page.run(cell)
+    explorer = page.explorer(2)
+    assert "Traceback" in page.output(2).inner_text() or "StepError" in page.output(2).inner_text()
+    page.run(3)
+    explorer.locator(".panel h4 .link").click()
+    page.wait("(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[2]"
+              ".querySelectorAll('.cm-line')[5].getBoundingClientRect())")  # fmt: skip
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.says(2, "It failed, and was resumed above.")
+    assert "StepError" not in page.output(2).inner_text()
+    page.picture("whole-resumed", 2)
+    saved = page.save().cells[2].outputs
+    assert not [output for output in saved if output.output_type == "error"]
+
+
+def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:
+    page = opened(SETUP, FRAGILE + "\nWORKS.append(1)", FLAKY)
+    page.run_all()
+    explorer = page.explorer(2)
+    page.open_view(2, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button", has_text="State over time").click()
+    page.says(2, "moment 4 of 4")
+    explorer.locator("input[type=range]").fill("2")
+    page.says(2, "moment 3 of 4")
+    explorer.locator("g.box[aria-pressed=true]", has_text="ten").wait_for()
+    page.picture("whole-moment", 2)
+    explorer.locator("button:text-is('Go on from here')").click()
+    explorer.locator(".panel code, header", has_text="flaky").first.wait_for()
+    explorer.locator(".title").click()
+    explorer.locator(".panel .hint", has_text="reused").wait_for()
+    assert not page.errors

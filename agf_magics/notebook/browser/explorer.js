@@ -192,8 +192,11 @@ class Explorer {
 
   async act(name, given) {
     this.message.hidden = true;
-    try { await this.state.request(name, given); }
-    catch (error) { this.inform(error.message); }
+    try {
+      await this.state.request(name, given);
+      // Another run is shown here: the error of the one before is no longer the end of the cell.
+      if (name === "resume" || name === "rerun") this.host.dispatchEvent(new CustomEvent("agf-continued", { bubbles: true, composed: true, detail: { how: name } }));
+    } catch (error) { this.inform(error.message); }
   }
 
   // A message above the views.
