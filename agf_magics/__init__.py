@@ -39,6 +39,7 @@ from .lifecycle.resume import resume
 from .lifecycle.settings import current
 from .lifecycle.stale import stale
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from .text.late_imports import Widgets
 from .workers.on import Workers
 
 if TYPE_CHECKING:
@@ -110,6 +111,15 @@ install(
     stopped=lambda: running.call is not None and running.call.stopped,
     protected=own_files,
 )
+
+
+def _widget_of(shown: Any) -> Any:
+    from .notebook.widget import widget_of
+
+    return widget_of(shown)
+
+
+Widgets.of = _widget_of
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 
 

@@ -41,6 +41,8 @@ class CallSpan(NamedTuple):
     started: float
     ended: float
     failed: bool
+    number: int
+    """See `RunCalls.number`."""
 
 
 class CallsOfElement(NamedTuple):
@@ -131,13 +133,13 @@ class RunCalls:
         """When the first ``limit`` calls of a step ran, in the order of their starts."""
         with self._calls(row) as (connection, where, cells):
             sql = (
-                f"SELECT started, ended, what='failed' FROM records WHERE {where} "
+                f"SELECT started, ended, what='failed', line FROM records WHERE {where} "
                 "AND started IS NOT NULL AND ended IS NOT NULL ORDER BY started LIMIT ?"
             )
             rows = connection.execute(sql, (*cells, limit)).fetchall()
         return [
-            CallSpan(float(start), float(end), bool(failed))
-            for start, end, failed in rows
+            CallSpan(float(start), float(end), bool(failed), line - self._num)
+            for start, end, failed, line in rows
             if _are_times(start, end)
         ]
 

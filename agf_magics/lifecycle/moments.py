@@ -54,6 +54,8 @@ class Moment(NamedTuple):
     seconds: float | None
     """Since the start of the run; None: not known."""
     frame: Frame
+    steps: tuple[str, ...] = ()
+    """The ids of these steps."""
 
 
 class Difference(NamedTuple):
@@ -78,6 +80,13 @@ class Moments:
 
     def __getitem__(self, number: int) -> Moment:
         return self._moments[number]
+
+    def step_after(self, number: int) -> str:
+        """The step whose end is the next moment, from which a run can go on with the state of this
+        one; empty if there is none, or if it ended at other moments, too."""
+        following = self._moments[number + 1].steps if number + 1 < len(self) else ()
+        steps = [step for moment in self._moments for step in moment.steps]
+        return next((step for step in following if steps.count(step) == 1), "")
 
     def state(self, number: int) -> dict[str, Value]:
         """The named values at a moment, without secrets."""
@@ -159,21 +168,22 @@ class _Recorder:
         if len(moments) >= MOST_MOMENTS:
             raise Enough
         seconds = None if ended is None else max(0.0, ended - self._started)
-        moments.append(
-            Moment(self._label(), seconds, frame) if moments else Moment("start", 0.0, frame)
-        )
+        moments.append(self._moment(seconds, frame) if moments else Moment("start", 0.0, frame))
         self._ended.clear()
 
-    def _label(self) -> str:
-        """The outermost of the steps that ended; ``end`` if none did since the moment before."""
+    def _moment(self, seconds: float | None, frame: Frame) -> Moment:
+        """Its label has the outermost of the steps that ended; ``end`` if none did since the moment
+        before."""
         ended = self._ended
-        names = [
-            self._labels.get(step, step)
+        steps = [
+            step
             for step in ended
             if not any(step.startswith((f"{outer}.", f"{outer}[")) for outer in ended)
         ]
+        names = [self._labels.get(step, step) for step in steps]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        return ", ".join(names[:MOST_NAMED]) + more or "end"
+        label = ", ".join(names[:MOST_NAMED]) + more or "end"
+        return Moment(label, seconds, frame, tuple(steps))
 
 
 def find_moments(run: Run | PastRun) -> Moments:

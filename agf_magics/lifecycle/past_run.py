@@ -27,6 +27,7 @@ from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import OVER
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.late_imports import Widgets
 from ..text.source import Source
 from .comparison import Comparison, compare
 from .driving import live
@@ -248,6 +249,10 @@ class PastRun:
 
         Raises DefinitionError if one of the runs is damaged."""
         return compare(self, other)
+
+    def widget(self) -> Any:
+        """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""
+        return Widgets.of(self)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and

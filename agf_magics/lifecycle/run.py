@@ -40,7 +40,7 @@ from ..journal.store import Store
 from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
-from ..text.late_imports import installed_only
+from ..text.late_imports import Widgets, installed_only
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
 from .influence import bound_secrets
@@ -435,6 +435,10 @@ class Run:
         if self._queue is None:
             raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
         return self._queue.read()
+
+    def widget(self) -> Any:
+        """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""
+        return Widgets.of(self)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls

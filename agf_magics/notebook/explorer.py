@@ -171,16 +171,19 @@ class Answers:
 
     has_ended, can_rerun = True, False
 
-    def __init__(self, begin: Json, requests: Mapping[str, Callable[[Json], Any]]) -> None:
+    def __init__(
+        self, begin: Json, requests: Mapping[str, Callable[[Json], Any]], alone: bool = False
+    ) -> None:
+        """``alone``: see `Model.of`."""
         self._begin, self._requests = begin, requests
         self.mark = new_mark()
         from .model import Model  # here: the widgets take half of the time of %load_ext
 
-        self.model = Model.of(self)
+        self.model = Model.of(self, alone)
 
     def start(self) -> Json:
         """What the page needs to show it."""
-        return {"id": self.mark, **self._begin}
+        return {"id": self.mark} | self._begin
 
     def receive(self, message: Json) -> None:
         """Answer a request of the page."""
@@ -226,10 +229,12 @@ class Channel:
         show: Callable[[Run], object],
         draw: bool = False,
         mark: str = "",
+        alone: bool = False,
     ) -> None:
         """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
         static page of a run that this explorer started into the output. ``draw``: whether the
-        picture is shown first. ``mark``: of the page over which it draws; default: a new one."""
+        picture is shown first. ``mark``: of the page over which it draws; default: a new one.
+        ``alone``: see `Model.of`."""
         self.run, self.hears, self._show, self._draw = run, hears, show, draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
@@ -244,7 +249,7 @@ class Channel:
         self.mark = mark or new_mark()
         from .model import Model  # here: the widgets take half of the time of %load_ext
 
-        self.model = Model.of(self)
+        self.model = Model.of(self, alone)
 
     def start(self) -> dict[str, Any]:
         """The tree and all rows."""
@@ -403,7 +408,7 @@ class Channel:
     def keep_up(self) -> None:
         """Send the changes of a run that goes on until its end."""
         run = self.run
-        if not isinstance(run, Run) or run.done:
+        if not isinstance(run, Run):
             return
 
         def close() -> None:
@@ -421,7 +426,8 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     DefinitionError if there is no such run."""
     run = runs(run_id)
     channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
-    channel.keep_up()
+    if not channel.has_ended:
+        channel.keep_up()
     return channel
 
 

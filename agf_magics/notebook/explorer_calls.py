@@ -246,8 +246,8 @@ def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
 
 
 def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """When the calls of a step ran: start and end in milliseconds after the first start, and
-    whether each failed; or, for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS`
+    """When the calls of a step ran: start and end in milliseconds after the first start, whether
+    each failed, and its number; or, for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS`
     equal times and how many of them failed."""
     row, calls = row_of(run, given), journal_of(run)
     total = calls.count(row).total
@@ -263,8 +263,8 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
             "density": density,
         }
     bars = [
-        [round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed)]
-        for a, b, failed in found
+        [round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed), number]
+        for a, b, failed, number in found
     ]
     return {"total": total, "bars": bars}
 
@@ -272,7 +272,7 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
 def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[int]]:
     """For each of `BUCKETS` equal times: how many calls ran in it, and how many of these failed."""
     change = [[0, 0] for _ in range(BUCKETS + 1)]
-    for start, end, failed in spans:
+    for start, end, failed, _ in spans:
         first, last = (min(int((at - zero) / width * BUCKETS), BUCKETS - 1) for at in (start, end))
         for place, sign in ((first, 1), (last + 1, -1)):
             change[place][0] += sign
@@ -335,9 +335,9 @@ CALL_REQUESTS = {
 }
 
 
-def linked_at(run: AnyRun, calls: Sequence[str]) -> Linked:
+def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = linked_flow(run)
+    found: object = linked
     for id in calls:
         found = found.callees.get(id) if isinstance(found, Linked) else None
     if not isinstance(found, Linked):
@@ -377,4 +377,4 @@ def texts_of(texts: object) -> list[str]:
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
     """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_at(run, row.key[:-1]).flow
+    return linked_within(linked_flow(run), row.key[:-1]).flow

@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ..catalog import default
+from ..engine.linked import Linked
 from ..flow.rows import Row
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
 from ..lifecycle.moments import Moments, find_moments
-from ..lifecycle.past_runs import calls_of
+from ..lifecycle.past_runs import calls_of, linked_flow
 from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale
 from ..pictures.boxes import Frame
@@ -50,7 +51,7 @@ from .explorer_calls import (
     Refused,
     call_rows,
     journal_of,
-    linked_at,
+    linked_within,
     natural,
     row_of,
     texts_of,
@@ -155,6 +156,8 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {
         "label": line(found[at].label, 200),
         "took": duration(found[at].seconds),
+        "step": line(next(iter(found[at].steps), ""), 200),
+        "next": line(found.step_after(at), 200),
         "values": [
             [line(name, 60), value_json(state[name]), name in changed]
             for name in names[:MOST_STORES]
@@ -200,11 +203,16 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """See `picture_json`."""
+    return picture_json(linked_flow(run), given)
+
+
+def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
     that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
     starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
     inside = texts_of(given.get("flow"))
-    flow = linked_at(run, inside).flow
+    flow = linked_within(linked, inside).flow
     drawn = scene(flow)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
@@ -330,7 +338,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     ):
         found["opens"] = True
     if row.step.span is not None:
-        found["definition"] = _definition(row.step.span)
+        found["definition"] = describe_definition(row.step.span)
     if row.error is not None:
         found["error"] = _error(run, row.error)
     if row.printed:
@@ -395,7 +403,7 @@ def _error(run: AnyRun, error: BaseException) -> str:
     return plain(run.secrets.text(text), MOST_ERROR)
 
 
-def _definition(span: Span) -> Json:
+def describe_definition(span: Span) -> Json:
     """The lines of a step in its definition: the line of its word and the deeper lines below it,
     and a line around them."""
     source = span.source

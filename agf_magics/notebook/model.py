@@ -125,8 +125,11 @@ class Model(anywidget.AnyWidget):
             super().add_traits(**missing)
 
     @classmethod
-    def of(cls, explored: Explored) -> Model:
-        """The model that has ``explored`` from now on."""
+    def of(cls, explored: Explored, alone: bool = False) -> Model:
+        """The model that has ``explored`` from now on. ``alone``: one of its own, which a person
+        displays."""
+        if alone:
+            return cls(explored)
         with cls._lock:
             shared = cls._shared
             if shared is None or shared.comm is None or in_frames():

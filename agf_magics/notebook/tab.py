@@ -15,6 +15,7 @@ again.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
 
 from ..catalog import Registry
+from ..catalog.tools import Tool
 from ..languages import LANGUAGES, OURS, Language
 from ..lifecycle.define import find_problems
 from ..lifecycle.settings import current
@@ -68,8 +70,11 @@ def known(notebook: Notebook, shell: Any) -> Known:
 _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
 _CELL = re.compile(r"%%(\w+)")
 _WORD, _NAME = re.compile(r"[\w-]+"), re.compile(r"[\w.-]+")
+_QUOTED = re.compile(r"(: |-> )'([^']{0,200})'")
 MOST_HELP = 300
 """Characters of a signature and of a description."""
+MOST_DOC = 2_000
+"""Characters of a docstring."""
 
 
 def install_inspector(undo: ExitStack, shell: Any, registry: Registry) -> None:
@@ -136,13 +141,23 @@ def _named(language: Language, before: str, name: str, registry: Registry) -> It
         yield f"{name}: {text}"
     if (tool := registry.tools.get(name)) is not None:
         yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
-        yield one_line(tool.description, MOST_HELP)
+        yield one_line(f"{name}{_signature(tool)}", MOST_HELP)
+        yield plain(inspect.getdoc(tool.function) or tool.description, MOST_DOC)
     if (agent := registry.agents.get(name)) is not None:
         yield f"agent {name}: {one_line(agent.description, MOST_HELP)}".rstrip(": ")
     if (flow := registry.flows.get(name)) is not None:
         inputs = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs))
         yield f"{flow.language} {name} reads {one_line(inputs, MOST_HELP) or 'no input'}"
         yield one_line(flow.description, MOST_HELP)
+
+
+def _signature(tool: Tool) -> str:
+    """``(topic: str, count: int = 40) -> list``"""
+    try:
+        # Postponed annotations are texts, with quotes.
+        return _QUOTED.sub(r"\1\2", str(inspect.signature(tool.function)))
+    except (TypeError, ValueError):  # a callable without one
+        return f"({tool.takes})"
 
 
 def _help(language: Language, before: str, word: str) -> Iterator[str]:
@@ -304,16 +319,30 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
     undo.callback(channel.close)
 
 
+def _described(code: str, at: object, registry: Registry) -> str:
+    """`describe`, for a page: empty if there is no help."""
+    if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
+        return ""
+    try:
+        return plain(describe(code, at, registry) or "", MOST_DOC)
+    except Exception:  # help is never worth an error
+        return ""
+
+
 def _answerer(
     send: Callable[[dict[str, Any]], object], registry: Registry
 ) -> Callable[[dict[str, Any]], None]:
     """A function that answers a message ``{id, text}`` by ``{id, problems}``, and ``{id, open,
-    mark}`` (see `open_again`) by ``{id, why}``."""
+    mark}`` (see `open_again`) by ``{id, why}``, ``{id, help, at}`` (see `describe`) by ``{id,
+    text}``."""
 
     def answer(message: dict[str, Any]) -> None:
         data = message.get("content", {}).get("data")
         if isinstance(data, dict) and isinstance(data.get("open"), str):
             send({"id": data.get("id"), "why": open_again(data["open"], str(data.get("mark")))})
+            return
+        if isinstance(data, dict) and isinstance(data.get("help"), str):
+            send({"id": data.get("id"), "text": _described(data["help"], data.get("at"), registry)})
             return
         if not isinstance(data, dict) or not isinstance(data.get("text"), str):
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..flow.progress import Progress
 from ..flow.steps import Flow
-from ..text.late_imports import installed_only
+from ..text.late_imports import Widgets, installed_only
 from .boxes import Frame, Scene, way
 from .counters import corner_of, numbers_of, paths, tallies
 from .dot import Arranged, Direction, arrange, graph_text
@@ -45,8 +45,7 @@ class Diagram:
     def __init__(
         self, flow: Flow, progress: Progress | None = None, direction: Direction = "auto"
     ) -> None:
-        self._flow, self._direction = flow, direction
-        self._progress = progress
+        self.flow, self.progress, self._direction = flow, progress, direction
         self._scene = scene(flow)
 
     def to_dot(self) -> str:
@@ -71,12 +70,12 @@ class Diagram:
     def of_run(self, progress: Progress) -> Diagram:
         """The same picture in the colours of a run; it is not placed again."""
         found = copy(self)
-        found._progress = progress
+        found.progress = progress
         return found
 
     def outline(self) -> str:
         """The flow as indented text."""
-        return outline(self._flow, self._progress)
+        return outline(self.flow, self.progress)
 
     def html(self, smallest: float = SMALLEST) -> str:
         """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips
@@ -86,6 +85,10 @@ class Diagram:
         that it is scrolled.
         """
         return self._shown(smallest)["text/html"]
+
+    def widget(self) -> Any:
+        """The picture as an ipywidget: it can be moved, zoomed and folded, and placed in a box."""
+        return Widgets.of(self)
 
     def save(self, path: str | Path) -> Path:
         """Save as .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt. Returns the path.
@@ -97,7 +100,7 @@ class Diagram:
                 data = self.svg().encode()
             case ".html":
                 head = (
-                    f"<!doctype html>\n<meta charset=utf-8>\n<title>{html(self._flow.name)}</title>"
+                    f"<!doctype html>\n<meta charset=utf-8>\n<title>{html(self.flow.name)}</title>"
                 )
                 data = f"{head}\n{self.html()}\n".encode()
             case ".png" | ".pdf" as suffix:
@@ -123,7 +126,7 @@ class Diagram:
         return self._shown(SMALLEST)
 
     def _states(self) -> States:
-        return states(self._progress) if self._progress else {}
+        return states(self.progress) if self.progress else {}
 
     @cached_property
     def _placed(self) -> Arranged:
@@ -136,7 +139,7 @@ class Diagram:
             placed = self._placed
         except NoPicture as error:
             reason = error.diagnostic.message
-            inside = outline_html(self._flow, self._progress)
+            inside = outline_html(self.flow, self.progress)
             style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto"
             page = f'<div style="{style}">{inside}</div><p><em>{html(reason)}</em></p>'
             return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}

@@ -145,8 +145,12 @@ class Updates:
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
         over = row.ended is not None and begun is not None and not row.running
         end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
-        own = share_of(row)
-        shares = [round(share, 3) for share in shown.shares or (() if own is None else (own, 0))]
+        own, parts = share_of(row), shown.shares
+        if not parts and own is not None:
+            parts = (own, 0)
+        elif not parts and row.many and row.failed:
+            parts = (row.finished / row.started, row.failed / row.started)
+        shares = [round(share, 3) for share in parts or ()]
         numbers = str(tally) if tally is not None else times(row)
         counted = " · ".join(filter(None, (numbers, activity(row), *spent(row))))
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])

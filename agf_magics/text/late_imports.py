@@ -10,10 +10,19 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
+from typing import Any, ClassVar
+
+
+class Widgets:
+    """What makes an ipywidget of a run or of a picture: only the notebook's room knows widgets, and
+    it is above theirs. The package sets it."""
+
+    of: ClassVar[Callable[[Any], Any]]
+
 
 IN_BROWSER = sys.platform == "emscripten"
 """Whether this is Python in a page (Pyodide): no threads, no processes, no sockets, one process."""

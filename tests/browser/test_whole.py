@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import PANEL, Notebook, Open
+from tests.browser.harness import EXPLORERS, PANEL, Notebook, Open
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -196,3 +196,137 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box", has_text="middle").wait_for()
     assert explorer.locator(".crumbs").inner_text() == ""
     assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen
+
+
+LANES = """%%pipeline --run
+pipeline: lanes
+steps:
+- tool: {name: part, args: {n: 0}, output: first}
+- for_each:
+    items: [1, 2, 3, 4, 5, 6, 7, 8]
+    on_error: continue
+    do: {tool: {name: odd, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: odds"""
+ODD = """@tool
+async def odd(n: int) -> int:
+    await asyncio.sleep(0.1 * n)
+    if n % 2 == 0:
+        raise ValueError(f"{n} is even")
+    return n"""
+
+
+def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(opened: Open) -> None:
+    page = opened(SETUP, f"import asyncio\n{ODD}", LANES)
+    page.run_all()
+    page.open_view(2, "Timeline")
+    explorer = page.explorer(2)
+    row = explorer.locator(".row", has_text="odd")
+    before = box(row.locator("u"))
+    assert "gradient" in row.locator("u").get_attribute("style")  # type: ignore[operator]  # a part of it failed
+    row.click(position={"x": 80, "y": 10})
+    canvas = explorer.locator(".lanes canvas")
+    canvas.wait_for()
+    left, _, right, bottom = box(canvas)
+    page.page.mouse.move(left + (right - left) * 0.95, (bottom - 5))
+    page.wait(f"{EXPLORERS}.some(root => root.querySelector('.lanes canvas')?.title.includes('failed'))")
+    drag(page, row.locator(".bar"), 60, 0)
+    after = box(row.locator("u"))
+    assert after[2] - after[0] > 2 * (before[2] - before[0])
+    assert explorer.locator(".mark").count() == 0
+    ticks = explorer.locator(".axis span").all_inner_texts()
+    assert "0" not in ticks
+    page.picture("whole-timeline", 2)
+    explorer.locator(".axis button:text-is('All')").click()
+    assert box(row.locator("u")) == before
+    drag(page, canvas, 80, 0)
+    explorer.locator(".lanes .hint:has-text('Drag: zoom')").wait_for()
+    explorer.locator(".lanes button:text-is('All')").click()
+    page.page.mouse.click(left + (right - left) * 0.95, bottom - 5)
+    explorer.locator(".panel h3", has_text="odd").last.wait_for()
+    explorer.locator(".panel .error:has-text('8 is even')").wait_for()
+    page.picture("whole-lanes", 2)
+    assert not page.errors
+
+
+WORD = """word => {
+  for (const line of document.querySelectorAll('.jp-Cell .cm-line')) {
+    const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
+    for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+      const at = node.data.indexOf(word);
+      if (at < 0 || !line.textContent.includes("tool: {")) continue;
+      const range = document.createRange();
+      range.setStart(node, at);
+      range.setEnd(node, at + word.length);
+      const { left, top, right, bottom } = range.getBoundingClientRect();
+      return [left, top, right, bottom];
+    }
+  }
+}"""
+"""Where this word stands in a line that calls a tool."""
+
+
+def test_help_on_a_tool_is_its_signature_and_its_docstring(opened: Open) -> None:
+    page = opened(SETUP, "%%pipeline\npipeline: helped\nsteps:\n- tool: {name: part, args: {n: 1}}")
+    page.run_all()
+    left, top, _, bottom = page.page.evaluate(WORD, "part")
+    page.page.mouse.move(left + 8, (top + bottom) / 2)
+    page.page.mouse.move(left + 10, (top + bottom) / 2)
+    tip = page.page.locator(".cm-tooltip .agf-problem-box")
+    tip.wait_for()
+    assert "part(n: int) -> int" in tip.inner_text()
+    assert "Returns `n` as it is, after a while." in tip.inner_text()
+    page.picture("whole-help")
+
+
+FLAKY = """%%pipeline --run --out r
+pipeline: flaky
+steps:
+- tool: {name: part, args: {n: 5}, output: five}
+- transform: {value: "five * 2", output: ten}
+- tool: {name: fragile, args: {n: !expr ten}, output: last}"""
+FRAGILE = """WORKS = []
+
+@tool
+def fragile(n: int) -> int:
+    if not WORKS:
+        raise RuntimeError("the service is down")
+    return n"""
+
+
+def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(opened: Open) -> None:
+    page = opened(SETUP, FRAGILE, FLAKY, "print('\\n' * 120); WORKS.append(1)")
+    for cell in range(3):
+        page.run(cell)
+    explorer = page.explorer(2)
+    assert "Traceback" in page.output(2).inner_text() or "StepError" in page.output(2).inner_text()
+    page.run(3)
+    explorer.locator(".panel h4 .link").click()
+    page.wait("(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[2]"
+              ".querySelectorAll('.cm-line')[5].getBoundingClientRect())")  # fmt: skip
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.says(2, "It failed, and was resumed above.")
+    assert "StepError" not in page.output(2).inner_text()
+    page.picture("whole-resumed", 2)
+    saved = page.save().cells[2].outputs
+    assert not [output for output in saved if output.output_type == "error"]
+
+
+def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:
+    page = opened(SETUP, FRAGILE + "\nWORKS.append(1)", FLAKY)
+    page.run_all()
+    explorer = page.explorer(2)
+    page.open_view(2, "Picture")
+    explorer.locator("g.box").first.wait_for()
+    explorer.locator("button", has_text="State over time").click()
+    page.says(2, "moment 4 of 4")
+    explorer.locator("input[type=range]").fill("2")
+    page.says(2, "moment 3 of 4")
+    explorer.locator("g.box[aria-pressed=true]", has_text="ten").wait_for()
+    page.picture("whole-moment", 2)
+    explorer.locator("button:text-is('Go on from here')").click()
+    explorer.locator(".panel code, header", has_text="flaky").first.wait_for()
+    explorer.locator(".title").click()
+    explorer.locator(".panel .hint", has_text="reused").wait_for()
+    assert not page.errors

@@ -322,10 +322,20 @@
       }
     };
 
+    // What the word is: a tool with its signature and its docstring, a key, a kind.
+    const help = async (view, place) => {
+      const panel = [...writers].find((writer) => writer.view === view)?.panel;
+      const kernel = panel?.sessionContext.session?.kernel, word = view.state.wordAt(place), text = view.state.doc.toString();
+      if (!kernel || !word || !isOurs(view.state) || text.length > MOST_TEXT) return null;
+      const answer = await asked(kernel, { help: text, at: [...text.slice(0, place)].length });
+      if (!answer?.text) return null;
+      return { pos: word.from, end: word.to, above: true, create: () => ({ dom: element('div', answer.text, 'agf-problem-box') }) };
+    };
+
     const hover = hoverTooltip((view, place) => {
       const here = [];
       view.state.field(marks).between(place, place, (from, to, { spec }) => { here.push({ from, to, problem: spec.problem }); });
-      if (!here.length) return null;
+      if (!here.length) return help(view, place).catch(() => null);
       const dom = element('div', '');
       dom.append(...here.map(({ problem }) => box(problem)));
       return { pos: here[0].from, end: here[0].to, above: true, create: () => ({ dom }) };
@@ -390,6 +400,19 @@
       });
       host.prepend(button);
     }
+  };
+
+  /* The error of an attempt that was resumed is one line. */
+  const foldErrors = (tracker) => {
+    document.addEventListener('agf-continued', (event) => {
+      const panel = tracker.find((one) => one.node.contains(event.target));
+      const outputs = panel?.content.widgets.find((cell) => cell.node.contains(event.target))?.model.outputs;
+      const text = event.detail?.how === 'resume' ? 'It failed, and was resumed above.' : 'It failed; the run above began from a step of it.';
+      for (let i = 0; i < (outputs?.length ?? 0); i++) {
+        if (outputs.get(i).type !== 'error') continue;
+        outputs.set(i, { output_type: 'display_data', metadata: {}, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
+      }
+    });
   };
 
   /* The text of a model is untrusted: an image would tell its address to another server. */
@@ -489,6 +512,7 @@
         addStyle();
         openCells(tracker, notebooks);
         writeMarkdown(tracker);
+        foldErrors(tracker);
         showNotices(app, utils);
         const added = (panel) => {
           follow(panel.content);

@@ -51,6 +51,7 @@ class Explorer {
     this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? 0 : entry.contentRect.height)}px`; });
     this.beside.observe(this.main);
     state.views.add(this);
+    this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
     this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
   }
@@ -191,8 +192,11 @@ class Explorer {
 
   async act(name, given) {
     this.message.hidden = true;
-    try { await this.state.request(name, given); }
-    catch (error) { this.inform(error.message); }
+    try {
+      await this.state.request(name, given);
+      // Another run is shown here: the error of the one before is no longer the end of the cell.
+      if (name === "resume" || name === "rerun") this.host.dispatchEvent(new CustomEvent("agf-continued", { bubbles: true, composed: true, detail: { how: name } }));
+    } catch (error) { this.inform(error.message); }
   }
 
   // A message above the views.

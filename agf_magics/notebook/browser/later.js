@@ -14,11 +14,12 @@ export default base => {
       const choices = { previous: "the moment before", first: "the start", chosen: "a moment that you keep" };
       this.select = element("select", { "aria-label": "Compare with", on: { change: () => this.compare(this.select.value) } },
         Object.entries(choices).map(([value, name]) => element("option", { value }, name)));
+      this.go = button("Go on from here", () => this.view.act("rerun", { step: this.next }), { hidden: true, title: "A new run, which has the state of this moment: its later steps run again" });
       this.body = element("div");
       this.note = element("p", { class: "hint" });
       this.place.replaceChildren(
         element("div", { class: "bar-of-time" }, button("‹", () => this.move(this.at - 1), { title: "One moment back", "aria-label": "One moment back" }), this.slider,
-          button("›", () => this.move(this.at + 1), { title: "One moment on", "aria-label": "One moment on" }), this.where),
+          button("›", () => this.move(this.at + 1), { title: "One moment on", "aria-label": "One moment on" }), this.where, this.go),
         element("div", {}, "changes since ", this.select), this.note, this.body);
       opener?.setAttribute("aria-expanded", "true");
       this.fetch();
@@ -65,6 +66,7 @@ export default base => {
     move(at, isNow = false) {
       this.at = Math.max(0, Math.min(this.total - 1, at ?? 0));
       this.slider.value = this.at;
+      this.isMoved = !isNow;
       clearTimeout(this.due);
       this.due = setTimeout(() => this.show(), isNow ? 0 : WAIT);
     }
@@ -85,6 +87,11 @@ export default base => {
       catch (error) { return this.body.replaceChildren(hint(error.message)); }
       if (at !== this.at) return;
       setText(this.where, `moment ${number(at + 1)} of ${number(this.total)} · ${at ? "after " : ""}${found.label}${found.took ? ` · ${found.took}` : ""}`);
+      this.next = found.next;
+      this.go.hidden = !found.next || !this.state.last.can?.includes("rerun");
+      // The step of the moment lights up in the picture and the tree.
+      const row = this.state.byId?.get(found.step);
+      if (this.isMoved && row != null) this.view.choose(row);
       const rows = found.differs.map(cells => ({ cells }));
       this.body.replaceChildren(
         rows.length ? table(["value", `at moment ${number(since + 1)}`, "now"], rows) : hint(at === since ? "" : "Nothing changed."),

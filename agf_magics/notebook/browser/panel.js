@@ -102,8 +102,14 @@ class Panel {
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id, step.elements)));
     if (step.note) children.push(hint(step.note));
-    if (step.definition) part(`Definition: ${step.definition.name}, line ${step.definition.first}`, definitionElement(step.definition));
+    if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
     this.node.replaceChildren(...children);
+  }
+
+  // One call of the selected step, by its number.
+  openCall(number_) {
+    this.parts.get("calls")?.open(number_);
+    this.parts.get("calls")?.node.scrollIntoView({ block: "nearest" });
   }
 
   part(name, make) {
@@ -133,7 +139,21 @@ function pathIn(path, step) {
 // Messages break between words; the lines of an excerpt keep their columns.
 function errorElement(text) {
   const isExcerpt = line => /^\s*\d* \| /.test(line);
-  return element("pre", { class: "error" }, text.split("\n").map(line => element("div", { class: isExcerpt(line) ? "excerpt" : null }, line || "\u00a0")));
+  return element("pre", { class: "error" }, text.split("\n").map(line => element("div", { class: isExcerpt(line) ? "excerpt" : null }, placeElement(line) || "\u00a0")));
+}
+
+// A text that names a line of a cell: a link to it. A cell that runs has no number yet.
+function placeElement(text) {
+  const place = /\bIn\[(\d+)\][^,]*, line (\d+)/.exec(text);
+  if (!place || !document.querySelector(".jp-Notebook")) return text;
+  const go = event => {
+    const prompt = [...document.querySelectorAll(".jp-InputPrompt")].find(node => node.textContent.trim() === `[${place[1]}]:`);
+    if (!prompt) return setText(event.target, `${place[0]} (no longer in this notebook)`);
+    const cell = prompt.closest(".jp-Cell"), line = cell.querySelectorAll(".cm-line")[place[2] - 1] ?? cell;
+    line.scrollIntoView({ block: "center", behavior: "smooth" });
+    line.animate([{ background: "#e0a50099" }, { background: "transparent" }], 2500);
+  };
+  return element("span", {}, text.slice(0, place.index), button(place[0], go, { class: "link", title: "Show this line in its cell" }), text.slice(place.index + place[0].length));
 }
 
 function definitionElement({ start, first, last, lines }) {
@@ -215,7 +235,7 @@ class CallPages {
     if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
     if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
     this.node.replaceChildren(...children);
-    back.focus();
+    back.focus({ preventScroll: true });
   }
 }
 

@@ -60,7 +60,8 @@ class RunState extends Requests {
     this.load(start);
   }
 
-  load({ tree, update, hears, draw, id, notices }) {
+  load({ tree, update, hears, draw, id, notices, alone }) {
+    this.alone = alone; // a picture without a run
     this.notices = notices;
     this.name = tree.name;
     this.runId = id;

@@ -18,7 +18,11 @@ class StepList {
       class: `list ${isTimeline ? "timeline" : ""}`, role: "tree", tabindex: 0, "aria-label": "Steps",
       on: { scroll: () => this.draw(), keydown: event => this.key(event), click: event => this.click(event) },
     }, this.inner);
-    this.axis = element("div", { class: "axis", "aria-hidden": "true" });
+    this.ticks = element("div", { class: "bar", "aria-hidden": "true" });
+    this.all = button("All", () => this.show(null), { title: "Show all of the time", hidden: true });
+    this.axis = element("div", { class: "axis" }, this.ticks, this.all);
+    this.range = null; // the part of the time that is shown, in seconds; null: all
+    if (isTimeline) this.inner.addEventListener("pointerdown", event => event.target.closest(".bar") && this.zoom(event, event.target.closest(".bar")));
     this.search = element("input", { type: "search", placeholder: "Find a step", "aria-label": "Find a step", on: { input: () => this.find() } });
     this.lanes = element("div", { class: "lanes" });
     this.sized = this.node;
@@ -58,17 +62,31 @@ class StepList {
     if (i >= 0) this.scrollTo(i);
   }
 
-  drawAxis(all) {
-    const step = tickOf(all, Math.max(1, Math.floor(this.axis.firstChild?.clientWidth / NUMBER) || 1)), ticks = [];
-    for (let at = 0; at <= all; at += step) ticks.push(element("span", { style: { left: `${at / all * 100}%` } }, at ? duration(at) : "0"));
-    this.axis.replaceChildren(element("div", { class: "bar" }, ticks));
+  drawAxis([from, to]) {
+    const all = to - from, step = tickOf(all, Math.max(1, Math.floor(this.ticks.clientWidth / NUMBER) || 1)), ticks = [];
+    for (let at = Math.ceil(from / step - 1e-9) * step; at <= to; at += step) ticks.push(element("span", { style: { left: `${(at - from) / all * 100}%` } }, at ? duration(at) : "0"));
+    this.ticks.replaceChildren(...ticks);
+    this.all.hidden = !this.range;
   }
+
+  show(range) {
+    this.range = range;
+    this.draw();
+  }
+
+  // The time that a person marks on a bar is the time that is shown.
+  zoom(event, bar) {
+    const [from, to] = this.times();
+    marked(event, bar, (first, last) => this.show([from + (to - from) * first, from + (to - from) * last]), () => { this.isMarked = true; setTimeout(() => { this.isMarked = false; }); });
+  }
+
+  times() { return this.range ?? [0, Math.max(this.state.now(), 0.001)]; }
 
   draw() {
     this.follow();
     this.inner.style.height = `${this.shown.length * ROW}px`; // first: the height of the place follows from it
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
-    if (this.isTimeline) this.drawAxis(all);
+    if (this.isTimeline) this.drawAxis(this.times());
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
     const last = Math.min(this.shown.length, first + Math.ceil(height / ROW) + 2 * BEYOND);
     const inSight = new Set(this.shown.slice(first, last));
@@ -100,8 +118,10 @@ class StepList {
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
     setText(node.took, row[START] == null ? "" : duration(end - row[START]));
     if (this.isTimeline && row[START] != null) {
-      const left = row[START] / all * 100, width = (end - row[START]) / all * 100;
-      Object.assign(node.bar.style, { left: `${left}%`, width: `${width}%`, background: look.color });
+      const [from, to] = this.times(), lost = row[FAILED_SHARE] / (row[OK_SHARE] + row[FAILED_SHARE]) * 100 || 0;
+      // The part that failed is red, wherever in the time it failed.
+      Object.assign(node.bar.style, { left: `${(row[START] - from) / (to - from) * 100}%`, width: `${(end - row[START]) / (to - from) * 100}%`,
+        background: lost ? `linear-gradient(to left, var(--bad) ${lost}%, ${look.color} ${lost}%)` : look.color });
     }
     node.setAttribute("aria-selected", i === this.view.chosen);
     node.setAttribute("aria-setsize", this.shown.length);
@@ -119,7 +139,7 @@ class StepList {
     node.took = element("span", { class: "took" });
     node.bar = element("u");
     const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px` } },
-      node.twist, `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
+      node.twist, this.isTimeline && label ? `${glyph} ` : `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
     node.append(node.state, name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
     this.elements.set(i, node);
     this.inner.append(node);
@@ -128,7 +148,7 @@ class StepList {
 
   click(event) {
     const node = event.target.closest(".row");
-    if (!node) return;
+    if (!node || this.isMarked) return;
     const i = Number(node.id.slice(4));
     if (event.target.closest(".twist") && this.state.hasInner[i]) this.toggle(i); else this.view.choose(i);
   }
@@ -184,7 +204,8 @@ class StepList {
     let found;
     try { found = await this.state.request("spans", { step: row[ID] }); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, (this.node.clientWidth || 616) - 16));
+    const open = number => this.view.panel.openCall(number);
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, (this.node.clientWidth || 616) - 16, open));
   }
 }
 
@@ -200,8 +221,27 @@ function setText(node, text, title) {
 }
 
 // The calls of a repeated step: each in the first lane that is free; or, if they are many, how many ran at a time.
-function lanesOf(name, found, width) {
-  return found.density ? densityOf(name, found, width) : barsOf(name, found, width);
+function lanesOf(name, found, width, open) {
+  return found.density ? densityOf(name, found, width) : barsOf(name, found, width, open);
+}
+
+// The part of a node's width, from 0 to 1, that a person marks by dragging; `begin` is called when it is a drag.
+function marked(event, node, use, begin = () => {}) {
+  if (event.button) return;
+  const room = node.getBoundingClientRect(), place = x => bounded(0, (x - room.left) / room.width, 1), first = place(event.clientX);
+  const mark = element("div", { class: "mark" });
+  let last = first;
+  event.preventDefault();
+  dragged(to => {
+    last = place(to.clientX);
+    Object.assign(mark.style, { left: `${Math.min(first, last) * 100}%`, width: `${Math.abs(last - first) * 100}%` });
+    if (!mark.isConnected && Math.abs(last - first) * room.width > 4) node.append(mark);
+  }, () => {
+    if (!mark.isConnected) return;
+    mark.remove();
+    begin();
+    use(Math.min(first, last), Math.max(first, last));
+  });
 }
 
 function densityOf(name, { total, end, most, density }, width) {
@@ -217,23 +257,48 @@ function densityOf(name, { total, end, most, density }, width) {
   return [element("h4", {}, title), canvas];
 }
 
-function barsOf(name, { bars, total }, width) {
+function barsOf(name, { bars, total }, width, open) {
   const free = [];
-  const placed = bars.map(([start, end, failed]) => {
+  const placed = bars.map(([start, end, failed, id]) => {
     let lane = free.findIndex(until => until <= start);
     if (lane < 0) lane = free.length;
     free[lane] = end;
-    return [lane, start, end, failed];
+    return [lane, start, end, failed, id];
   });
-  const end = Math.max(1, ...free), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
+  const end = Math.max(1, ...placed.map(bar => bar[2])), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
   const failed = placed.filter(bar => bar[3]).length;
   const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
-  for (const [lane, from, to, bad] of placed) {
-    canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
-    canvas.pen.fillRect(from / end * width, lane * height + 1, Math.max(0.6, (to - from) / end * width - 0.3), height - 1);
-  }
-  return [element("h4", {}, title), canvas];
+  let [low, high] = [0, end];
+  const draw = range => {
+    [low, high] = range;
+    canvas.pen.clearRect(0, 0, width, free.length * height + 4);
+    for (const [lane, from, to, bad] of placed) {
+      canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
+      canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
+    }
+    all.hidden = !low && high === end;
+    setText(times, `${duration(low / 1e3)} to ${duration(high / 1e3)} after the first start. Drag: zoom, click: the call`);
+  };
+  const times = element("span", { class: "hint" }), all = button("All", () => draw([0, end]), { title: "Show all of the time" });
+  const found = event => {
+    const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
+    return placed.find(bar => bar[0] === lane && bar[1] - near <= at && at <= bar[2] + near);
+  };
+  canvas.addEventListener("pointermove", event => {
+    const bar = found(event);
+    canvas.title = bar ? `${bar[3] ? "✗ failed" : "✓ ok"} · ${duration((bar[2] - bar[1]) / 1e3)} · began ${duration(bar[1] / 1e3)} after the first` : "";
+    canvas.style.cursor = bar ? "pointer" : "";
+  });
+  const place = element("div", { class: "marked" }, canvas);
+  let isMarked = false;
+  canvas.addEventListener("pointerdown", event => {
+    isMarked = false;
+    marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
+  });
+  canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar[4]); });
+  draw([0, end]);
+  return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
 }
 
 function newCanvas(label, width, height) {
