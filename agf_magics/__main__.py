@@ -136,7 +136,7 @@ def _finish_rows(options: argparse.Namespace, table: RowTable, scores: Sequence[
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
     report = CheckReport(table, wanted)
-    for path, save in ((options.save, table.save), (options.report, report.save)):
+    for path, save in ((options.save, table.save), (options.figures, report.save)):
         if path is not None:
             print(f"wrote {save(path)}", file=sys.stderr)
     print(_json({**table.counts, "figures": report.figures}))
@@ -413,7 +413,7 @@ def _add_row_options(one: argparse.ArgumentParser, is_new: bool) -> None:
     about = "return 1 if a score over all rows is lower; without --score, the share of good rows"
     one.add_argument("--fail-below", type=float, metavar="LEAST", help=about)
     about = "write the scores and the low rows to a file: .html or .json"
-    one.add_argument("--report", type=Path, metavar="FILE", help=about)
+    one.add_argument("--figures", type=Path, metavar="FILE", help=about)
     about = "write the table to a file: .csv, .jsonl or .parquet"
     one.add_argument("--save", type=Path, metavar="FILE", help=about)
     about = "go on after the first 20 rows without asking, whatever it costs"

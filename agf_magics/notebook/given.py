@@ -275,7 +275,7 @@ def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
     return at(
         retried or word,  # type: ignore[arg-type]  # one of them is there
         lambda: chosen_rows(
-            table, retried.text if retried else None, map=renamed, yes="--yes" in parsed, **counts
+            table, _run_id(retried, names), map=renamed, yes="--yes" in parsed, **counts
         ),
     )
 
@@ -285,6 +285,14 @@ def _table(word: Token, names: Mapping[str, Any]) -> Any:
     if Path(word.text).suffix.lower() in (*FILES, *DATA_SETS):
         return word.text
     return lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
+
+
+def _run_id(word: Token | None, names: Mapping[str, Any]) -> str | None:
+    """The id of a run, which may be in a variable: ``$run``."""
+    if word is None or not word.text.startswith("$"):
+        return word.text if word is not None else None
+    run = lookup(word.part(1, len(word.text)), names)
+    return str(getattr(run, "run_id", run))
 
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:

@@ -219,8 +219,8 @@ def project(folder: Path) -> Path:
     [
         ("--limit 2", 0),
         ("", 1),  # a row fails
-        ("--score scores.py:right --fail-below 0.5 --report report.html", 0),
-        ("--score scores.py:right --fail-below 0.6 --report report.json", 1),
+        ("--score scores.py:right --fail-below 0.5 --figures report.html", 0),
+        ("--score scores.py:right --fail-below 0.6 --figures report.json", 1),
         ("--fail-below 0.75", 0),
         ("--score scores.py:rigth", 1),
         ("--map n=m", 1),
