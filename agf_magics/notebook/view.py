@@ -25,7 +25,14 @@ from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
 from ..pictures.plain import duration, html, line
-from ..pictures.run_page import body_html, body_text, how_to_continue, run_header_html
+from ..pictures.run_page import (
+    MOST_BODY,
+    body_html,
+    body_text,
+    fitted,
+    how_to_continue,
+    run_header_html,
+)
 from ..text.late_imports import IN_BROWSER
 from .config import AgfMagics
 from .explorer import open_explorer
@@ -127,7 +134,10 @@ class Page:
         ]
         note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
         return {
-            "text/html": run_header_html(run) + picture + body + note,
+            "text/html": run_header_html(run)
+            + fitted([("the picture", picture)], run.run_id, MOST_BODY)
+            + body
+            + note,
             "text/plain": "\n".join([*text, *([saved] if saved else [])]),
         }
 

@@ -95,10 +95,10 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
 
 
-def steps_html(progress: Progress, *, now: float) -> str:
+def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
     """The tree as a table, as wide as the output and of a bounded height. The first columns have a
     fixed width, so that nothing moves while numbers grow. A large run has a short table, and at its
-    end all steps in folds."""
+    end all steps in folds, unless the page has no room for them (``has_folds``)."""
     widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
     style = f"{CELL};{DIM};font-weight:normal"
     head = "".join(
@@ -108,7 +108,7 @@ def steps_html(progress: Progress, *, now: float) -> str:
     # Not during the run: every new page closes what a reader opened.
     folds = (
         folds_html(list(progress.rows.values()))
-        if _is_large(progress) and progress.ended is not None
+        if has_folds and _is_large(progress) and progress.ended is not None
         else ""
     )
     return bounded(

@@ -43,6 +43,11 @@ from .values import (
 )
 
 MOST_STORES = 30
+MOST_SAVED = 240_000
+"""Characters of the HTML of a page, and of its body and its text: a cell saves at most 300 kB
+(decision D58)."""
+MOST_BODY = 120_000
+MOST_TEXT = 50_000
 _MOST_LINES = 6
 """Lines of a store in the text."""
 
@@ -100,20 +105,39 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
     if error and run.error is not None:
         parts.append(error_html(run.error))
+    large: list[tuple[str, str]] = []
     if _has_output(run):
-        parts.append(f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>')
+        output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
+        large.append(("the output", output))
     if run.stores:
         stores = "".join(
             _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)
         )
-        parts.append(_folded(f"{counted(len(run.stores), 'store')}{_more(run.stores)}", stores))
+        title = f"{counted(len(run.stores), 'store')}{_more(run.stores)}"
+        large.append(("the stores", _folded(title, stores)))
     steps = page.steps_html(run.progress, now=_now(run))
+    if len(steps) > MOST_BODY:
+        steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
     if run.progress.ended is not None:
         steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
-    parts.append(steps)
+    large.append(("the steps", steps))
+    parts.append(fitted(large, run.run_id, MOST_BODY))
     parts.append(page.questions_html(run.progress) if questions else "")
     parts += [page.failures_html(run.progress), warnings_html(run.warnings)]
     return "".join(parts)
+
+
+def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
+    """Named parts of a page, as far as they fit; a sentence says where another one is. ``room``: in
+    characters."""
+    shown = ""
+    for name, part in parts:
+        if len(shown) + len(part) > room:
+            kilobytes = f"{len(part) / 1e3:,.0f} kB"
+            where = f"<code>agf.runs({html(repr(run_id))})</code>"
+            part = f"<p><em>not saved here, {kilobytes}: {name} ({where})</em></p>"
+        shown += part
+    return shown
 
 
 def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
@@ -140,7 +164,17 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
             ]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []
-    return [*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)]
+    return _short([*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)])
+
+
+def _short(lines: list[str]) -> list[str]:
+    """The first lines, at most `MOST_TEXT` characters."""
+    size = 0
+    for number, text in enumerate(lines):
+        size += len(text) + 1
+        if size > MOST_TEXT:
+            return [*lines[:number], f"… {len(lines) - number:,} more lines are not saved here"]
+    return lines
 
 
 def how_to_continue(run: object) -> str:
@@ -278,15 +312,14 @@ def past_html(run: PastLike) -> str:
     )
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
-    parts = [run_html(run), when, given]
+    parts = [("the run", run_html(run)), ("", when), ("the input", given)]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
         rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
-        parts.append(f"<details><summary>calls</summary>{rows}</details>")
-        parts.append(
-            f"<details><summary>timeline</summary>{bounded(timeline_html(calls[:MOST_CALLS]))}</details>"
-        )
-    return "".join(parts)
+        parts.append(("the calls", f"<details><summary>calls</summary>{rows}</details>"))
+        bars = bounded(timeline_html(calls[:MOST_CALLS]))
+        parts.append(("the timeline", f"<details><summary>timeline</summary>{bars}</details>"))
+    return fitted(parts, run.run_id, MOST_SAVED)
 
 
 def past_text(run: PastLike) -> str:
@@ -298,7 +331,7 @@ def past_text(run: PastLike) -> str:
         lines += ["calls:", *map(_call_text, calls[:MOST_CALLS])]
         lines += ["  … more: run.calls"] if len(calls) > MOST_CALLS else []
         lines += ["timeline:", *timeline_text(calls[:MOST_CALLS])]
-    return "\n".join(lines)
+    return "\n".join(_short(lines))
 
 
 def timeline_html(calls: Sequence[dict[str, Any]]) -> str:

@@ -330,3 +330,109 @@ def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> 
     explorer.locator(".title").click()
     explorer.locator(".panel .hint", has_text="reused").wait_for()
     assert not page.errors
+
+
+DULL = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = color => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = color;
+    canvas.fillRect(0, 0, 1, 1);
+    const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+    return [r, g, b, a / 255];
+  };
+  const over = (top, below) => [0, 1, 2].map(k => top[k] * top[3] + below[k] * (1 - top[3])).concat(1);
+  const light = ([r, g, b]) => {
+    const linear = part => part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    const [x, y, z] = [r, g, b].map(part => linear(part / 255));
+    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+  };
+  const contrast = (one, two) => {
+    const [low, high] = [light(one), light(two)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const parent = node => node.parentElement ?? node.getRootNode().host;
+  const page = rgba(getComputedStyle(document.body).getPropertyValue("--jp-layout-color0").trim() || "#fff");
+  // What is painted below a text: backgrounds of its ancestors, or the shapes of the picture that contain its middle.
+  const below = node => {
+    const svg = node.closest("svg");
+    if (svg) {
+      const at = node.getBoundingClientRect(), x = at.left + at.width / 2, y = at.top + at.height / 2;
+      let color = page;
+      for (const shape of svg.querySelectorAll("rect, path, circle")) {
+        if (shape.compareDocumentPosition(node) & Node.DOCUMENT_POSITION_PRECEDING) continue;
+        const box = shape.getBoundingClientRect(), style = getComputedStyle(shape);
+        if (style.fill === "none" || style.visibility === "hidden") continue;
+        if (x < box.left || x > box.right || y < box.top || y > box.bottom) continue;
+        const [r, g, b, a] = rgba(style.fill);
+        color = over([r, g, b, a * style.fillOpacity * style.opacity], color);
+      }
+      return color;
+    }
+    const chain = [];
+    for (let outer = node; outer; outer = parent(outer)) chain.unshift(rgba(getComputedStyle(outer).backgroundColor));
+    return chain.reduce((color, top) => over(top, color), page);
+  };
+  const dull = [];
+  for (const host of document.querySelectorAll(".agf-run")) {
+    const walker = document.createTreeWalker(host.shadowRoot, NodeFilter.SHOW_TEXT);
+    for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+      const node = text.parentElement, style = node && getComputedStyle(node);
+      if (!text.data.trim() || !node.checkVisibility({ visibilityProperty: true })) continue;
+      if (node.closest("style, title, button:disabled, .hidden-text")) continue;
+      const back = below(node), [r, g, b, a] = rgba(node.closest("svg") ? style.fill : style.color);
+      let alpha = a;
+      for (let outer = node; outer && outer !== host; outer = parent(outer)) alpha *= getComputedStyle(outer).opacity;
+      const ratio = contrast(over([r, g, b, alpha], back), back);
+      const what = `${node.tagName}.${node.getAttribute("class") ?? ""} ${text.data.slice(0, 30)}`;
+      if (ratio < 4.5) dull.push(`${ratio.toFixed(2)} ${what}`);
+    }
+  }
+  return dull;
+}"""
+"""The texts of all explorers whose contrast with what is below them is less than 4.5."""
+
+EVERY = """%%pipeline --run
+pipeline: every
+steps:
+- tool: {name: part, args: {n: 1}, output: one}
+- for_each:
+    items: [1, 2, 3, 4]
+    on_error: continue
+    do: {tool: {name: odd, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: odds
+- parallel:
+    on_error: abort
+    branches:
+      left: {tool: {name: part, args: {n: 2}, output: left}}
+      right: {call: {pipeline: inner, output: right}}
+    collect: {transform: {value: pipe}}
+    output: both
+- match:
+    on: "one > 0 and 'yes' or 'no'"
+    cases: {"yes": {pipeline: inner}}
+    default: {pipeline: inner}
+- tool: {name: odd, args: {n: 2}, output: fails}
+- transform: {value: "fails", output: never}"""
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_the_contrast_of_every_text_is_at_least_4_and_a_half(opened: Open, theme: str) -> None:
+    page = opened(SETUP, f"import asyncio\n{ODD}", INNER, EVERY, "%runs")
+    for cell in range(5):
+        page.run(cell)
+    page.theme(theme)
+    try:
+        for view in ("Steps", "Timeline", "Picture"):
+            page.open_view(3, view)
+            if view == "Picture":
+                page.explorer(3).locator("g.box").first.wait_for()
+            for chosen in ("part", "odd"):
+                page.open_view(3, "Steps")
+                page.open_step(3, chosen)
+                page.open_view(3, view)
+                assert page.page.evaluate(DULL) == []
+            page.picture(f"whole-contrast-{view}-{theme}", 3)
+    finally:
+        page.theme("Light")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +16,14 @@ import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.journal.secrets import Secrets
+from agf_magics.lifecycle.past_run import find_past_run
+from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.pictures import counters as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.outline import list_flows, list_tools
 from agf_magics.pictures.page import progress_html, progress_text, steps_html, steps_text
 from agf_magics.pictures.plain import error_html, error_text, warnings_html
-from agf_magics.pictures.run_page import run_html, run_text
+from agf_magics.pictures.run_page import past_html, run_html, run_text
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
@@ -433,3 +436,42 @@ def test_a_large_run_that_still_runs_has_no_folds_that_a_new_page_would_close() 
     assert "<details>" not in page
     assert len(page) < 6_000
     assert [squeezed(line) for line in progress_text(progress, now=1.0).split("\n")][1].startswith(" ✗ failed")
+
+
+LARGE = agf.Registry()
+
+
+@agf.tool(registry=LARGE)
+def many_rows(n: int) -> list[dict[str, Any]]:
+    return [{"id": i, "text": f"{'word ' * 40}{i}"} for i in range(n)]
+
+
+@agf.tool(registry=LARGE)
+async def odd_rows(item: dict[str, Any]) -> dict[str, Any]:
+    if item["id"] % 2:
+        raise ValueError(item["text"] * 5)
+    return item
+
+
+TEN_THOUSAND = """pipeline: large
+steps:
+- tool: {name: many_rows, args: {n: 10000}, output: found}
+- for_each:
+    over: found
+    on_error: continue
+    do: {tool: {name: odd_rows, args: {item: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: done"""
+LONG = "\n".join(f"- tool: {{name: many_rows, args: {{n: 200}}, output: rows_{n}}}" for n in range(500))
+
+
+@pytest.mark.parametrize("text", [TEN_THOUSAND, f"pipeline: long\nsteps:\n{LONG}"], ids=["rows", "steps"])
+def test_what_a_cell_saves_of_a_run_is_at_most_300_kb(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(current, "settings", Settings(journal=str(tmp_path / "runs.sqlite")))
+    run = agf.run(agf.load(text, "pipeline", registry=LARGE), registry=LARGE)
+    for shown in (run, agf.runs(run.run_id), find_past_run(run.run_id)):
+        assert sum(map(len, shown._repr_mimebundle_().values())) < 300_000
+    page = past_html(find_past_run(run.run_id))
+    assert ("not saved here, " in page) == (text != TEN_THOUSAND)  # of it, all calls but the first are left out

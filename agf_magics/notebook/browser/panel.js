@@ -88,7 +88,7 @@ class Panel {
   show(step) {
     const look = this.state.byName.get(step.state);
     const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
-    const color = `color-mix(in srgb, ${look.color} 62%, var(--jp-ui-font-color1, CanvasText))`;
+    const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
       facts ? ` · ${facts}` : "", " · ", element("code", {}, step.id));
     const children = [element("h3", {}, `${step.word} ${step.label}`), head, ...this.view.extras.panelParts(step, this.view.chosen)];
