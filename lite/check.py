@@ -75,7 +75,8 @@ def check_lesson(way: str, lesson: str) -> tuple[int, list[str], list[str]]:
     cells: list[dict[str, Any]] = answer["answers"][f"{lesson}.ipynb"]
     for index, cell in enumerate(cells):
         failed, meant = cell["status"] == "error", "raises-exception" in cell["tags"]
-        text = re.sub(r"\x1b\[[0-9;]*m", "", cell["error"])
+        # One line: the message is wrapped.
+        text = " ".join(re.sub(r"\x1b\[[0-9;]*m", "", cell["error"]).split())
         if failed == meant:
             passed += 1
         elif reason := next(

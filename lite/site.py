@@ -1,8 +1,7 @@
 """Builds a JupyterLite site that needs no other host: `make lite`, into build/lite/site.
 
 A page of the site has this package and what it needs from the start, so a notebook needs no `%pip` cell. Pyodide
-comes from npm, its list of packages is written from our wheels (wheels.py), and the fallback to PyPI is off. After
-its first load the site works offline: JupyterLite's service worker keeps what the page asked for.
+comes from npm, its list of packages is written from our wheels (wheels.py), and the fallback to PyPI is off.
 """
 
 from __future__ import annotations
@@ -198,6 +197,7 @@ def settings() -> dict[str, Any]:
     }
     data = {
         "appName": "agf-magics in a browser",
+        "enableServiceWorkerCache": "true",  # what was loaded once needs no network
         "exposeAppInBrowser": True,  # for the browser test
         "litePluginSettings": {f"{KERNEL_EXTENSION}:kernel": kernel},
     }
