@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools dist wheel-check extras floors clean
+.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,16 @@ browser-tools: $(VENV)/.has-browser
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || $(PY) -m playwright install chromium
+
+# Pyodide and node come from npm. Wheels of Pyodide's release in build/lite/release replace the stand-in for rpds-py.
+lite: $(VENV)/.has-lab,lite  ## a JupyterLite site that needs no server, into build/lite/site
+	@$(PY) -m lite.site
+
+test-lite: $(VENV)/.has-lab,lite $(VENV)/.has-test  ## the lessons and the vectors in Pyodide, in node, with JSPI and without
+	@$(PY) -m lite.check $(ARGS)
+
+browse-lite: lite browser-tools  ## the site in Chromium: the quickstart, and a run that is resumed after a reload
+	@$(PY) -m lite.browse $(ARGS)
 
 dist: $(VENV)/.has-release  ## build the sdist and, from it, the wheel, into dist; check their metadata
 	@rm -rf dist

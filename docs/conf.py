@@ -23,7 +23,7 @@ author = "agf-magics contributors"
 copyright = author
 
 extensions = ["myst_nb"]
-exclude_patterns = ["**/.ipynb_checkpoints"]
+exclude_patterns = ["**/.ipynb_checkpoints", "_templates"]
 suppress_warnings = ["toc.empty_glob"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -39,8 +39,9 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_extra_path = [f"{name}.schema.json" for name in ("pipeline", "policy", "plan", "graph")]
 html_show_copyright = False
-html_show_sourcelink = False
-html_copy_source = False
+# Each page links to the site that runs in a browser (`make lite`), which the published documentation has as lite/.
+templates_path = ["_templates"]
+html_theme_options = {"announcement": "the text is in _templates/page.html"}
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 

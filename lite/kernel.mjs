@@ -66,5 +66,5 @@ for (const file of files) {
     await python.runPythonAsync(fs.readFileSync(file, "utf8"), { filename: file });
   }
 }
-if (Object.keys(answers).length) console.log(JSON.stringify({ jspi: "Suspending" in WebAssembly, answers }));
-process.exit(0);
+const answer = Object.keys(answers).length ? JSON.stringify({ jspi: "Suspending" in WebAssembly, answers }) + "\n" : "";
+process.stdout.write(answer, () => process.exit(0));  // not before: a pipe would be cut

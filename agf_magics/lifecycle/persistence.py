@@ -12,7 +12,10 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
+import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -33,6 +36,7 @@ from ..journal.records import Record, error_from, is_within
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from ..text.late_imports import IN_BROWSER
 from .influence import find_secret_sources
 from .manifest import write_manifest
 from .run import Run
@@ -258,7 +262,36 @@ def journal_file() -> Path | None:
     path = Path(name).expanduser()
     # The user chose an absolute path, links included; a link in the project's folder may come with
     # the project.
-    return path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+    chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+    return _held(chosen) if IN_BROWSER else chosen
+
+
+IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
+"""Where SQLite works on the journals of a page. The storage of JupyterLite, /drive, has no locks and
+no shared memory, and keeps what is written only when a file is closed."""
+
+
+def _held(path: Path) -> Path:
+    """The journal ``path`` in memory; what the storage has of it is read first."""
+    held = IN_MEMORY / path.relative_to(path.anchor)
+    if not held.exists():
+        held.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists():
+            shutil.copy(path, held)
+    return held
+
+
+def keep_journal(store: Store) -> None:
+    """In a browser: put the journal into the storage of the page, which a reload leaves."""
+    store.flush()
+    store.checkpoint()
+    path = Path("/") / store.path.relative_to(IN_MEMORY)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(store.path, path)
+    except OSError as error:
+        message = f"the journal is in memory only, and a reload ends it: {path}: {error}"
+        warnings.warn(message, stacklevel=2)
 
 
 def _project() -> Path:
