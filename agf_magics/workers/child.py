@@ -64,7 +64,7 @@ def main() -> None:
     try:
         while True:
             frame, began = frames.get(), time.time()
-            answer = _outcome(frame) if frame else _fitness(modules)
+            answer = _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _is_busy())
             with writes:
                 write_frame(target, answer)
             modules.note(began)
@@ -87,11 +87,9 @@ def _outcome(frame: bytes) -> bytes:
             os._exit(1)
 
 
-def _fitness(modules: Modules) -> bytes:
-    """Whether another process should take the place of this one: a call is running, between two
-    chunks (`chunk`), or a module was edited."""
-    is_busy = bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
-    return pickle.dumps(modules.were_edited() or is_busy)
+def _is_busy() -> bool:
+    """Whether a call is running, between two chunks (`chunk`)."""
+    return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
 
 
 class Modules:

@@ -279,7 +279,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         if (
             isinstance(outcome, BaseException)
             or self.site.run.secrets.active
-            or _is_refused(outcome)
+            or (type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no")
         ):
             # The backend or the worker cannot run it; or the run has got a secret, which only the
             # kernel masks.
@@ -415,10 +415,6 @@ class ElementPool(Parts, Line[ElementEntry]):
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
         self.shown.show(sum(len(flight.entries) for flight in self.flights))
-
-
-def _is_refused(outcome: Any) -> bool:
-    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
 
 
 def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic:

@@ -120,19 +120,6 @@ def _checked(outcome: Any) -> Any:
     return outcome
 
 
-def with_options(
-    backend: WorkerBackend,
-    setup: Callable[[], object] | None,
-    resources: Mapping[str, float],
-    adaptive: bool,
-) -> WorkerBackend:
-    """``backend`` with the options of `on.Workers`. Raises DefinitionError."""
-    if not are_resources(resources):
-        message = f"resources must be a mapping of names to numbers above 0, got {resources!r}"
-        raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
-    return cast(WorkerBackend, WithOptions(backend, setup, resources, adaptive))
-
-
 def describe(backend: WorkerBackend) -> BackendStatus:
     """The state of a backend; of one that does not report it, its name and its lanes."""
     own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
@@ -330,13 +317,16 @@ def _require(word: str) -> None:
 
 
 def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> WorkerBackend | None:
-
     backend = find_backend(wanted.on, names)
-    return (
-        with_options(backend, wanted.setup, wanted.resources, wanted.adaptive)
-        if backend is not None
-        else None
-    )
+    if backend is None:
+        return None
+    if not are_resources(wanted.resources):
+        message = (
+            f"resources must be a mapping of names to numbers above 0, got {wanted.resources!r}"
+        )
+        raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
+    options = WithOptions(backend, wanted.setup, wanted.resources, wanted.adaptive)
+    return cast(WorkerBackend, options)
 
 
 def _is_backend(value: object) -> bool:

@@ -20,7 +20,7 @@ import pickle
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -56,12 +56,18 @@ def dump_program(program: Any, modules: Sequence[str]) -> bytes:
     """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling
     raises."""
 
-    class Pickler(by_value_pickler()):  # type: ignore[misc]
+    return dumped_by_value(program, modules, _asking(by_value_pickler(), _reduce_program))
+
+
+def _asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
+    """A pickler that asks ``reduce`` first."""
+
+    class Asking(pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
-            reduced = _reduce_program(thing)
+            reduced = reduce(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    return dumped_by_value(program, modules, Pickler)
+    return Asking
 
 
 def _reduce_program(thing: Any) -> Any:
@@ -182,22 +188,12 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
             return _source, (numbers[id(thing)],)
         return reduce_exception(thing)
 
-    class Plain(ByName):
-        def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce(thing)
-            return super().reducer_override(thing) if reduced is NotImplemented else reduced
-
     with contextlib.suppress(Exception):  # cloudpickle may send it
         file = io.BytesIO()
-        Plain(file, modules).dump(value)
+        _asking(ByName, reduce)(file, modules).dump(value)
         return file.getvalue()
 
-    class Cloud(by_value_pickler()):  # type: ignore[misc]
-        def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce(thing)
-            return super().reducer_override(thing) if reduced is NotImplemented else reduced
-
-    return dumped_by_value(value, modules, Cloud)
+    return dumped_by_value(value, modules, _asking(by_value_pickler(), reduce))
 
 
 def load_plain(data: bytes, sources: Sequence[Source] = ()) -> Any:
@@ -330,7 +326,14 @@ def read_answer(
     if len(found) < len(numbers) and elements[-1][0]:
         raise ValueError("elements are missing")
     return Answered(
-        found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints)
+        found,
+        _counts(counts, reader),
+        calls,
+        began,
+        ended,
+        seconds,
+        len(data),
+        [(str(stream), str(text)) for _, stream, text in prints],
     )
 
 
@@ -378,10 +381,6 @@ def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, 
         if key not in steps or not (type(starts) is type(ends) is int and 0 <= ends <= starts):
             raise ValueError("it counts an unknown step")
     return dict(counts)
-
-
-def _prints(prints: Any) -> list[tuple[str, str]]:
-    return [(str(stream), str(text)) for _, stream, text in prints]
 
 
 def _is_time(value: Any) -> bool:

@@ -119,7 +119,7 @@ class SharedData:
         if key not in self._known:
             path = write_apart(value, self._folder)
             self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path
-        return _Apart(self._known[key][1])
+        return Later(_MAPPED, self._known[key][1])
 
     def _forget(self, key: int) -> None:
         with contextlib.suppress(
@@ -153,30 +153,30 @@ ALIGNED = 64
 """Bytes; `chunk._mapped` knows it too."""
 
 
-class _Apart:
-    """On a worker the value of a file. One for each call: pickle writes an object that calls share
-    only once."""
+class Later:
+    """What pickle reads as ``make(*parts)``, without our package: the parts, and what makes them,
+    may be `Later` too. One object for each call that must have a value of its own: pickle writes
+    an object that calls share only once."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return _Mapped(), (self.path,)
-
-
-class _Mapped:
-    """On a worker `chunk._mapped`, which that has put into its module."""
+    def __init__(self, make: Callable[..., Any], *parts: Any) -> None:
+        self.make, self.parts = make, parts
 
     def __call__(self) -> None:
         """Pickle asks for something that can be called."""
 
     def __reduce__(self) -> Any:
-        return operator.attrgetter("mapped"), (_Held(),)
+        return self.make, self.parts
 
 
-class _Held:
-    def __reduce__(self) -> Any:
-        return importlib.import_module, ("_agf_chunk",)
+_MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))
+"""On a worker `chunk._mapped`, which that has put into its module."""
+
+PYTHON = sysconfig.get_python_version()
+"""``3.12``."""
+
+_LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_python_version))
+"""On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
+compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
 
 
 def dumped_by_value(value: Any, modules: Sequence[str], pickler: Any = None) -> bytes:
@@ -220,40 +220,6 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
                     cloudpickle.unregister_pickle_by_value(module)
 
 
-class Loadable:
-    """A function that travels by value: ``pickle.loads`` makes the function of it, without our
-    package."""
-
-    def __init__(self, pickled: bytes) -> None:
-        self.pickled = pickled
-
-    def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
-
-    def __reduce__(self) -> Any:
-        return _Loads(), (self.pickled,)
-
-
-class _Loads:
-    """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
-    compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
-
-    def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
-
-    def __reduce__(self) -> Any:
-        return operator.getitem, ({PYTHON: pickle.loads}, _Python())
-
-
-class _Python:
-    def __reduce__(self) -> Any:
-        return sysconfig.get_python_version, ()
-
-
-PYTHON = sysconfig.get_python_version()
-"""``3.12``."""
-
-
 def other_python(error: BaseException) -> str:
     """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
     found = error.args[0] if isinstance(error, KeyError) and error.args else None
@@ -261,27 +227,17 @@ def other_python(error: BaseException) -> str:
     return f"Python {found} there, {PYTHON} here" if is_python else ""
 
 
-class _Applied:
-    def __init__(self, run: Loadable, order: tuple[Any, ...]) -> None:
-        self.run, self.order = run, order
-
-    def __reduce__(self) -> Any:
-        return self.run, self.order
-
-
-def loadable(run: Callable[..., Any]) -> Loadable:
+@cache
+def loadable(run: Callable[..., Any]) -> Later:
     """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
     there; any other one needs this package."""
-    found = _loadable.get(run)
-    if found is None:
-        modules = [run.__module__] if run.__module__ in BY_VALUE else []
-        found = _loadable[run] = Loadable(dumped_by_value(run, modules))
-    return found
+    modules = [run.__module__] if run.__module__ in BY_VALUE else []
+    return Later(_LOADS, dumped_by_value(run, modules))
 
 
 def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
-    return pickle.dumps(_Applied(loadable(run), order), 5)
+    return pickle.dumps(Later(loadable(run), *order), 5)
 
 
 class Apart(NamedTuple):
@@ -295,22 +251,19 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``.
     The buffers are the parts of ``order`` that are `Apart`."""
     buffers = [part.data for part in order if type(part) is Apart]
-    inside = tuple([_place_of_buffer(part.data) if type(part) is Apart else part for part in order])
-    return pickle.dumps(_Applied(loadable(run), inside), 5, buffer_callback=_leave_out), buffers
-
-
-def _place_of_buffer(data: Any) -> pickle.PickleBuffer:
-    return pickle.PickleBuffer(data if type(data) is bytes else b"")
-
-
-def _leave_out(buffer: pickle.PickleBuffer) -> None:
-    """Pickle asks whether it writes the buffer: no."""
+    inside = [
+        pickle.PickleBuffer(part.data if type(part.data) is bytes else b"")
+        if type(part) is Apart
+        else part
+        for part in order
+    ]
+    # Pickle asks whether it writes a buffer: `append` says no.
+    left_out: list[pickle.PickleBuffer] = []
+    return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
 BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
-
-_loadable: dict[Callable[..., Any], Loadable] = {}
 
 
 # --- errors ---

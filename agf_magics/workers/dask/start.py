@@ -155,7 +155,7 @@ def connect_client(client: Any) -> Dask:
         raise DefinitionError(
             Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint)
         )
-    if client.asynchronous or client.loop.asyncio_loop is _running_loop():
+    if client.asynchronous or client.loop.asyncio_loop is asyncio._get_running_loop():
         message = "the Dask client is asynchronous: it shares the event loop of this thread"
         raise DefinitionError(
             Diagnostic("on.unknown", message, hint="make one with Client(address)")
@@ -176,13 +176,6 @@ def _opened(backend: Dask, client: Any) -> Dask:
         backend.close()
         raise
     return backend
-
-
-def _running_loop() -> object:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _not_started(error: Exception) -> RuntimeError:
