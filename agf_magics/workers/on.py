@@ -86,6 +86,7 @@ class WithOptions:
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
+        # The options of the chunk, which each run function has last.
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
             "effect": own.get("effect", False),
@@ -228,7 +229,8 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     found = _of_text(on, names) if isinstance(on, str) else _of_object(on)
     look: Callable[[], None] | None = getattr(found, "look", None)
     if look is not None:
-        with contextlib.suppress(OSError):  # the calls fail then
+        with contextlib.suppress(OSError):
+            # The calls fail then.
             look()
     return found
 
@@ -248,6 +250,7 @@ def _of_object(on: object) -> WorkerBackend:
 
 
 def _of_text(text: str, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    # Words come before variables: a variable named `dask` must not change what --on dask means.
     word = read_word(text)
     if word is not None:
         return _of_word(word)
@@ -355,6 +358,7 @@ class Started:
         closed."""
         with self._lock:
             found = self._known.get(key)
+            # Closed: by `%workers --close`, or because its cluster is gone.
             if found is None or getattr(found, "closed", False):
                 if not self._known:
                     atexit.register(self.close)
@@ -369,6 +373,8 @@ class Started:
         the person stays open."""
         with self._lock:
             known, self._known = list(self._known.values()), {}
+        # The next backend registers it again: at the exit, the interpreter calls the last
+        # registered first.
         atexit.unregister(self.close)
         for backend in known:
             with contextlib.suppress(Exception):

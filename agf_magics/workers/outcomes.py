@@ -37,6 +37,8 @@ def raised_there(data: bytes, text: str) -> BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):
         name, said, *answer = error
+        # Its class cannot be sent: one of the same name shows what it was, and `retry`
+        # finds its status.
         error = type(name, (Exception,), {})(said)
         if len(answer) == 2:
             error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
@@ -64,6 +66,7 @@ def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Itera
         name = name_of_file(file) if name_of_file is not None else ""
         yield line.replace(f'File "{file}"', name, 1) if name else line
         source = linecache.getline(file, number).strip()
+        # Python has written the line where the worker had the file.
         if source and not after.startswith("    "):
             yield f"    {source}"
 
@@ -76,6 +79,7 @@ def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
     message = f"{function!r} needs the module {error.name!r}, which a worker of {where} lacks"
     top = str(error.name).partition(".")[0]
     hint = f"install {top!r} on the workers"
+    # A module of the notebook is sent with a function that uses it as a global.
     if is_here(error) and is_ours(top):
         hint = f"import {top!r} outside of the function: it is then sent with the function"
     return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
@@ -94,7 +98,8 @@ def is_here(error: BaseException) -> bool:
         return False
     try:
         return find_spec(top) is not None
-    except (ImportError, ValueError):  # a module that was made by code
+    except (ImportError, ValueError):
+        # A module that was made by code.
         return False
 
 

@@ -100,6 +100,7 @@ def _reduce_function(function: types.FunctionType) -> Any:
         function.__dict__,
         function.__name__,
     )
+    # By marshal, as both sides have the same Python: cloudpickle would copy the globals too.
     code = marshal.dumps(function.__code__)
     return (
         _new_function,
@@ -188,7 +189,8 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
             return _source, (numbers[id(thing)],)
         return reduce_exception(thing)
 
-    with contextlib.suppress(Exception):  # cloudpickle may send it
+    with contextlib.suppress(Exception):
+        # Cloudpickle may send it.
         file = io.BytesIO()
         _asking(ByName, reduce)(file, modules).dump(value)
         return file.getvalue()
@@ -197,6 +199,7 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
 
 
 def load_plain(data: bytes, sources: Sequence[Source] = ()) -> Any:
+    # In a context variable: reading may run on any thread, and nested.
     before = _sources.set(sources)
     try:
         return pickle.loads(data)
@@ -219,9 +222,11 @@ def _reduce_error(error: StepError) -> Any:
 
 
 def _new_error(kind: Any, diagnostics: tuple[Any, ...]) -> StepError:
+    # The answer names the class: any other one would be called with arguments of a stranger.
     if not (isinstance(kind, type) and issubclass(kind, StepError)):
         raise TypeError("a failure is a StepError")
-    error = kind.__new__(kind, *diagnostics)  # a subclass of a user has an __init__ of its own
+    # A subclass of a user has an __init__ of its own.
+    error = kind.__new__(kind, *diagnostics)
     error.diagnostics = diagnostics
     return error
 
@@ -308,7 +313,8 @@ def read_answer(
         raise ValueError("it has another form")
     try:
         answer = load_plain(data, sources)
-    except BaseException as error:  # reading a pickle can raise SystemExit too
+    except BaseException as error:
+        # Reading a pickle can raise SystemExit too.
         raise Unread from error
     elements, counts, calls, began, ended = answer
     if (
@@ -377,6 +383,7 @@ def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, 
         if counts is not None:
             raise ValueError("it has numbers instead of events")
         return None
+    # A row that the run does not have would be drawn for ever.
     for key, (starts, ends) in counts.items():
         if key not in steps or not (type(starts) is type(ends) is int and 0 <= ends <= starts):
             raise ValueError("it counts an unknown step")

@@ -156,6 +156,7 @@ def reads_secret(site: CallSite[Each], secrets: Secrets) -> bool:
         return True
     if not secrets.names:
         return False
+    # Not known: then anything may be read, also a secret.
     reads = reads_of(site.step.body, site.scope.linked.flow)
     if reads is None:
         return True
@@ -210,6 +211,7 @@ def pruned(frame: Frame, step: Each, flow: Flow) -> Frame:
     reads = reads_of(step.body, flow)
     if reads is None or len(flow.stores) > 1:
         return kept
+    # None, and not left out: an error about a wrong name lists the right ones.
     for name in kept.keys() - {ref.path[0] for ref in reads} - set(flow.stores):
         kept[name] = None
     for place in flow.stores:
@@ -224,7 +226,8 @@ def _replaced(frame: Frame, step: Each) -> list[str]:
     """The names in ``frame`` that the element takes."""
     try:
         within = step.element.store(frame, finished((DROPPED, None, None, "finished")))
-    except Exception:  # only an element of its own form can be stored
+    except Exception:
+        # Only an element of its own form can be stored.
         return []
     return [name for name in frame if within.get(name) is DROPPED]
 
@@ -341,5 +344,7 @@ def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:
         if isinstance(callee, Linked):
             callees[name] = on_one_thread(callee, callee.flow.body.steps, call)
         elif isinstance(callee, Tool | Transform):
+            # ``loop``: the engine of the chunk calls it where it is, without a thread
+            # and a wait.
             callees[name] = replace(callee, function=call(callee.function), where="loop")
     return replace(linked, callees=callees)

@@ -115,16 +115,19 @@ class SharedData:
         """What travels for an argument: itself, if it is small."""
         if bytes_of_data(value) < LARGE:
             return value
+        # By identity, and not by content: comparing large arrays costs more than writing
+        # one again.
         key = id(value)
         if key not in self._known:
             path = write_apart(value, self._folder)
+            # Weak: the file must not keep a table of 1 GB in memory, and its id is free
+            # once it is gone.
             self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path
         return Later(_MAPPED, self._known[key][1])
 
     def _forget(self, key: int) -> None:
-        with contextlib.suppress(
-            KeyError, OSError
-        ):  # Windows: a worker still maps it; the folder goes at our end
+        with contextlib.suppress(KeyError, OSError):
+            # Windows: a worker still maps it; the folder goes at our end.
             os.unlink(self._known.pop(key)[1])
 
     def close(self) -> None:
@@ -139,6 +142,7 @@ def write_apart(value: Any, folder: str) -> str:
     head = pickle.dumps(value, 5, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
     sizes = [view.nbytes for view in views]
+    # For this user only, with a name that nobody can guess.
     number, path = tempfile.mkstemp(dir=folder)
     with os.fdopen(number, "wb") as file:
         index = pickle.dumps((head, sizes), 5)
@@ -209,6 +213,7 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
 
     with _registry:
         before = set(cloudpickle.list_registry_pickle_by_value())
+        # What a person has registered stays registered.
         added = [module for module in modules if module.__name__ not in before]
         for module in added:
             cloudpickle.register_pickle_by_value(module)
