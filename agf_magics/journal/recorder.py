@@ -26,8 +26,8 @@ from .codec import encode, sign
 from .file import JournalError, checksum, not_journaled
 from .reading import RecordedOutcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
-from .reuse import CallDigest, Reuse, ReusedResult
-from .secrets import Received, Secrets
+from .reuse import Reuse, ReusedResult
+from .secrets import Received
 from .store import ADD_LARGE, ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
@@ -143,20 +143,6 @@ class Journal:
         self._closed = True
 
     @property
-    def secret(self) -> Secrets:
-        """The secrets of the run."""
-        return self.rows.secret
-
-    @secret.setter
-    def secret(self, secrets: Secrets) -> None:
-        self.rows.secret = secrets
-
-    @property
-    def digests(self) -> CallDigest:
-        """Computes the digests of its calls."""
-        return self.rows.digests
-
-    @property
     def may_write(self) -> bool:
         """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
         return not self._ended or self._fired
@@ -240,8 +226,8 @@ class Journal:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one
         is not stored."""
         if secret:
-            self.secret.returned(value)
-        packed = self.secret.pack(value, self.most, call.received, secret)
+            self.rows.secret.returned(value)
+        packed = self.rows.secret.pack(value, self.most, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
@@ -315,7 +301,7 @@ class Journal:
     def _ending(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
-        secret = self.secret
+        secret = self.rows.secret
         # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
@@ -364,14 +350,9 @@ class Journal:
         try:
             await done
         except JournalError as error:
-            self.not_written(error, lost)
+            self.lose(error, lost)
+            self.warn_broken()
         return value
-
-    def not_written(self, error: JournalError, lost: int = 1) -> None:
-        """A row that a step waits for cannot be written. ``lost``: calls that are then lost."""
-        self._lost += lost
-        self._break(error)
-        self.warn_broken()
 
     def lose(self, error: JournalError, count: int = 1) -> None:
         """The rows of ``count`` calls cannot be written."""

@@ -36,7 +36,6 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
 from .backend import KERNEL, RESULT, ChunkSize, Dispatcher, Entry, Flight, Line, Lost, Shown
 from .element_chunk import body_name, read_program, run_elements
-from .outcomes import NO_SIGN, is_here, lacking_module, worker_lost
 from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer, write_prints
 from .program import (
     HEAVY_ELEMENT,
@@ -47,7 +46,7 @@ from .program import (
     time_limit_of,
     version_of_workers,
 )
-from .sending import HEAVY, applied, own_modules
+from .sending import HEAVY, NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
 
 Items = list[Value] | Elements
 

@@ -43,8 +43,7 @@ from .backend import (
     find_problems,
 )
 from .chunk import run_after_setup
-from .outcomes import RemoteTraceback
-from .sending import Program, applied, loadable, unsendable_function
+from .sending import Program, RemoteTraceback, applied, loadable, unsendable_function
 
 SEEN = 10.0
 """Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""

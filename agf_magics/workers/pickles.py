@@ -34,8 +34,7 @@ from ..journal.collected import Collected, CollectedRecords
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
-from .outcomes import raised_there
-from .sending import ByName, by_value_pickler, dumped_by_value
+from .sending import ByName, by_value_pickler, dumped_by_value, raised_there
 
 PACKAGE = __name__.partition(".")[0]
 

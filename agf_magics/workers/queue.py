@@ -34,17 +34,21 @@ from .backend import (
     Shown,
     WorkerBackend,
 )
-from .outcomes import NO_SIGN, is_here, lacking_module, raised_there, worker_lost
 from .sending import (
     HEAVY,
+    NO_SIGN,
     STAY,
     Program,
     SharedData,
     heavy_function,
+    is_here,
+    lacking_module,
     name_of,
     other_python,
+    raised_there,
     unsendable_arguments,
     unsendable_function,
+    worker_lost,
 )
 
 C = TypeVar("C", bound=Call)
@@ -113,8 +117,8 @@ class CallQueue:
         bound: object = None,
     ) -> CallLine:
         """The queue of calls with the same function and terms."""
-        # By identity: two functions may be equal. The program keeps the function, so that
-        # its id stays its own.
+        # By identity: two functions may be equal. The line keeps the function, so that no other one
+        # gets its id.
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         line = self._lines.get(key)
         if line is None:
