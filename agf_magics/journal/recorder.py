@@ -67,7 +67,8 @@ class Journal:
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier
-        """What earlier sessions of this run did."""
+        """What earlier sessions of this run did; None: it is the first one."""
+        self._log = earlier if earlier is not None else ReplayLog((), ended=False)
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
@@ -78,7 +79,7 @@ class Journal:
         is not known."""
         self._lost = 0
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
-        self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
+        self._lines = itertools.count(max(num, self._log.line) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
@@ -155,7 +156,7 @@ class Journal:
 
     def recorded(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of this call in an earlier session."""
-        return self.earlier.take(key) if self.earlier is not None else None
+        return self._log.take(key)
 
     def start_call(
         self,
@@ -220,7 +221,7 @@ class Journal:
 
     def answered(self, key: CallKey) -> Record | None:
         """The answer of a person in an earlier session."""
-        return self.earlier.answers.pop(key, None) if self.earlier is not None else None
+        return self._log.answers.pop(key, None)
 
     async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one
@@ -232,7 +233,7 @@ class Journal:
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
-        if self.earlier is not None and ("fired", key) in self.earlier.marks:
+        if ("fired", key) in self._log.marks:
             return False
         # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
@@ -244,7 +245,7 @@ class Journal:
     def is_unknown(self, key: CallKey) -> bool:
         """Whether an earlier session started this call, which has an effect, and has no outcome of
         it."""
-        return self.earlier is not None and key in self.earlier.unknown
+        return key in self._log.unknown
 
     async def start_effect(self, call: StartedCall) -> None:
         """Write that a call with an effect is about to be made; done when it is durable."""
@@ -252,8 +253,7 @@ class Journal:
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write that something happened, and for which ``error``, without waiting."""
-        is_written = self.earlier is not None and (what, key) in self.earlier.marks
-        if self.is_open and not is_written:
+        if self.is_open and (what, key) not in self._log.marks:
             self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
     def keep_row(
@@ -283,7 +283,7 @@ class Journal:
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
         if it differs."""
-        earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
+        earlier = self._log.sequences.get(key)
         if earlier is not None:
             return earlier if earlier.differs(now) else None
         if self.is_open:

@@ -256,8 +256,8 @@ class Flight(ABC, Generic[E]):
 
 
 class Line(ABC, Generic[E]):
-    """What goes to workers with one program: the calls of a function, or the elements of a fan-out.
-    Makes chunks of what waits, and sends again what a lost worker had."""
+    """What goes to workers with one program: the calls of a function, or the elements of a fan-out
+    (decision D61). Makes chunks of what waits, and sends again what a lost worker had."""
 
     has_effect = False
     """Whether nothing is sent twice."""

@@ -71,14 +71,12 @@ def _held() -> Any:
     reads it."""
     # Not a module of ours: this code is sent by value, and each chunk would have globals of its
     # own.
-    held: Any = sys.modules.get("_agf_chunk")
-    if held is None or not hasattr(held, "functions"):
-        held = held or types.ModuleType("_agf_chunk")
+    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    if not hasattr(held, "functions"):
         held.functions, held.weights = {}, {}
         held.local = threading.local()
         held.calls = set()
         held.mapped = _mapped
-        sys.modules["_agf_chunk"] = held
     return held
 
 
@@ -340,14 +338,12 @@ def reduce_exception(thing: Any) -> Any:
     return NotImplemented
 
 
-def described(
-    error: BaseException, dump: Callable[[Any], bytes] | None = None
-) -> tuple[bytes, str]:
+def described(error: BaseException, dump: Callable[[Any], bytes] = _dumped) -> tuple[bytes, str]:
     """An exception, and the text of its traceback; one that cannot be sent, as the name of its
-    class and its text. ``dump``: pickles it; None: `_dumped`."""
+    class and its text. ``dump``: pickles it."""
     text = _trace(error)
     try:
-        data = (dump or _dumped)(error)
+        data = dump(error)
         pickle.loads(data)
         return data, text
     except BaseException:
@@ -390,7 +386,7 @@ def run_after_setup(*order: Any) -> Any:
     pickled, digest, run = order[-1]["setup"]
     if not pickled:
         return run(*order[:-1])
-    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    held = _held()
     with held.__dict__.setdefault("setup_lock", threading.Lock()):
         done: dict[str, tuple[str, str] | None] = held.__dict__.setdefault("setups", {})
         if digest not in done:

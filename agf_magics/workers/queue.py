@@ -71,16 +71,13 @@ class CallQueue:
         state.kernel = getattr(state, "kernel", KERNEL)
 
     @property
-    def lanes(self) -> int:
-        return max(self.backend.lanes, 1)
-
-    @property
     def wanted(self) -> int:
         return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
 
     def wanted_of(self, size: int, limit: int | None = None) -> int:
         """``size``: of the chunks; ``limit``: of concurrent calls."""
-        lanes = self.lanes if limit is None else min(limit, self.lanes)
+        lanes = max(self.backend.lanes, 1)
+        lanes = min(limit or lanes, lanes)
         return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
 
     def hand(self, call: Call, terms: Terms) -> None:
