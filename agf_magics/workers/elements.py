@@ -307,9 +307,9 @@ class ElementPool(Parts, Line[ElementEntry]):
         self.size.learn(max(answer.seconds, 1e-6), count, self.backend.lanes, answer.weight)
         # A heavy element would travel three times: its calls travel once.
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
-        # With ``abort``, a failure is the last one.
+        # The workers do not wait until this chunk is written; with ``abort``, its last element may
+        # have failed, and then nothing more is sent.
         if answer.elements[-1][1][0]:
-            # So the workers do not wait until this chunk is written.
             self.dispatcher.send()
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
         self.stays += numbers[count:] if self.failure is None else []

@@ -173,8 +173,8 @@ class Processes:
             except Empty:
                 found = None
             with self._lock:
+                # With nobody counted as waiting, a chunk is on its way to this thread.
                 if found is None and (self.closed or self._waiting > 0):
-                    # Else a chunk is on its way.
                     self._threads -= 1
                     self._waiting -= 1
                     return None

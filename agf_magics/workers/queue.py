@@ -212,14 +212,16 @@ class CallLine(Line[CallEntry]):
         return bool(self.lost or self.waiting)
 
     def take(self, lanes: int) -> list[CallEntry]:
-        source, most = (self.lost, 1) if self.lost else (self.waiting, 1)
-        if not self.lost and not self.has_effect:
+        source, most = self.waiting, 1
+        if self.lost:
+            source = self.lost
+        elif not self.has_effect:
             most = self.size.next(len(self.waiting), min(lanes, self.limit or lanes))
         entries = list[CallEntry]()
         while source and len(entries) < most:
             entry = source.popleft()
+            # A call that was cancelled meanwhile has been taken.
             if entry.call.take():
-                # Else it was cancelled.
                 entries.append(entry)
         return entries
 
@@ -318,7 +320,7 @@ class CallFlight(Flight[CallEntry]):
             if error is None:
                 self._open(*outcome)
         except Exception as problem:
-            # Of a backend that returns something else.
+            # A backend of a person may return anything.
             error = problem
         if error is not None:
             failure = self._failure(error)
