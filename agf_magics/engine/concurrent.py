@@ -94,14 +94,12 @@ class Replay:
         seconds an element is left to the pool, which lets the loop run.
         """
         while True:
-            i = next(numbers, None) if ends() or not self._is_possible else self._replay(numbers)
+            # A secret that the run has got since must be masked: the pool does that.
+            stops = ends() or (self.copies is not None and not self.copies.is_possible)
+            i = next(numbers, None) if stops else self._replay(numbers)
             if i is None:
                 return
             yield i
-
-    @property
-    def _is_possible(self) -> bool:
-        return self.copies is None or self.copies.is_possible
 
     def _replay(self, numbers: Iterator[int]) -> int | None:
         """Replay elements until one has no usable record, for which nothing is done; returns its

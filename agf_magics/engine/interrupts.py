@@ -150,7 +150,8 @@ class Waiter:
                 sys.setprofile(profiled)
                 sys.settrace(traced)
             if running is not None:
-                _show_loop(running)
+                asyncio.set_event_loop(running)  # asyncio.run removes it
+                asyncio._set_running_loop(running)
             call.tell(result)
 
     @contextlib.contextmanager
@@ -352,11 +353,6 @@ def _hide_loop() -> asyncio.AbstractEventLoop | None:
     if running is not None:
         asyncio._set_running_loop(None)
     return running
-
-
-def _show_loop(running: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(running)  # asyncio.run removes it
-    asyncio._set_running_loop(running)
 
 
 class Held:

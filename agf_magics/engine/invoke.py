@@ -59,7 +59,9 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     arguments = step.args.build(site.frame, linked.flow.accepts if step.exchange.wants else None)
     if step.kind == "agent":  # an identity that is a flow counts like any other agent
-        if step.asking.spawns and not _is_session(linked.flow):
+        # A session of a model is counted by itself.
+        is_session = any(isinstance(s, Repeat) and s.session for s in linked.flow.body.steps)
+        if step.asking.spawns and not is_session:
             run.budget.spawn(step.span)
         arguments = arguments if linked.agent is not None else arguments.get("input", arguments)
         if step.asking.attach:
@@ -155,11 +157,6 @@ def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
         f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
     )
     return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))
-
-
-def _is_session(flow: Flow) -> bool:
-    """Whether the flow opens a session of a model, which is counted by itself."""
-    return any(isinstance(step, Repeat) and step.session for step in flow.body.steps)
 
 
 async def _run_fired(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:

@@ -89,7 +89,7 @@ class EngineLoop:
             return current
 
     def stuck(self) -> bool:
-        if time.monotonic() - self._beaten < STUCK or self.runs_here():
+        if time.monotonic() - self._beaten < STUCK or threading.current_thread() is self.thread:
             return False
         # An interrupt can leave an Event locked, for the loop too.
         answers: SimpleQueue[None] = SimpleQueue()
@@ -101,9 +101,6 @@ class EngineLoop:
         except Empty:
             return True
         return False
-
-    def runs_here(self) -> bool:
-        return threading.current_thread() is self.thread
 
     def abandon(self) -> None:
         """Let `current` make a new one. If this loop continues, it ends with its last job."""

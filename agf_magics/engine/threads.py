@@ -29,9 +29,9 @@ class Call:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = (
-        "_context",
         "_taken",
         "began",
+        "context",
         "ended",
         "function",
         "given",
@@ -70,12 +70,8 @@ class Call:
         self.interrupted = False
         """Whether that was the interrupt of the person, which also cancels the run."""
         self.waiter: Any = None
-        self._context = contextvars.copy_context() if context is None else context
+        self.context = contextvars.copy_context() if context is None else context
         self._taken = [None]
-
-    @property
-    def context(self) -> contextvars.Context:
-        return self._context
 
     @property
     def name(self) -> str:
@@ -98,7 +94,7 @@ class Call:
         """Run it on this thread, in the context in which it was created."""
         around, running.call = running.call, self
         try:
-            return self._context.run(cross, self.function, self.given)
+            return self.context.run(cross, self.function, self.given)
         finally:
             running.call = around
 
@@ -258,10 +254,6 @@ class WidePool(CallPool[C], Protocol[C]):
 
 class RemoteCalls(Protocol):
     """The calls of one run that workers make."""
-
-    @property
-    def lanes(self) -> int:
-        """The number of concurrent calls, now."""
 
     @property
     def wanted(self) -> int:

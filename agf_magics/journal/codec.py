@@ -240,35 +240,31 @@ class SignatureError(DecodeError):
         super().__init__(message)
 
 
+def _text(value: Value, size: int) -> str | None:
+    """``value``, which weighs ``size``, as JSON; None: it has a number of 5,000 digits, which
+    Python does not write."""
+    try:
+        return encode(value) if size < LONG else encode_large(value)
+    except ValueError:
+        return None
+
+
 def json_text(value: Value, most: int) -> str | None:
     """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
-    if 0 <= (size := weigh(value)) <= most:
-        try:
-            text = encode(value) if size < LONG else encode_large(value)
-        except ValueError:  # a number of 5,000 digits
-            return None
-        if len(text) <= most:
-            return text
-    return None
+    size = weigh(value)
+    text = _text(value, size) if 0 <= size <= most else None
+    return text if text is not None and len(text) <= most else None
 
 
 def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is stored, in at most ``most`` bytes."""
     size = weigh(value)
-    if size > most:
-        return EncodedValue(
-            "again", None, encode(preview(value)), f"it has more than {_bytes(most)}"
-        )
-    if size >= 0:
-        try:
-            text = encode(value) if size < LONG else encode_large(value)
-        except ValueError:  # a number of 5,000 digits
-            return _pickled(value, most)
-        if len(text) <= most:
-            return EncodedValue("json", text)
-        return EncodedValue(
-            "again", None, encode(preview(value)), f"it has more than {_bytes(most)}"
-        )
+    text = _text(value, size) if 0 <= size <= most else None
+    if text is not None and len(text) <= most:
+        return EncodedValue("json", text)
+    if size > most or text is not None:
+        why = f"it has more than {_bytes(most)}"
+        return EncodedValue("again", None, encode(preview(value)), why)
     return _pickled(value, most)
 
 
@@ -334,11 +330,10 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
 
 def to_show(value: Value, most: int) -> tuple[str, bool]:
     """``value`` as JSON, and whether it is complete."""
-    if 0 <= (size := weigh(value)) <= most:
-        try:
-            return (encode(value) if size < LONG else encode_large(value)), True
-        except ValueError:  # a number of 5,000 digits
-            pass
+    size = weigh(value)
+    text = _text(value, size) if 0 <= size <= most else None
+    if text is not None:
+        return text, True
     return encode(preview(value)), False
 
 

@@ -105,7 +105,7 @@ class CollectingJournal(Journal):
         return None
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
-        self._add("failed", call, EncodedValue("json", None), error_json(error, self.secret))
+        self._add("failed", call, EncodedValue("json", None), error_json(error, self.rows.secret))
         return None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
@@ -318,7 +318,7 @@ class Copies:
         self._take, self._most = reuse.take_json, journal.most
         self._before = f"{encode(path)[:-1]},"
         self._kind, self._name = step.kind, tool.name
-        self._digest = journal.digests.of_json(step, tool)
+        self._digest = journal.rows.digests.of_json(step, tool)
         self._taken: list[tuple[int, str, str, bytes]] = []
         """Of each copy the element, its arguments and its result as JSON, and the digest of the
         call."""

@@ -26,8 +26,8 @@ from .codec import encode, sign
 from .file import JournalError, checksum, not_journaled
 from .reading import RecordedOutcome, ReplayLog
 from .records import CallKey, Record, SequenceRow, error_json
-from .reuse import CallDigest, Reuse, ReusedResult
-from .secrets import Received, Secrets
+from .reuse import Reuse, ReusedResult
+from .secrets import Received
 from .store import ADD_LARGE, ROOM, Store
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
@@ -67,7 +67,8 @@ class Journal:
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier
-        """What earlier sessions of this run did."""
+        """What earlier sessions of this run did; None: it is the first one."""
+        self._log = earlier if earlier is not None else ReplayLog((), ended=False)
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
@@ -78,7 +79,7 @@ class Journal:
         is not known."""
         self._lost = 0
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
-        self._lines = itertools.count(max(num, earlier.line if earlier is not None else 0) + 1)
+        self._lines = itertools.count(max(num, self._log.line) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
@@ -143,20 +144,6 @@ class Journal:
         self._closed = True
 
     @property
-    def secret(self) -> Secrets:
-        """The secrets of the run."""
-        return self.rows.secret
-
-    @secret.setter
-    def secret(self, secrets: Secrets) -> None:
-        self.rows.secret = secrets
-
-    @property
-    def digests(self) -> CallDigest:
-        """Computes the digests of its calls."""
-        return self.rows.digests
-
-    @property
     def may_write(self) -> bool:
         """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
         return not self._ended or self._fired
@@ -169,7 +156,7 @@ class Journal:
 
     def recorded(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of this call in an earlier session."""
-        return self.earlier.take(key) if self.earlier is not None else None
+        return self._log.take(key)
 
     def start_call(
         self,
@@ -234,19 +221,19 @@ class Journal:
 
     def answered(self, key: CallKey) -> Record | None:
         """The answer of a person in an earlier session."""
-        return self.earlier.answers.pop(key, None) if self.earlier is not None else None
+        return self._log.answers.pop(key, None)
 
     async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one
         is not stored."""
         if secret:
-            self.secret.returned(value)
-        packed = self.secret.pack(value, self.most, call.received, secret)
+            self.rows.secret.returned(value)
+        packed = self.rows.secret.pack(value, self.most, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
-        if self.earlier is not None and ("fired", key) in self.earlier.marks:
+        if ("fired", key) in self._log.marks:
             return False
         # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
@@ -258,7 +245,7 @@ class Journal:
     def is_unknown(self, key: CallKey) -> bool:
         """Whether an earlier session started this call, which has an effect, and has no outcome of
         it."""
-        return self.earlier is not None and key in self.earlier.unknown
+        return key in self._log.unknown
 
     async def start_effect(self, call: StartedCall) -> None:
         """Write that a call with an effect is about to be made; done when it is durable."""
@@ -266,8 +253,7 @@ class Journal:
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write that something happened, and for which ``error``, without waiting."""
-        is_written = self.earlier is not None and (what, key) in self.earlier.marks
-        if self.is_open and not is_written:
+        if self.is_open and (what, key) not in self._log.marks:
             self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
 
     def keep_row(
@@ -297,7 +283,7 @@ class Journal:
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
         if it differs."""
-        earlier = self.earlier.sequences.get(key) if self.earlier is not None else None
+        earlier = self._log.sequences.get(key)
         if earlier is not None:
             return earlier if earlier.differs(now) else None
         if self.is_open:
@@ -315,7 +301,7 @@ class Journal:
     def _ending(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
-        secret = self.secret
+        secret = self.rows.secret
         # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
@@ -364,14 +350,9 @@ class Journal:
         try:
             await done
         except JournalError as error:
-            self.not_written(error, lost)
+            self.lose(error, lost)
+            self.warn_broken()
         return value
-
-    def not_written(self, error: JournalError, lost: int = 1) -> None:
-        """A row that a step waits for cannot be written. ``lost``: calls that are then lost."""
-        self._lost += lost
-        self._break(error)
-        self.warn_broken()
 
     def lose(self, error: JournalError, count: int = 1) -> None:
         """The rows of ``count`` calls cannot be written."""

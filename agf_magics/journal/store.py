@@ -86,13 +86,9 @@ class ProcessLock:
             self._path.unlink()
 
 
-def is_name(name: object) -> bool:
-    return isinstance(name, str) and NAME.fullmatch(name) is not None
-
-
 def alive(folder: Path, name: str) -> bool:
     """Whether the process with the lock ``name`` is alive. The lock of a dead one is removed."""
-    if not is_name(name):
+    if not isinstance(name, str) or NAME.fullmatch(name) is None:
         return False
     # Opening and closing the file of our own lock would release it (POSIX). A forked child has
     # `_held` too, but not the locks: the process id tells it.
@@ -358,8 +354,6 @@ class Store:
 
 def _make_folder(folder: Path) -> None:
     """Create the folder of the file, for this user only and ignored by git."""
-    if folder.name == ".agf" and not folder.exists():
-        folder.mkdir(parents=True, mode=0o700)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.name == ".agf":
         with (

@@ -84,7 +84,10 @@ class Forecast(OfflineJournal):
         """What was edited if a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model or its schema was edited"
-        before, digest = self._recorded.functions.get(callee.name), self.digests.function(callee)
+        before, digest = (
+            self._recorded.functions.get(callee.name),
+            self.rows.digests.function(callee),
+        )
         if before is None or digest is None:
             return "its function, its model or its schema was edited"
         now = digest.parts

@@ -110,7 +110,8 @@ def find_workers(
 
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
-    backend = find_backend(_wanted(options))
+    wanted = _wanted(options)
+    backend = find_backend(wanted) if wanted is not None else None
     if backend is None:
         return None, ()
     problems = Diagnostics()

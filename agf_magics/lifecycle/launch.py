@@ -22,8 +22,7 @@ from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from ..workers.outcomes import is_worker
-from ..workers.sending import STAY
+from ..workers.sending import STAY, is_worker
 from .define import for_input, load, sort_findings
 from .define import link_flow as link_with_files
 from .driving import Live, live, run_here, start_on_engine, wait_for

@@ -314,7 +314,7 @@ def _functions(run: Run, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
     assert run.journal is not None, "a run without a journal has no manifest"
     callees = [callee for each in flows for callee in each.callees.values()]
     digests = {
-        callee.name: run.journal.digests.function(callee)
+        callee.name: run.journal.rows.digests.function(callee)
         for callee in callees
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }

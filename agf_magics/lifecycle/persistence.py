@@ -362,7 +362,7 @@ def watch(run: Run) -> list[Linked]:
     names, steps = find_secret_sources(flows)
     run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.used = lambda: _used(run.progress.usage)
-    run.journal.secret = run.secrets
+    run.journal.rows.secret = run.secrets
     run.secrets.names = names
     run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):

@@ -42,7 +42,7 @@ from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal, suggest, wrapped
 from ..text.late_imports import IN_BROWSER
-from ..workers.outcomes import RemoteTraceback, with_source
+from ..workers.sending import RemoteTraceback, with_source
 from . import output
 from .config import BadSetting
 from .output import (

@@ -200,6 +200,8 @@ class ChunkSize:
 
     def weigh_given(self, size: float) -> None:
         """Learn the bytes of the arguments of one call."""
+        # The largest counts at once, and is forgotten slowly: one large call in a chunk is
+        # enough to fill the memory.
         self._given = max(size, self._given + (size - self._given) / 10)
 
     def learn(self, seconds: float, count: int, lanes: int, returned: int) -> None:
@@ -254,8 +256,8 @@ class Flight(ABC, Generic[E]):
 
 
 class Line(ABC, Generic[E]):
-    """What goes to workers with one program: the calls of a function, or the elements of a fan-out.
-    Makes chunks of what waits, and sends again what a lost worker had."""
+    """What goes to workers with one program: the calls of a function, or the elements of a fan-out
+    (decision D61). Makes chunks of what waits, and sends again what a lost worker had."""
 
     has_effect = False
     """Whether nothing is sent twice."""
@@ -301,6 +303,8 @@ class Line(ABC, Generic[E]):
     def next(self, lanes: int) -> Flight[E] | None:
         """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
         caught up. While workers were lost: a chunk with one call or element that was there."""
+        # Those that have landed count until the kernel has read them: a slow kernel is not
+        # flooded.
         most = lanes * self.dispatcher.ahead
         while self.has_more and len(self.flights) < min(self.limit or most, most):
             entries = self.take(lanes)
@@ -328,6 +332,8 @@ class Line(ABC, Generic[E]):
         """The worker of a chunk is lost: what it had is sent again, each alone."""
         names_one = self.backend.identifies_lost_chunk
         alone = len(flight.entries) == 1 and (names_one or not flight.shared)
+        # A time limit that is over, or a loss that the backend has repeated by itself,
+        # comes again.
         is_last = self.has_effect or lost.gone or (alone and (lost.last or lost.late is not None))
         again: list[E] = []
         for entry in flight.entries:
@@ -338,6 +344,8 @@ class Line(ABC, Generic[E]):
             if is_last or entry.losses > LOSSES:
                 self.fail(entry, lost)
             else:
+                # Also after a loss on purpose: it is sent alone, so that it cannot
+                # take others with it.
                 entry.losses = max(1, entry.losses)
                 again.append(entry)
         self.give_back(again, self.lost)
@@ -372,6 +380,8 @@ class Dispatcher:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
         chunk."""
         if self._loop is None:
+            # The context of the run, not of the thread on which a backend reports: its
+            # rights and its prints.
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
             notify_started: Any = getattr(self.backend, "notify_started", None)
             if notify_started is not None:
@@ -379,6 +389,7 @@ class Dispatcher:
             notify_warning: Any = getattr(self.backend, "notify_warning", None)
             if notify_warning is not None:
                 notify_warning(self.warn_soon)
+        # Not now: the other calls of this turn belong into the same chunk.
         if not self._due:
             self._due = True
             self._loop.call_soon(self.send)
@@ -405,11 +416,14 @@ class Dispatcher:
             any(flight.is_suspect for flight in self.in_flight)
             or any(line.lost and line.has_more for line in self.lines)
         ):
+            # One at a time, until the calls that were lost have ended: with two in
+            # flight, the next loss would blame both.
             return 1 - len(self.in_flight)
         return max(self.backend.lanes, 1) * self.ahead - len(self.in_flight)
 
     def _send(self, flight: Flight[Any]) -> None:
         self.in_flight[flight] = None
+        # Both ways: a loss can be the fault of whatever was in flight at any moment of it.
         for other in self.in_flight if len(self.in_flight) > 1 else ():
             other.shared = True
 
@@ -418,7 +432,8 @@ class Dispatcher:
 
         try:
             flight.cancel = self.backend.submit(flight.run, flight.order, done)
-            flight.order = ()  # its arguments, up to 8 MB, belong to the backend now
+            # Its arguments, up to 8 MB, belong to the backend now.
+            flight.order = ()
         except Exception as error:  # of the backend
             done(error)
 

@@ -51,6 +51,7 @@ def main() -> None:
     threading.Thread(
         target=_read_frames, args=(source, frames, target, writes), daemon=True
     ).start()
+    # Where the system does not end it with its parent (macOS, Windows).
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     sys.path[:] = pickle.loads(frames.get())
     modules = Modules()
@@ -64,7 +65,8 @@ def main() -> None:
     try:
         while True:
             frame, began = frames.get(), time.time()
-            answer = _outcome(frame) if frame else _fitness(modules)
+            # Reading the pickle executes the chunk.
+            answer = _outcome(frame) if frame else pickle.dumps(modules.were_edited() or _is_busy())
             with writes:
                 write_frame(target, answer)
             modules.note(began)
@@ -76,22 +78,22 @@ def _outcome(frame: bytes) -> bytes:
     outcome: Any
     try:
         outcome = pickle.loads(frame)
-    except BaseException as error:  # cloudpickle is missing
+    except BaseException as error:
+        # Cloudpickle is missing.
         outcome = error
     try:
         return pickle.dumps(outcome, 5)
     except BaseException as error:
         try:
             return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"), 5)
-        except BaseException:  # a tool has emptied sys.modules, or set pickle.dumps
+        except BaseException:
+            # A tool has emptied sys.modules, or set pickle.dumps.
             os._exit(1)
 
 
-def _fitness(modules: Modules) -> bytes:
-    """Whether another process should take the place of this one: a call is running, between two
-    chunks (`chunk`), or a module was edited."""
-    is_busy = bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
-    return pickle.dumps(modules.were_edited() or is_busy)
+def _is_busy() -> bool:
+    """Whether a call is running, between two chunks (`chunk`)."""
+    return bool(getattr(sys.modules.get("_agf_chunk"), "calls", None))
 
 
 class Modules:
@@ -114,6 +116,8 @@ class Modules:
         for name in sys.modules.keys() - self._seen:
             self._seen.add(name)
             file = getattr(sys.modules.get(name), "__file__", None)
+            # An installed package does not change while a kernel runs, and a look at
+            # each of its files takes time.
             if isinstance(file, str) and not os.path.realpath(file).startswith(self._installed):
                 self._files[file] = (*_state(file), began)
 

@@ -56,7 +56,8 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
     try:
         function = _function(held, program, digest)
         arguments = pickle.loads(given)
-    except BaseException as error:  # a module that the worker lacks
+    except BaseException as error:
+        # A module that the worker lacks.
         return "x", [described(error)], time.perf_counter() - began, [], _worker()
     capture = _capture_of(held, order.get("kernel"))
     spent: list[float] = []
@@ -68,14 +69,14 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
 def _held() -> Any:
     """What this process keeps between chunks. ``calls``: the threads that make calls now; `child`
     reads it."""
-    held: Any = sys.modules.get("_agf_chunk")
-    if held is None or not hasattr(held, "functions"):
-        held = held or types.ModuleType("_agf_chunk")
+    # Not a module of ours: this code is sent by value, and each chunk would have globals of its
+    # own.
+    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    if not hasattr(held, "functions"):
         held.functions, held.weights = {}, {}
         held.local = threading.local()
         held.calls = set()
         held.mapped = _mapped
-        sys.modules["_agf_chunk"] = held
     return held
 
 
@@ -87,6 +88,7 @@ def _function(held: Any, program: Any, digest: str) -> Any:
                 program = file.read()
         function = pickle.loads(program)
         held.functions[digest], held.weights[digest] = function, len(program)
+        # The last one stays even if it alone is too large: the chunk is about to use it.
         while len(held.functions) > FUNCTIONS or (
             len(held.functions) > 1 and sum(held.weights.values()) > KEPT
         ):
@@ -143,6 +145,7 @@ def _call(
     held: Any, function: Any, given: dict[str, Any], order: dict[str, Any], capture: Any, i: int
 ) -> tuple[str, Any]:
     """One call in a context of its own. A process that it forks ends here."""
+    # A tool may fork, and the child returns here too: it must not go on with the chunk.
     process, before = os.getpid(), getattr(held.local, "capture", None)
     held.calls.add(threading.get_ident())
     if capture is not None:
@@ -161,10 +164,10 @@ def _call(
 
 def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
     limits: Any = sys.modules.get("agf_magics.engine.limits")
-    if (
-        limits is not None and order.get("grant") is not None
-    ):  # without the package no run can be started here
+    if limits is not None and order.get("grant") is not None:
+        # Without the package no run can be started here.
         limits.granted.set(limits.Grant(*order["grant"]))
+        # A tool that starts a run here is refused: a worker has no registry.
         limits.inside.set(True)
     value = function(**given)
     if inspect.isawaitable(value):
@@ -182,6 +185,7 @@ def _call_in_time(target: tuple[Any, ...], timeout: float) -> tuple[str, Any]:
     """One call on a thread of its own, which is left running after ``timeout`` seconds."""
     ended: list[tuple[str, Any]] = []
     context = contextvars.copy_context()
+    # A daemon: a call that hangs must not keep the process of the worker.
     thread = threading.Thread(target=lambda: ended.append(context.run(_call, *target)), daemon=True)
     thread.start()
     thread.join(timeout)
@@ -205,6 +209,7 @@ class _Capture:
         return taken
 
     def write(self, i: int, stream: str, text: str) -> None:
+        # A tool that prints in a loop must not fill the memory of the kernel.
         if self.room > 0:
             self.texts.append((i, stream, text[: self.room]))
             self.room -= len(text)
@@ -333,14 +338,12 @@ def reduce_exception(thing: Any) -> Any:
     return NotImplemented
 
 
-def described(
-    error: BaseException, dump: Callable[[Any], bytes] | None = None
-) -> tuple[bytes, str]:
+def described(error: BaseException, dump: Callable[[Any], bytes] = _dumped) -> tuple[bytes, str]:
     """An exception, and the text of its traceback; one that cannot be sent, as the name of its
-    class and its text. ``dump``: pickles it; None: `_dumped`."""
+    class and its text. ``dump``: pickles it."""
     text = _trace(error)
     try:
-        data = (dump or _dumped)(error)
+        data = dump(error)
         pickle.loads(data)
         return data, text
     except BaseException:
@@ -359,7 +362,8 @@ def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
         found = (getattr(said, name, None) for name in ("status_code", "status", "code"))
         status = next(one for one in found if type(one) is int)
         return status, str((getattr(said, "headers", None) or {}).get("Retry-After") or "")
-    except Exception:  # it has none, or a property of a user's class fails
+    except Exception:
+        # It has none, or a property of a user's class fails.
         return ()
 
 
@@ -382,7 +386,7 @@ def run_after_setup(*order: Any) -> Any:
     pickled, digest, run = order[-1]["setup"]
     if not pickled:
         return run(*order[:-1])
-    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    held = _held()
     with held.__dict__.setdefault("setup_lock", threading.Lock()):
         done: dict[str, tuple[str, str] | None] = held.__dict__.setdefault("setups", {})
         if digest not in done:

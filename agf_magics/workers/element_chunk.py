@@ -95,6 +95,8 @@ def run_elements(
 
 def read_program(version: tuple[str, str, int], pickled: bytes) -> ElementProgram:
     """A program, which a worker with another version would read as something else."""
+    # Before the pickle is read: classes of another version would be filled with wrong fields,
+    # and say nothing.
     if version != version_of_workers():
         raise Unreadable(f"this worker has version {version_of_workers()}")
     program: ElementProgram = pickle.loads(pickled)
@@ -116,11 +118,16 @@ def _alone(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function, updated=())
     def call(**given: Any) -> Any:
         loop, held, me = asyncio._get_running_loop(), chunk._held(), threading.get_ident()
+        # A call that is left running after its time keeps its process from the next run:
+        # see `child`.
         held.calls.add(me)
         local, capture = held.local, _capturing.get()
         before = getattr(local, "capture", None)
+        # The loop of the chunk runs on this thread, and `asyncio.run` of a tool would
+        # refuse to start.
         asyncio._set_running_loop(None)
-        if capture is not None:  # of this thread: a call with a time limit has one of its own
+        # Of this thread: a call with a time limit has one of its own.
+        if capture is not None:
             local.capture = (capture, 0)
         try:
             return contextvars.copy_context().run(function, **given)
@@ -159,7 +166,8 @@ def _drive(main: Coroutine[Any, Any, T]) -> T:
     try:
         return loop.run_until_complete(main)
     finally:
-        main.close()  # it did not start if a loop runs on this thread
+        # It did not start if a loop runs on this thread.
+        main.close()
         try:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
@@ -191,6 +199,7 @@ class Counts:
 
 def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Answer:
     began = clock()
+    # A tool may look at its rights, and must not start a run of its own here.
     granted.set(program.scope.grant)
     inside.set(True)
     chunk_run = _Chunk(program)
@@ -236,6 +245,7 @@ class _Chunk:
                 self.events[:],
                 self.journal.found[:] if self.journal is not None else [],
             )
+            # The runner holds these lists: they are emptied, not replaced.
             self.events.clear()
             if self.journal is not None:
                 self.journal.found.clear()

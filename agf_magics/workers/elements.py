@@ -36,7 +36,6 @@ from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
 from .backend import KERNEL, RESULT, ChunkSize, Dispatcher, Entry, Flight, Line, Lost, Shown
 from .element_chunk import body_name, read_program, run_elements
-from .outcomes import NO_SIGN, is_here, lacking_module, worker_lost
 from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer, write_prints
 from .program import (
     HEAVY_ELEMENT,
@@ -47,7 +46,7 @@ from .program import (
     time_limit_of,
     version_of_workers,
 )
-from .sending import HEAVY, applied, own_modules
+from .sending import HEAVY, NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
 
 Items = list[Value] | Elements
 
@@ -77,7 +76,8 @@ def element_pool(
     except Exception:
         program = b""
     if not 0 < len(program) <= HEAVY:
-        return None  # calls are sent instead: their errors and warnings name the part
+        # Calls are sent instead: their errors and warnings name the part.
+        return None
     options = {
         "kernel": KERNEL,
         "most": RESULT,
@@ -180,6 +180,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         )
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
+        # The kernel has the outcomes of these. They come first, as in a run without
+        # workers: what they decide must be known before others start.
         known, numbers = self._recorded(), plan.rest
         self.left = plan.count - len(known)
         if known:
@@ -238,7 +240,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         return ElementFlight(self.landed, self.sent, entries, given)
 
     def refuse(self, entry: ElementEntry, error: Exception) -> None:
-        self.stays.append(entry.number)  # its call in the kernel has the error
+        # Its call in the kernel has the error.
+        self.stays.append(entry.number)
 
     def fail(self, entry: ElementEntry, lost: Lost) -> None:
         losses = entry.workers or [str(lost)]
@@ -246,12 +249,14 @@ class ElementPool(Parts, Line[ElementEntry]):
 
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
+        # Before the first `wake`, which takes chunks from all lines.
         self.dispatcher.lines[self] = None
         run, at = self.site.run, self.site.at
         self.shown = Shown(self.dispatcher, lambda found: run.emit(ev.Placed(at, clock(), *found)))
         try:
             while self.failure is None and (self.flights or self.has_more):
                 self.dispatcher.wake()
+                # After the turn in which the chunks are sent.
                 loop.call_soon(self._show_placed)
                 flight, outcome = await self.landed.get()
                 del self.flights[flight]
@@ -279,7 +284,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         if (
             isinstance(outcome, BaseException)
             or self.site.run.secrets.active
-            or _is_refused(outcome)
+            or (type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no")
         ):
             # The backend or the worker cannot run it; or the run has got a secret, which only the
             # kernel masks.
@@ -288,19 +293,24 @@ class ElementPool(Parts, Line[ElementEntry]):
         now = clock()
         try:
             answer = read_answer(outcome, numbers, self, self.sent.sources)
-        except Unread:  # the calls say which of the results cannot be read
+        except Unread:
+            # The calls say which of the results cannot be read.
             self.leaves, self.stays = False, [*self.stays, *numbers]
             return
-        except BaseException as error:  # whatever reading a damaged pickle raises
+        except BaseException as error:
+            # Whatever reading a damaged pickle raises.
             for i in numbers if self.failure is None else ():
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
         count = len(answer.elements)
         self.size.learn(max(answer.seconds, 1e-6), count, self.backend.lanes, answer.weight)
+        # A heavy element would travel three times: its calls travel once.
         self.leaves = self.leaves and (flight.weight + answer.weight) / count <= HEAVY_ELEMENT
-        if answer.elements[-1][1][0]:  # with ``abort``, a failure is the last one
-            self.dispatcher.send()  # so the workers do not wait until this chunk is written
+        # The workers do not wait until this chunk is written; with ``abort``, its last element may
+        # have failed, and then nothing more is sent.
+        if answer.elements[-1][1][0]:
+            self.dispatcher.send()
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
         self.stays += numbers[count:] if self.failure is None else []
 
@@ -323,6 +333,7 @@ class ElementPool(Parts, Line[ElementEntry]):
                 self.keep(i, value)
             else:
                 self._end(i, value)
+            # Elements after the failure that ends the fan-out count as never started.
             if self.failure is not None:
                 return
         await run.host.turn()
@@ -344,7 +355,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         if not is_rescuable(error):
             self.failure = self.failure or error
             return
-        with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
+        # It ends the fan-out: `failure`.
+        with contextlib.suppress(StepError):
             self.give_up(
                 i, explained(cast(StepError, error), self.each.step.body, self.backend.name)
             )
@@ -415,10 +427,6 @@ class ElementPool(Parts, Line[ElementEntry]):
     def _show_placed(self) -> None:
         """Say how many elements are with workers."""
         self.shown.show(sum(len(flight.entries) for flight in self.flights))
-
-
-def _is_refused(outcome: Any) -> bool:
-    return type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no"
 
 
 def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic:

@@ -43,8 +43,7 @@ from .backend import (
     find_problems,
 )
 from .chunk import run_after_setup
-from .outcomes import RemoteTraceback
-from .sending import Program, applied, loadable, unsendable_function
+from .sending import Program, RemoteTraceback, applied, loadable, unsendable_function
 
 SEEN = 10.0
 """Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""
@@ -86,6 +85,7 @@ class WithOptions:
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
+        # The options of the chunk, which each run function has last.
         own = order[-1] if isinstance(order[-1], Mapping) else {}
         options = {
             "effect": own.get("effect", False),
@@ -118,19 +118,6 @@ def _checked(outcome: Any) -> Any:
         error.__cause__ = RemoteTraceback(text)
         return error
     return outcome
-
-
-def with_options(
-    backend: WorkerBackend,
-    setup: Callable[[], object] | None,
-    resources: Mapping[str, float],
-    adaptive: bool,
-) -> WorkerBackend:
-    """``backend`` with the options of `on.Workers`. Raises DefinitionError."""
-    if not are_resources(resources):
-        message = f"resources must be a mapping of names to numbers above 0, got {resources!r}"
-        raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
-    return cast(WorkerBackend, WithOptions(backend, setup, resources, adaptive))
 
 
 def describe(backend: WorkerBackend) -> BackendStatus:
@@ -241,7 +228,8 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     found = _of_text(on, names) if isinstance(on, str) else _of_object(on)
     look: Callable[[], None] | None = getattr(found, "look", None)
     if look is not None:
-        with contextlib.suppress(OSError):  # the calls fail then
+        with contextlib.suppress(OSError):
+            # The calls fail then.
             look()
     return found
 
@@ -261,6 +249,7 @@ def _of_object(on: object) -> WorkerBackend:
 
 
 def _of_text(text: str, names: Mapping[str, object] | None) -> WorkerBackend | None:
+    # Words come before variables: a variable named `dask` must not change what --on dask means.
     word = read_word(text)
     if word is not None:
         return _of_word(word)
@@ -330,13 +319,16 @@ def _require(word: str) -> None:
 
 
 def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> WorkerBackend | None:
-
     backend = find_backend(wanted.on, names)
-    return (
-        with_options(backend, wanted.setup, wanted.resources, wanted.adaptive)
-        if backend is not None
-        else None
-    )
+    if backend is None:
+        return None
+    if not are_resources(wanted.resources):
+        message = (
+            f"resources must be a mapping of names to numbers above 0, got {wanted.resources!r}"
+        )
+        raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
+    options = WithOptions(backend, wanted.setup, wanted.resources, wanted.adaptive)
+    return cast(WorkerBackend, options)
 
 
 def _is_backend(value: object) -> bool:
@@ -365,6 +357,7 @@ class Started:
         closed."""
         with self._lock:
             found = self._known.get(key)
+            # Closed: by `%workers --close`, or because its cluster is gone.
             if found is None or getattr(found, "closed", False):
                 if not self._known:
                     atexit.register(self.close)
@@ -379,6 +372,8 @@ class Started:
         the person stays open."""
         with self._lock:
             known, self._known = list(self._known.values()), {}
+        # The next backend registers it again: at the exit, the interpreter calls the last
+        # registered first.
         atexit.unregister(self.close)
         for backend in known:
             with contextlib.suppress(Exception):

@@ -20,7 +20,7 @@ import pickle
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, get_args
 
@@ -34,8 +34,7 @@ from ..journal.collected import Collected, CollectedRecords
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
-from .outcomes import raised_there
-from .sending import ByName, by_value_pickler, dumped_by_value
+from .sending import ByName, by_value_pickler, dumped_by_value, raised_there
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -56,12 +55,18 @@ def dump_program(program: Any, modules: Sequence[str]) -> bytes:
     """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling
     raises."""
 
-    class Pickler(by_value_pickler()):  # type: ignore[misc]
+    return dumped_by_value(program, modules, _asking(by_value_pickler(), _reduce_program))
+
+
+def _asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
+    """A pickler that asks ``reduce`` first."""
+
+    class Asking(pickler):  # type: ignore[misc]
         def reducer_override(self, thing: Any) -> Any:
-            reduced = _reduce_program(thing)
+            reduced = reduce(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    return dumped_by_value(program, modules, Pickler)
+    return Asking
 
 
 def _reduce_program(thing: Any) -> Any:
@@ -94,6 +99,7 @@ def _reduce_function(function: types.FunctionType) -> Any:
         function.__dict__,
         function.__name__,
     )
+    # By marshal, as both sides have the same Python: cloudpickle would copy the globals too.
     code = marshal.dumps(function.__code__)
     return (
         _new_function,
@@ -182,25 +188,17 @@ def dump_plain(value: Any, sources: Sequence[Source] = (), modules: Sequence[str
             return _source, (numbers[id(thing)],)
         return reduce_exception(thing)
 
-    class Plain(ByName):
-        def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce(thing)
-            return super().reducer_override(thing) if reduced is NotImplemented else reduced
-
-    with contextlib.suppress(Exception):  # cloudpickle may send it
+    with contextlib.suppress(Exception):
+        # Cloudpickle may send it.
         file = io.BytesIO()
-        Plain(file, modules).dump(value)
+        _asking(ByName, reduce)(file, modules).dump(value)
         return file.getvalue()
 
-    class Cloud(by_value_pickler()):  # type: ignore[misc]
-        def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce(thing)
-            return super().reducer_override(thing) if reduced is NotImplemented else reduced
-
-    return dumped_by_value(value, modules, Cloud)
+    return dumped_by_value(value, modules, _asking(by_value_pickler(), reduce))
 
 
 def load_plain(data: bytes, sources: Sequence[Source] = ()) -> Any:
+    # In a context variable: reading may run on any thread, and nested.
     before = _sources.set(sources)
     try:
         return pickle.loads(data)
@@ -223,9 +221,11 @@ def _reduce_error(error: StepError) -> Any:
 
 
 def _new_error(kind: Any, diagnostics: tuple[Any, ...]) -> StepError:
+    # The answer names the class: any other one would be called with arguments of a stranger.
     if not (isinstance(kind, type) and issubclass(kind, StepError)):
         raise TypeError("a failure is a StepError")
-    error = kind.__new__(kind, *diagnostics)  # a subclass of a user has an __init__ of its own
+    # A subclass of a user has an __init__ of its own.
+    error = kind.__new__(kind, *diagnostics)
     error.diagnostics = diagnostics
     return error
 
@@ -312,7 +312,8 @@ def read_answer(
         raise ValueError("it has another form")
     try:
         answer = load_plain(data, sources)
-    except BaseException as error:  # reading a pickle can raise SystemExit too
+    except BaseException as error:
+        # Reading a pickle can raise SystemExit too.
         raise Unread from error
     elements, counts, calls, began, ended = answer
     if (
@@ -330,7 +331,14 @@ def read_answer(
     if len(found) < len(numbers) and elements[-1][0]:
         raise ValueError("elements are missing")
     return Answered(
-        found, _counts(counts, reader), calls, began, ended, seconds, len(data), _prints(prints)
+        found,
+        _counts(counts, reader),
+        calls,
+        began,
+        ended,
+        seconds,
+        len(data),
+        [(str(stream), str(text)) for _, stream, text in prints],
     )
 
 
@@ -374,14 +382,11 @@ def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, 
         if counts is not None:
             raise ValueError("it has numbers instead of events")
         return None
+    # A row that the run does not have would be drawn for ever.
     for key, (starts, ends) in counts.items():
         if key not in steps or not (type(starts) is type(ends) is int and 0 <= ends <= starts):
             raise ValueError("it counts an unknown step")
     return dict(counts)
-
-
-def _prints(prints: Any) -> list[tuple[str, str]]:
-    return [(str(stream), str(text)) for _, stream, text in prints]
 
 
 def _is_time(value: Any) -> bool:

@@ -71,7 +71,8 @@ class Processes:
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
-        if self._pid != os.getpid():  # a fork has none of the threads
+        # A fork has none of the threads.
+        if self._pid != os.getpid():
             self._start()
         if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
@@ -81,6 +82,8 @@ class Processes:
             if self.closed:
                 done(Lost(CLOSED, gone=True))
                 return job.cancel
+            # Counted here and not on the thread: two chunks that come at once must not
+            # count the same idle thread.
             self._waiting -= 1
             starts = self._waiting < 0 and self._threads < self.lanes
             self._threads += starts
@@ -170,9 +173,8 @@ class Processes:
             except Empty:
                 found = None
             with self._lock:
-                if found is None and (
-                    self.closed or self._waiting > 0
-                ):  # else a chunk is on its way
+                # With nobody counted as waiting, a chunk is on its way to this thread.
+                if found is None and (self.closed or self._waiting > 0):
                     self._threads -= 1
                     self._waiting -= 1
                     return None
@@ -194,7 +196,8 @@ class Processes:
                 process.kill()
             outcome = process.execute(job.frame, job.limit)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            if process is None:  # it could not be started
+            if process is None:
+                # It could not be started.
                 outcome = Lost(f"no process could be started: {error}")
             else:
                 how, late = self._end(process), job.limit if isinstance(error, _Silent) else None
@@ -202,7 +205,8 @@ class Processes:
                 if self.closed:
                     outcome = Lost(CLOSED, gone=True)
                 process = None
-        except BaseException as error:  # of unpickling: nobody knows what is left in the pipe
+        except BaseException as error:
+            # Of unpickling: nobody knows what is left in the pipe.
             outcome = error
             if process is not None:
                 self._end(process)
@@ -234,6 +238,7 @@ class _Job:
         """See `backend.Cancel`."""
         if self.take():
             self.done(Lost("cancelled", cancelled=True))
+        # The second time, after the grace period.
         elif self._cancelled:
             self.killed = True
             process = self.process
@@ -257,15 +262,21 @@ class _Child:
         """``runs``: how many were started."""
         self._runs = runs
         self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            # ``-P``: the folder of `child` must not be on the path, or its neighbours
+            # would hide modules.
             [sys.executable, "-P", child.__file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Jupyter interrupts the whole process group of the kernel, and a call on a
+            # worker is no part of it.
             start_new_session=True,
             bufsize=0,
         )
         self._input = cast("RawIOBase", self.process.stdin)
         self._output = cast("RawIOBase", self.process.stdout)
         if hasattr(select, "poll"):
+            # A child that reads nothing must not block the thread, which also looks
+            # whether the child lives.
             os.set_blocking(self._input.fileno(), False)
         self._asked: float | None = None
         """When it was asked for a sign of life that it has not given yet."""
@@ -349,6 +360,7 @@ class _Child:
         except subprocess.TimeoutExpired:
             self.kill()
             code = self.process.wait()
+        # Negative: the number of the signal that ended it.
         if code >= 0:
             return f"the process ended with status {code}"
         if code == -getattr(signal, "SIGKILL", 0):

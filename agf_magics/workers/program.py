@@ -20,7 +20,7 @@ from ..catalog import Tool, Transform
 from ..engine.limits import Limits
 from ..engine.linked import Linked
 from ..engine.pool import calls_of
-from ..engine.runner import CallSite, Index, Runner, Scope, StepEvents
+from ..engine.runner import CallSite, Index, Scope, StepEvents
 from ..flow.step import DROPPED, FlowInput, FlowResult, Frame, Ref, Step, finished
 from ..flow.steps import (
     Branches,
@@ -69,9 +69,8 @@ def reason_to_stay(site: CallSite[Each], inside: Scope, count: int, lanes: int) 
         return reason
     if reads_secret(site, run.secrets):
         return "secret"
-    if count < MANY * lanes and has_fan_out(body, inside.linked):
-        return "outer"
-    return None
+    is_outer = any(isinstance(step, Each) for step in steps_of(body, inside.linked))
+    return "outer" if is_outer and count < MANY * lanes else None
 
 
 def reason_of_body(body: Step, linked: Linked) -> str | None:
@@ -90,49 +89,38 @@ def reason_of_body(body: Step, linked: Linked) -> str | None:
 
 
 def _reason_of_call(step: Invoke, callee: Any) -> str | None:
-    if step.kind not in CALLED:
-        return step.kind
-    if step.row is not None:  # its record and its limits are those of the kernel
-        return "row"
-    if step.permit is not None:
-        return "approval"
-    if step.pick is not None:
-        return "pick"
-    if not step.awaited:
-        return "not awaited"
+    reasons: dict[str, object] = {
+        step.kind: step.kind not in CALLED,
+        # Its record and its limits are those of the kernel.
+        "row": step.row is not None,
+        "approval": step.permit is not None,
+        "pick": step.pick is not None,
+        "not awaited": not step.awaited,
+    }
     if isinstance(callee, Linked):
-        return _reason_of_flow(step, callee)
-    if isinstance(callee, Tool):
-        if callee.secret:
-            return "secret"
-        if not callee.reuse:
-            return "effect"
-        if callee.context:
-            return "context"
-        if callee.resources:
-            return "resources"
-    elif not isinstance(callee, Transform):
-        return "callee"
-    if getattr(callee, "resources", None):
-        return "resources"  # a chunk of calls is placed where they are
-    return (
-        "place" if callee.where is not None or callee.is_async or _is_for_kernel(callee) else None
-    )
-
-
-def _reason_of_flow(step: Invoke, callee: Linked) -> str | None:
-    flow = callee.flow
-    if callee.agent is not None:
-        return "agent"
-    if flow.caps is not None:
-        return "caps"
-    if flow.extension is not None and flow.extension.context is not None:
-        return "context"
-    return "timeout" if step.timeout is not None else None
-
-
-def _is_for_kernel(callee: Tool | Transform) -> bool:
-    return bool(getattr(callee, "kernel_only", False))
+        extension = callee.flow.extension
+        reasons |= {
+            "agent": callee.agent is not None,
+            "caps": callee.flow.caps is not None,
+            "context": extension is not None and extension.context is not None,
+            "timeout": step.timeout is not None,
+        }
+    elif isinstance(callee, Tool | Transform):
+        if isinstance(callee, Tool):
+            reasons |= {
+                "secret": callee.secret,
+                "effect": not callee.reuse,
+                "context": callee.context,
+                # A chunk of calls is placed where they are.
+                "resources": callee.resources,
+                # The gate is in the kernel: on each worker, a rate would count by itself.
+                "throttle": callee.throttle,
+                "place": callee.kernel_only,
+            }
+        reasons["place"] = reasons.get("place") or callee.where is not None or callee.is_async
+    else:
+        reasons["callee"] = True
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | None:
@@ -158,17 +146,6 @@ def steps_of(body: Step, linked: Linked) -> Iterator[Step]:
                 yield from steps_of(inner, callee)
 
 
-def flows_of(body: Step, linked: Linked) -> Iterator[Flow]:
-    """The flows that ``body`` calls."""
-    for _, callee, _ in calls_of(body, linked):
-        if isinstance(callee, Linked):
-            yield callee.flow
-
-
-def has_fan_out(body: Step, linked: Linked) -> bool:
-    return any(isinstance(step, Each) for step in steps_of(body, linked))
-
-
 # --- what an element reads ---
 
 
@@ -179,6 +156,7 @@ def reads_secret(site: CallSite[Each], secrets: Secrets) -> bool:
         return True
     if not secrets.names:
         return False
+    # Not known: then anything may be read, also a secret.
     reads = reads_of(site.step.body, site.scope.linked.flow)
     if reads is None:
         return True
@@ -233,6 +211,7 @@ def pruned(frame: Frame, step: Each, flow: Flow) -> Frame:
     reads = reads_of(step.body, flow)
     if reads is None or len(flow.stores) > 1:
         return kept
+    # None, and not left out: an error about a wrong name lists the right ones.
     for name in kept.keys() - {ref.path[0] for ref in reads} - set(flow.stores):
         kept[name] = None
     for place in flow.stores:
@@ -247,7 +226,8 @@ def _replaced(frame: Frame, step: Each) -> list[str]:
     """The names in ``frame`` that the element takes."""
     try:
         within = step.element.store(frame, finished((DROPPED, None, None, "finished")))
-    except Exception:  # only an element of its own form can be stored
+    except Exception:
+        # Only an element of its own form can be stored.
         return []
     return [name for name in frame if within.get(name) is DROPPED]
 
@@ -285,8 +265,9 @@ def version_of_workers() -> tuple[str, str, int]:
 
 
 def sources_of(step: Each, linked: Linked) -> tuple[Source, ...]:
-    found = [linked.flow.source, *(flow.source for flow in flows_of(step.body, linked))]
-    return tuple({id(source): source for source in found}.values())
+    callees = [callee for _, callee, _ in calls_of(step.body, linked)]
+    flows = [each.flow for each in (linked, *callees) if isinstance(each, Linked)]
+    return tuple({id(flow.source): flow.source for flow in flows}.values())
 
 
 def make_program(
@@ -303,16 +284,11 @@ def make_program(
         site.index,
         run.budget.limits,
         run.journal.most if run.journal is not None else 0,
-        sends_events(run),
+        isinstance(run.steps, StepEvents),  # whether something listens to the events of the run
         run.stream,
         sources,
     )
     return dump_program(program, modules)
-
-
-def sends_events(run: Runner) -> bool:
-    """Whether something listens to the events of a run."""
-    return isinstance(run.steps, StepEvents)
 
 
 def reduced(linked: Linked, steps: Iterable[Step], without_text: bool = False) -> Linked:
@@ -368,5 +344,7 @@ def on_one_thread(linked: Linked, steps: Iterable[Step], call: Wrap) -> Linked:
         if isinstance(callee, Linked):
             callees[name] = on_one_thread(callee, callee.flow.body.steps, call)
         elif isinstance(callee, Tool | Transform):
+            # ``loop``: the engine of the chunk calls it where it is, without a thread
+            # and a wait.
             callees[name] = replace(callee, function=call(callee.function), where="loop")
     return replace(linked, callees=callees)

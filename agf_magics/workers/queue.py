@@ -34,17 +34,21 @@ from .backend import (
     Shown,
     WorkerBackend,
 )
-from .outcomes import NO_SIGN, is_here, lacking_module, raised_there, worker_lost
 from .sending import (
     HEAVY,
+    NO_SIGN,
     STAY,
     Program,
     SharedData,
     heavy_function,
+    is_here,
+    lacking_module,
     name_of,
     other_python,
+    raised_there,
     unsendable_arguments,
     unsendable_function,
+    worker_lost,
 )
 
 C = TypeVar("C", bound=Call)
@@ -63,11 +67,8 @@ class CallQueue:
         self._sizes: dict[int, ChunkSize] = {}
         self._programs: dict[int, Program | Exception] = {}
         state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+        # Before any chunk: a chunk that an executor runs in this process looks for it.
         state.kernel = getattr(state, "kernel", KERNEL)
-
-    @property
-    def lanes(self) -> int:
-        return max(self.backend.lanes, 1)
 
     @property
     def wanted(self) -> int:
@@ -75,7 +76,8 @@ class CallQueue:
 
     def wanted_of(self, size: int, limit: int | None = None) -> int:
         """``size``: of the chunks; ``limit``: of concurrent calls."""
-        lanes = self.lanes if limit is None else min(limit, self.lanes)
+        lanes = max(self.backend.lanes, 1)
+        lanes = min(limit or lanes, lanes)
         return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
 
     def hand(self, call: Call, terms: Terms) -> None:
@@ -94,7 +96,8 @@ class CallQueue:
     def elements(
         self, site: Any, inside: Any, keep: Callable[[int, Any], None], items: Any, rest: Any
     ) -> Any:
-        from .elements import element_pool  # here: a run without workers does not import it
+        # Here: a run without workers does not import it.
+        from .elements import element_pool
 
         return element_pool(self.dispatcher, site, inside, keep, items, rest)
 
@@ -111,6 +114,8 @@ class CallQueue:
         bound: object = None,
     ) -> CallLine:
         """The queue of calls with the same function and terms."""
+        # By identity: two functions may be equal. The line keeps the function, so that no other one
+        # gets its id.
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         line = self._lines.get(key)
         if line is None:
@@ -121,7 +126,7 @@ class CallQueue:
                 if terms.has_effect
                 else self._sizes.setdefault(id(function), ChunkSize())
             )
-            line = CallLine(self.dispatcher, size, terms, program, name_of(function))
+            line = CallLine(self.dispatcher, size, terms, program, function)
             line.order |= {"stops": stops, "grant": _packed_grant(grant)}
             self._lines[key] = line
             self.dispatcher.lines[line] = None
@@ -173,10 +178,11 @@ class CallLine(Line[CallEntry]):
         size: ChunkSize,
         terms: Terms,
         program: Program | Exception,
-        name: str,
+        function: Callable[..., Any],
     ) -> None:
         super().__init__(dispatcher, size, terms.limit)
-        self.program, self.name, self.has_effect = program, name, terms.has_effect
+        self.program, self.function, self.has_effect = program, function, terms.has_effect
+        self.name = name_of(function)
         self.order: dict[str, Any] = {
             "timeout": terms.timeout,
             "most": RESULT,
@@ -206,13 +212,16 @@ class CallLine(Line[CallEntry]):
         return bool(self.lost or self.waiting)
 
     def take(self, lanes: int) -> list[CallEntry]:
-        source, most = (self.lost, 1) if self.lost else (self.waiting, 1)
-        if not self.lost and not self.has_effect:
+        source, most = self.waiting, 1
+        if self.lost:
+            source = self.lost
+        elif not self.has_effect:
             most = self.size.next(len(self.waiting), min(lanes, self.limit or lanes))
         entries = list[CallEntry]()
         while source and len(entries) < most:
             entry = source.popleft()
-            if entry.call.take():  # else it was cancelled
+            # A call that was cancelled meanwhile has been taken.
+            if entry.call.take():
                 entries.append(entry)
         return entries
 
@@ -272,6 +281,7 @@ class CallFlight(Flight[CallEntry]):
         """Whether `interrupt` by force may end the call; read by the host."""
         self._dropped = 0
         for entry in entries:
+            # The host stops a call through what it waits for: `interrupt`.
             entry.call.waiter = self
 
     @property
@@ -282,6 +292,8 @@ class CallFlight(Flight[CallEntry]):
     def interrupt(self, call: Call, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
         its worker ends."""
+        # A chunk is one task: it cannot be cancelled for one of its calls without the
+        # others.
         if any(not entry.call.stopped for entry in self.entries):
             return
         if self._dropped < 1 + (force and self.kills):
@@ -307,7 +319,8 @@ class CallFlight(Flight[CallEntry]):
         try:
             if error is None:
                 self._open(*outcome)
-        except Exception as problem:  # of a backend that returns something else
+        except Exception as problem:
+            # A backend of a person may return anything.
             error = problem
         if error is not None:
             failure = self._failure(error)
@@ -325,7 +338,8 @@ class CallFlight(Flight[CallEntry]):
         if marks == "x":
             raise self._unread(raised_there(*data[0]))
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
-        if not begun:  # only a call after a failure is not started: it would be sent for ever
+        # Only a call after a failure is not started: it would be sent for ever.
+        if not begun:
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
         if not line.has_effect:
@@ -334,6 +348,7 @@ class CallFlight(Flight[CallEntry]):
         results = self._results(marks, data, worker)
         if results is None:
             for entry in self.entries:
+                # They travel alone, as suspects, although their worker is well.
                 entry.losses = 1
             line.give_back(self.entries, line.lost)
             return
@@ -349,7 +364,8 @@ class CallFlight(Flight[CallEntry]):
             values = (
                 pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
             )
-        except BaseException as error:  # reading a pickle can raise SystemExit too
+        except BaseException as error:
+            # Reading a pickle can raise SystemExit too.
             if len(self.entries) > 1 and not self.line.has_effect:
                 return None
             text = (
@@ -462,6 +478,8 @@ class RemotePool(Generic[C]):
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         new = [CallEntry(call, self) for call in calls]
         early = [CallEntry(call, self) for call in first]
+        # Those that come first stay first: an element that is tried again precedes those
+        # that wait.
         if self.halted and not resumes:
             self.held = [*early, *self.held, *new]
             return
@@ -499,6 +517,7 @@ class RemotePool(Generic[C]):
         found = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting) if self._line is not None else ():
             found += [entry for entry in source if entry.pool is self]
+            # In place: the dispatcher may be looking at this queue.
             rest = [entry for entry in source if entry.pool is not self]
             source.clear()
             source.extend(rest)

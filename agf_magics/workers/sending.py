@@ -2,6 +2,12 @@
 
 A function of the notebook or of a file that is not installed travels by value, with what it uses;
 one of an installed package by its name. cloudpickle is imported when the first function is sent.
+
+The traceback of an exception on its worker, as its cause: with it, Python and IPython show where
+the tool failed.
+
+What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``),
+flows.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ import contextlib
 import hashlib
 import importlib
 import io
+import linecache
 import operator
 import os
 import pickle
@@ -23,6 +30,7 @@ import weakref
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..catalog.digests import is_ours
@@ -115,16 +123,19 @@ class SharedData:
         """What travels for an argument: itself, if it is small."""
         if bytes_of_data(value) < LARGE:
             return value
+        # By identity, and not by content: comparing large arrays costs more than writing
+        # one again.
         key = id(value)
         if key not in self._known:
             path = write_apart(value, self._folder)
+            # Weak: the file must not keep a table of 1 GB in memory, and its id is free
+            # once it is gone.
             self._known[key] = weakref.ref(value, lambda _: self._forget(key)), path
-        return _Apart(self._known[key][1])
+        return Later(_MAPPED, self._known[key][1])
 
     def _forget(self, key: int) -> None:
-        with contextlib.suppress(
-            KeyError, OSError
-        ):  # Windows: a worker still maps it; the folder goes at our end
+        with contextlib.suppress(KeyError, OSError):
+            # Windows: a worker still maps it; the folder goes at our end.
             os.unlink(self._known.pop(key)[1])
 
     def close(self) -> None:
@@ -139,6 +150,7 @@ def write_apart(value: Any, folder: str) -> str:
     head = pickle.dumps(value, 5, buffer_callback=buffers.append)
     views = [buffer.raw() for buffer in buffers]
     sizes = [view.nbytes for view in views]
+    # For this user only, with a name that nobody can guess.
     number, path = tempfile.mkstemp(dir=folder)
     with os.fdopen(number, "wb") as file:
         index = pickle.dumps((head, sizes), 5)
@@ -153,30 +165,30 @@ ALIGNED = 64
 """Bytes; `chunk._mapped` knows it too."""
 
 
-class _Apart:
-    """On a worker the value of a file. One for each call: pickle writes an object that calls share
-    only once."""
+class Later:
+    """What pickle reads as ``make(*parts)``, without our package: the parts, and what makes them,
+    may be `Later` too. One object for each call that must have a value of its own: pickle writes
+    an object that calls share only once."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return _Mapped(), (self.path,)
-
-
-class _Mapped:
-    """On a worker `chunk._mapped`, which that has put into its module."""
+    def __init__(self, make: Callable[..., Any], *parts: Any) -> None:
+        self.make, self.parts = make, parts
 
     def __call__(self) -> None:
         """Pickle asks for something that can be called."""
 
     def __reduce__(self) -> Any:
-        return operator.attrgetter("mapped"), (_Held(),)
+        return self.make, self.parts
 
 
-class _Held:
-    def __reduce__(self) -> Any:
-        return importlib.import_module, ("_agf_chunk",)
+_MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))
+"""On a worker `chunk._mapped`, which that has put into its module."""
+
+PYTHON = sysconfig.get_python_version()
+"""``3.12``."""
+
+_LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_python_version))
+"""On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
+compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
 
 
 def dumped_by_value(value: Any, modules: Sequence[str], pickler: Any = None) -> bytes:
@@ -209,6 +221,7 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
 
     with _registry:
         before = set(cloudpickle.list_registry_pickle_by_value())
+        # What a person has registered stays registered.
         added = [module for module in modules if module.__name__ not in before]
         for module in added:
             cloudpickle.register_pickle_by_value(module)
@@ -220,40 +233,6 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
                     cloudpickle.unregister_pickle_by_value(module)
 
 
-class Loadable:
-    """A function that travels by value: ``pickle.loads`` makes the function of it, without our
-    package."""
-
-    def __init__(self, pickled: bytes) -> None:
-        self.pickled = pickled
-
-    def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
-
-    def __reduce__(self) -> Any:
-        return _Loads(), (self.pickled,)
-
-
-class _Loads:
-    """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
-    compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
-
-    def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
-
-    def __reduce__(self) -> Any:
-        return operator.getitem, ({PYTHON: pickle.loads}, _Python())
-
-
-class _Python:
-    def __reduce__(self) -> Any:
-        return sysconfig.get_python_version, ()
-
-
-PYTHON = sysconfig.get_python_version()
-"""``3.12``."""
-
-
 def other_python(error: BaseException) -> str:
     """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
     found = error.args[0] if isinstance(error, KeyError) and error.args else None
@@ -261,27 +240,17 @@ def other_python(error: BaseException) -> str:
     return f"Python {found} there, {PYTHON} here" if is_python else ""
 
 
-class _Applied:
-    def __init__(self, run: Loadable, order: tuple[Any, ...]) -> None:
-        self.run, self.order = run, order
-
-    def __reduce__(self) -> Any:
-        return self.run, self.order
-
-
-def loadable(run: Callable[..., Any]) -> Loadable:
+@cache
+def loadable(run: Callable[..., Any]) -> Later:
     """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
     there; any other one needs this package."""
-    found = _loadable.get(run)
-    if found is None:
-        modules = [run.__module__] if run.__module__ in BY_VALUE else []
-        found = _loadable[run] = Loadable(dumped_by_value(run, modules))
-    return found
+    modules = [run.__module__] if run.__module__ in BY_VALUE else []
+    return Later(_LOADS, dumped_by_value(run, modules))
 
 
 def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
     """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
-    return pickle.dumps(_Applied(loadable(run), order), 5)
+    return pickle.dumps(Later(loadable(run), *order), 5)
 
 
 class Apart(NamedTuple):
@@ -295,22 +264,19 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``.
     The buffers are the parts of ``order`` that are `Apart`."""
     buffers = [part.data for part in order if type(part) is Apart]
-    inside = tuple([_place_of_buffer(part.data) if type(part) is Apart else part for part in order])
-    return pickle.dumps(_Applied(loadable(run), inside), 5, buffer_callback=_leave_out), buffers
-
-
-def _place_of_buffer(data: Any) -> pickle.PickleBuffer:
-    return pickle.PickleBuffer(data if type(data) is bytes else b"")
-
-
-def _leave_out(buffer: pickle.PickleBuffer) -> None:
-    """Pickle asks whether it writes the buffer: no."""
+    inside = [
+        pickle.PickleBuffer(part.data if type(part.data) is bytes else b"")
+        if type(part) is Apart
+        else part
+        for part in order
+    ]
+    # Pickle asks whether it writes a buffer: `append` says no.
+    left_out: list[pickle.PickleBuffer] = []
+    return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
 BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
-
-_loadable: dict[Callable[..., Any], Loadable] = {}
 
 
 # --- errors ---
@@ -430,3 +396,112 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
     elif isinstance(found := getattr(value, "__dict__", None), dict):
         yield from ((f".{name}", inner) for name, inner in found.items())
+
+
+FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
+
+
+class RemoteTraceback(Exception):
+    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the
+    source are added here."""
+
+    def __str__(self) -> str:
+        return f"\n{with_source(self.args[0])}"
+
+
+def raised_there(data: bytes, text: str) -> BaseException:
+    """An exception of a worker, with the traceback there as its cause."""
+    try:
+        error = pickle.loads(data)
+    except BaseException:
+        error = ("RuntimeError", text.strip().rpartition("\n")[2])
+    if isinstance(error, tuple):
+        name, said, *answer = error
+        # Its class cannot be sent: one of the same name shows what it was, and `retry`
+        # finds its status.
+        error = type(name, (Exception,), {})(said)
+        if len(answer) == 2:
+            error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
+    assert isinstance(error, BaseException)
+    error.__cause__ = RemoteTraceback(text)
+    return error
+
+
+def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
+    """The text of a traceback, with the lines of the source that this process knows and the text
+    lacks.
+
+    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no
+    file has one."""
+    return "\n".join(_lines(text.split("\n"), name_of_file))
+
+
+def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Iterator[str]:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        found = FRAME.fullmatch(line)
+        if found is None:
+            yield line
+            continue
+        file, number = found[1], int(found[2])
+        name = name_of_file(file) if name_of_file is not None else ""
+        yield line.replace(f'File "{file}"', name, 1) if name else line
+        source = linecache.getline(file, number).strip()
+        # Python has written the line where the worker had the file.
+        if source and not after.startswith("    "):
+            yield f"    {source}"
+
+
+def lacking_module(function: str, where: str, error: ImportError) -> Diagnostic:
+    """The failure of calls of ``function``, because an import of the module ``error.name`` failed
+    on a worker.
+
+    ``where``: the name of the backend."""
+    message = f"{function!r} needs the module {error.name!r}, which a worker of {where} lacks"
+    top = str(error.name).partition(".")[0]
+    hint = f"install {top!r} on the workers"
+    # A module of the notebook is sent with a function that uses it as a global.
+    if is_here(error) and is_ours(top):
+        hint = f"import {top!r} outside of the function: it is then sent with the function"
+    return Diagnostic("step.worker-lacks", message, hint=f"{hint}; or {STAY}")
+
+
+def is_worker() -> bool:
+    """Whether this process makes calls for a kernel, and is none itself."""
+    held = sys.modules.get("_agf_chunk")
+    return held is not None and not hasattr(held, "kernel")
+
+
+def is_here(error: BaseException) -> bool:
+    """Whether ``error`` says that a module is missing which this process has."""
+    top = str(getattr(error, "name", None)).partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or not top.isidentifier():
+        return False
+    try:
+        return find_spec(top) is not None
+    except (ImportError, ValueError):
+        # A module that was made by code.
+        return False
+
+
+LOST_HINT = (
+    "does it end its process? If memory is short: give each call less data, or start "
+    "workers with more memory"
+)
+NO_SIGN = "its worker gave no sign of life and was ended"
+GONE_HINT = (
+    "%resume continues a run that has failed, on new processes; workers of a cluster must "
+    "be started first"
+)
+
+
+def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
+    """The failure of a call or an element. ``losses``: how its workers were lost; ``gone``: now
+    there are none."""
+    if gone:
+        return Diagnostic(
+            "step.worker-lost", f"no worker can run {name!r}: {losses[-1]}", hint=GONE_HINT
+        )
+    times = {1: "once", 2: "twice"}.get(len(losses), f"{len(losses)} times")
+    why = "; ".join(dict.fromkeys(losses[-3:]))
+    message = f"the worker of {name!r} ended before the {what} did, {times}: {why}"
+    return Diagnostic("step.worker-lost", message, hint=LOST_HINT)

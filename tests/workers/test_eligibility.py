@@ -131,8 +131,9 @@ def test_a_body_of_plain_tools_travels(ask: Callable[..., Asked], text: str) -> 
         ({"secret": ["y"]}, "secret"),
         ({"reuse": False}, "effect"),
         ({"function": work_later}, "place"),
+        ({"rate": "1000/s"}, "throttle"),
     ],
-    ids=["thread", "loop", "kernel", "secret", "effect", "async"],
+    ids=["thread", "loop", "kernel", "secret", "effect", "async", "rate"],
 )
 @pytest.mark.parametrize("text", [PLAIN, CALLING], ids=["a tool", "a flow"])
 def test_the_tool_keeps_its_elements(

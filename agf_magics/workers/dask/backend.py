@@ -54,7 +54,8 @@ class Dask:
     """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of
     lost workers."""
 
-    identifies_lost_chunk = False  # Dask names all chunks that were queued on the worker
+    # Dask names all chunks that were queued on the worker.
+    identifies_lost_chunk = False
 
     def __init__(
         self,
@@ -85,12 +86,14 @@ class Dask:
         self.tokens: dict[str, str] = {}
         """The process token of each worker, by its address."""
         self._prefix = f"agf-{secrets.token_hex(4)}"
+        # Never used twice: Dask gives the result of a key that it knows, instead of a call.
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._early: list[DaskFlight] | None = []
         """The chunks of the time before there is a client; None: there is one, or there will be
         none."""
-        self._started: list[Callable[[], None]] = []  # called at the end of that time
+        # Called at the end of that time.
+        self._started: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._deserted = False
         """Whether it had no worker for so long that chunks fail at once."""
@@ -187,6 +190,7 @@ class Dask:
         if flight.ended or flight.cancels:
             flight.end(Lost("cancelled", cancelled=True))
             return
+        # The run has been told; a chunk that comes now must not wait another minute.
         if self._deserted:
             flight.end(no_worker_came(self.patience, self.kills))
             return
@@ -199,7 +203,8 @@ class Dask:
             if flight.cancels:
                 self._finish(flight, Lost("cancelled", cancelled=True))
                 return
-            if self.client.status not in CONNECTED:  # its future would never end
+            # Its future would never end.
+            if self.client.status not in CONNECTED:
                 self._finish(flight, lost_connection(self.client.status, self._closed))
                 return
             flight.future = self.client.submit(
@@ -229,9 +234,8 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
-        elif (
-            0 < len(self.tokens) < len(self._threads)
-        ):  # a worker without a token has another Python, or just came
+        elif 0 < len(self.tokens) < len(self._threads):
+            # A worker without a token has another Python, or just came.
             where |= {
                 "workers": list(self.tokens),
                 "allow_other_workers": True,
@@ -278,6 +282,7 @@ class Dask:
                 [each.future for each in finished], direct=self.is_local
             )
         except Exception as error:
+            # Each chunk fails by itself: the run decides what that means.
             outcomes = [error] * len(finished)
         for each, outcome in zip(finished, outcomes, strict=True):
             self._finish(
@@ -304,9 +309,8 @@ class Dask:
             [],
         )
         if wanted:
-            with contextlib.suppress(
-                Exception
-            ):  # the scheduler was lost: its chunks end by themselves
+            with contextlib.suppress(Exception):
+                # The scheduler was lost: its chunks end by themselves.
                 await cancel_flights(self.client, wanted, self.end_worker)
 
     async def _look(self) -> None:
@@ -332,13 +336,15 @@ class Dask:
                     await self._give_up(flight, no_worker_came(self.patience, self.kills))
                 elif flight.worker and flight.worker not in self.tokens and flight.future:
                     await self._give_up(flight, Lost(await explain_end(self.client, flight.worker)))
+            # Only while chunks are in flight: a cluster that is not used is not asked.
             await asyncio.sleep(LOOK)
         self._looking = False
 
     async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
         future = flight.future
         self._finish(flight, outcome)
-        with contextlib.suppress(Exception):  # the scheduler was lost
+        with contextlib.suppress(Exception):
+            # The scheduler was lost.
             await self.client.cancel([future] if future is not None else [], force=True)
 
     async def _update(self) -> None:

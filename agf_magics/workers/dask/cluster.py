@@ -69,6 +69,7 @@ async def ask_workers(
             return dict(await asyncio.wait_for(question, seconds))
         return {}
 
+    # All at once first: a thousand questions would take the loop of the client.
     found = await ask(workers) if len(workers) > FEW else {}
     if not found:
         for answer in await asyncio.gather(*(ask([worker]) for worker in workers)):
@@ -111,6 +112,7 @@ async def cancel_flights(
     ]
     if dropped:
         await client.cancel(dropped, force=True)
+    # Its other chunks are repeated elsewhere, without blame.
     for worker in late:
         assert end_worker is not None
         end_worker(worker)
@@ -143,9 +145,8 @@ async def find_failure(
         if error.allowed_failures:
             why = f"{error.allowed_failures + 1} workers ended during it; the last one: {why}"
         return Lost(why, last=True)
-    if python := other_python(
-        error
-    ):  # such a worker came after the first look; another one can run the chunk
+    if python := other_python(error):
+        # Such a worker came after the first look; another one can run the chunk.
         return Lost(f"a worker cannot read it: {python}")
     return error
 
@@ -162,7 +163,8 @@ async def explain_end(client: Any, worker: str) -> str:
     """How a worker ended, by its address: its nanny reports one that it ends because of its
     memory."""
     found: Sequence[Any] = ()
-    with contextlib.suppress(Exception):  # the scheduler is lost too
+    with contextlib.suppress(Exception):
+        # The scheduler is lost too.
         found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
     for _, event in reversed(found):
         if isinstance(event, Mapping) and event.get("worker") == worker:
@@ -177,9 +179,8 @@ def submit_program(client: Any, key: str, program: bytes) -> Any:
     task."""
     from dask import config
 
-    with config.set(
-        {"distributed.admin.large-graph-warning-threshold": "1 TB"}
-    ):  # `on.heavy` has the warning
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        # `on.heavy` has the warning.
         return client.submit(loadable(tasks.hold_program), program, key=key, pure=False)
 
 

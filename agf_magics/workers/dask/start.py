@@ -33,6 +33,7 @@ def start_cluster(count: int | None = None) -> Dask:
     """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core.
 
     It starts on a thread of its own, and is closed with the backend."""
+    # One thread each: Python code in two threads of a worker would take turns.
     count = count or os.cpu_count() or 1
     ends = list[Callable[[], object]]()
     backend = Dask(
@@ -62,9 +63,9 @@ def start_cluster(count: int | None = None) -> Dask:
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
             ends.insert(0, client.close)
-            for worker in (
-                client.nthreads()
-            ):  # the import takes a second, which the first chunk need not wait for
+            for worker in client.nthreads():
+                # The import takes a second, which the first chunk need not wait
+                # for.
                 fire_and_forget(
                     client.submit(loadable(tasks.import_elements), workers=[worker], pure=False)
                 )
@@ -155,7 +156,7 @@ def connect_client(client: Any) -> Dask:
         raise DefinitionError(
             Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint)
         )
-    if client.asynchronous or client.loop.asyncio_loop is _running_loop():
+    if client.asynchronous or client.loop.asyncio_loop is asyncio._get_running_loop():
         message = "the Dask client is asynchronous: it shares the event loop of this thread"
         raise DefinitionError(
             Diagnostic("on.unknown", message, hint="make one with Client(address)")
@@ -176,13 +177,6 @@ def _opened(backend: Dask, client: Any) -> Dask:
         backend.close()
         raise
     return backend
-
-
-def _running_loop() -> object:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def _not_started(error: Exception) -> RuntimeError:

@@ -52,6 +52,8 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
     repeated the task.
 
     Prints become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
+    # Here and not in the scheduler: it has moved the task to another worker before it tells
+    # anybody.
     if token and process_token() != token:
         return None
     held, ended = _held(), threading.Event()
@@ -68,6 +70,7 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
         return run(*order)
     finally:
         ended.set()
+        # The kernel asks for it before it ends a worker that is busy.
         held.running.pop(key, None)
         held.captures.pop(threading.get_ident(), None)
         held.tellers.pop(threading.get_ident(), None)
