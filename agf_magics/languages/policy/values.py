@@ -19,8 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from ...flow.conforms import JSON_TYPES
-from ...flow.json_schema import Violation, describe_all, judge, kinds, place
+from ...flow.json_schema import JSON_TYPES, Violation, describe_all, judge, kinds, place
 from ...flow.schemas import shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import Value, is_json, isolate
