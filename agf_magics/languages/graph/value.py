@@ -20,6 +20,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from functools import lru_cache
 from typing import Any
 
+from ...flow.expressions import Computed
 from ...flow.step import Frame, Ref
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
 from ...text.diagnostics import Diagnostic, StepError
@@ -321,26 +322,6 @@ def _compile_text(template: str) -> Getter:
 
 
 _cached = lru_cache(maxsize=512)(_compile_text)
-
-
-class Computed:
-    """An Expr made of a function."""
-
-    __slots__ = ("_reads", "evaluate", "span", "text")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(
-        self,
-        span: Span,
-        evaluate: Callable[[Frame], Value],
-        reads: tuple[Ref, ...] = (),
-        text: str = "",
-    ) -> None:
-        self.span, self.evaluate, self._reads, self.text = span, evaluate, reads, text
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
 
 
 class Evaluated(Computed):

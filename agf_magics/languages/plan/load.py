@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from ...flow.expressions import Constant
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
 from ...flow.steps import Compute, Definition, Flow, Invoke, Sequence
 from ...flow.values import TooDeep, Value, isolate
@@ -29,7 +30,7 @@ from ...text.nodes import Fields, Items, shown
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
 from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error
-from .calls import ASKED, Answer, Arguments, Call, Stores, expressions
+from .calls import ASKED, Arguments, Call, Stores, expressions
 from .document import Document, DocumentReader
 from .log import Log, remove_secrets
 from .needs import Dependencies, Place, Turn, above, exists, places
@@ -383,7 +384,7 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
             word="latent",
             label=label,
             span=call.span,
-            value=Answer(call.span, call.answer),
+            value=Constant(call.span, call.answer),
         )
     asks = confirm(call.tool.text)
     return Invoke(
