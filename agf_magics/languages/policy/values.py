@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from ...flow.expressions import Computed, Stored
 from ...flow.json_schema import JSON_TYPES, Violation, describe_all, judge, kinds, place
-from ...flow.schemas import shown_value
+from ...flow.schemas import pointed, shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
@@ -173,16 +173,10 @@ def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         where = rules.get("$ref")
         if not isinstance(where, str) or not where.startswith("#/") or "properties" in rules:
             break
-        found: Any = wanted
-        for part in where[2:].split("/"):
-            found = (
-                found.get(part.replace("~1", "/").replace("~0", "~"))
-                if isinstance(found, Mapping)
-                else None
-            )
-        if not isinstance(found, Mapping):
+        target = pointed(wanted, where)
+        if not isinstance(target, Mapping):
             break
-        rules = found
+        rules = target
     return rules if isinstance(rules, Mapping) else ANYTHING
 
 
