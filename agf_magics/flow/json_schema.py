@@ -115,7 +115,7 @@ def _library() -> Any:
 
     In JupyterLab's environment its import takes a second, of which nine tenths go into the grammar
     of the format ``iri``. Formats do not refuse a value here, so a function takes the grammar's
-    place that reads it at its first use, by whoever uses that format.
+    place that reads it at its first use, by whoever uses that format (decision D62).
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:
