@@ -60,12 +60,10 @@ class _Loader:
         self.source, self.reader = source, Reader(problems)
 
     def flow(self, document: Fields) -> Flow | None:
-        first = next(iter(document.keys.values()), None)
-        begins = first.span if first else document.span
         for node in expr_tags(document) if EXPR in self.source.text else ():
             self.reader.refuse_tag(node)
         self.state_names(document)
-        given = self.reader.fields(GRAPH, document, begins)
+        given = self.reader.fields(GRAPH, document, document.head)
         self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
         self.exits: dict[str, Name] = given.get("loop_exits") or {}
         declared = self.declared(given.get("state"))

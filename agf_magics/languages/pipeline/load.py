@@ -383,7 +383,7 @@ class _Loading:
                 first and suggest(first.text, DOCUMENTS)
             ) or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
-            error("pipeline.document-kind", message, first.span if first else node.span, hint)
+            error("pipeline.document-kind", message, node.head, hint)
 
     def flow(self) -> Flow | None:
         """The one pipeline; every other one is an error."""

@@ -78,7 +78,7 @@ class HeaderReader(DocumentReader):
 
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""
-        given = self.fields(HEADER, node, next((key.span for key in node.keys.values()), node.span))
+        given = self.fields(HEADER, node, node.head)
         read = {
             name: value for name, value in given.items() if name != "input"
         }  # which may have secrets
