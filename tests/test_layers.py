@@ -38,6 +38,7 @@ WHERE = {
     "yaml": ("text.yamlerrors",),
     "jsonschema": ("flow.json_schema", "flow.json_schema_keywords"),
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
+    "rfc3987_syntax": ("flow.json_schema",),
     "re2": ("flow.patterns",),
     "pyodide": ("engine.single", "pictures.graphviz_page"),
     "pydantic_ai": ("catalog.model_requests",),
@@ -67,6 +68,7 @@ WHERE = {
 ONLY_WHERE_USED = {
     "jsonschema",
     "jsonschema_specifications",
+    "rfc3987_syntax",
     "referencing",
     "re2",
     "wasmtime",

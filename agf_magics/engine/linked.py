@@ -20,8 +20,9 @@ from ..catalog import (
     check_reply,
     parse_json_reply,
 )
+from ..flow.expressions import Computed
 from ..flow.json_schema import describe_all, judge
-from ..flow.react import ComputedExpr, react
+from ..flow.react import react
 from ..flow.schemas import Schema, json_schema
 from ..flow.session import Offer, Session, format_for_model, format_prompt
 from ..flow.step import FlowResult, Frame, Name, Outcome, Ref, Step
@@ -103,9 +104,9 @@ def session_flow(
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
         made=model,
-        prompt=ComputedExpr(span, _prompt),
-        files=ComputedExpr(span, lambda frame: frame["given"].get("attach")),
-        system=ComputedExpr(span, lambda frame: frame["given"].get("system")),
+        prompt=Computed(span, _prompt),
+        files=Computed(span, lambda frame: frame["given"].get("attach")),
+        system=Computed(span, lambda frame: frame["given"].get("system")),
         instructions=agent.instructions,
         tools=None
         if agent.tools is None
@@ -142,7 +143,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
 
 def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
     """The flow of a session of an earlier run, to show it: it cannot run."""
-    prompt, over = ComputedExpr(span, _prompt), Diagnostic("model.max-steps", "", span)
+    prompt, over = Computed(span, _prompt), Diagnostic("model.max-steps", "", span)
     session = Session(model=Name(model, span), prompt=prompt, over=lambda steps: over)
     return _session(agent, session, language, span.source, span)
 

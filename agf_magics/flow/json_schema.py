@@ -1,26 +1,22 @@
-"""Whether a value conforms to the JSON Schema of a document or a function. `violations` describes
-the differences.
+"""Whether a value conforms to the JSON Schema of a document or a function, the differences in
+words, and whether a schema has the fields that a text reads of a value.
 
 The library jsonschema decides, with other keywords (`json_schema_keywords`) for those that would
-run a supplied pattern with Python's `re`, or take quadratic time.
-
-Whether a JSON Schema has the fields that a text reads of a value.
-
-The violations of a JSON Schema, which `json_schema.judge` finds, in words.
-
-Of alternatives (``anyOf``, ``oneOf``) the most likely one is described: the one that matches
-deepest into the value.
+run a supplied pattern with Python's `re`, or take quadratic time. Of alternatives (``anyOf``, ``oneOf``)
+the most likely one is described: the one that matches deepest into the value.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from importlib.util import find_spec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.late_imports import installed_only
-from .conforms import JSON_TYPES, conforms, is_surely_a_schema
-from .json_schema_keywords import Allowance, TooCostly, budget, unnamed
+from .json_schema_keywords import Allowance, budget, keywords, unnamed
 from .patterns import MANY, NAMED, ONE
 from .schemas import pointed, shown_value
 from .values import Value
@@ -60,10 +56,6 @@ def judge(
     whole = schema if root is None else root
 
     @cache
-    def fast() -> Callable[[Value], bool] | None:
-        return conforms(schema, whole)
-
-    @cache
     def validator() -> Any:
         with installed_only():
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
@@ -72,20 +64,7 @@ def judge(
         of_root = _validator()(_placed(whole), registry=REGISTRY)
         return of_root if root is None else of_root.evolve(schema=_placed(schema))
 
-    def found(value: Value) -> list[Violation]:
-        token = budget.set(Allowance(value))
-        try:
-            # Most values conform, and the library takes a second to import.
-            check = fast()
-            if check is not None and check(value):
-                return []
-        except (TooCostly, RecursionError):
-            pass  # the library has the words for it
-        finally:
-            budget.reset(token)
-        return slow(value)
-
-    def slow(value: Value) -> list[Violation]:
+    def violations(value: Value) -> list[Violation]:
         with installed_only():
             from referencing.exceptions import Unresolvable
 
@@ -107,7 +86,7 @@ def judge(
         finally:
             budget.reset(token)
 
-    return found
+    return violations
 
 
 def _reason(error: Exception) -> str:
@@ -117,30 +96,61 @@ def _reason(error: Exception) -> str:
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
     """Why ``schema`` is not a valid JSON Schema."""
-    if is_surely_a_schema(schema):
-        return []
     return judge(_validator().META_SCHEMA)(schema)
 
 
 @cache
 def _validator() -> Any:
+    library = _library()
+    draft = library.Draft202012Validator
+    # Ours: a value that is not JSON has no type (decision A1).
+    types = library.TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
+    return library.validators.extend(
+        draft, validators=keywords(draft.VALIDATORS), type_checker=types
+    )
+
+
+def _library() -> Any:
+    """The library jsonschema.
+
+    In JupyterLab's environment its import takes a second, of which nine tenths go into the grammar
+    of the format ``iri``. Formats do not refuse a value here, so a function takes the grammar's
+    place that reads it at its first use, by whoever uses that format (decision D62).
+    """
+
+    def is_valid_syntax(term: str, text: str) -> bool:
+        import rfc3987_syntax  # type: ignore[import-untyped]
+
+        return bool(rfc3987_syntax.is_valid_syntax(term, text))
+
+    name = "rfc3987_syntax"
     with installed_only():
-        from jsonschema import Draft202012Validator, TypeChecker
-        from jsonschema.validators import extend
-
-    from .json_schema_keywords import keywords
-
-    # Ours, so that both checks agree about what JSON is: an opaque value has no type.
-    types = TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
-    return extend(
-        Draft202012Validator,
-        validators=keywords(Draft202012Validator.VALIDATORS),
-        type_checker=types,
-    )  # type: ignore[no-untyped-call]
+        is_late = {"jsonschema", name}.isdisjoint(sys.modules) and find_spec(name) is not None
+        if is_late:
+            sys.modules[name] = ModuleType(name)
+            sys.modules[name].__dict__["is_valid_syntax"] = is_valid_syntax
+        try:
+            import jsonschema
+        finally:
+            if is_late:
+                del sys.modules[name]
+    return jsonschema
 
 
 def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool:
     return of(value)
+
+
+JSON_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
+    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
+}
+"""A value that is not JSON has none of these types (decision A1); 5.0 is an integer."""
 
 
 def _violation(error: ValidationError) -> Violation:

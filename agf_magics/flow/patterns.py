@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic
 from ..text.late_imports import IN_BROWSER, installed_only
-from ..text.nodes import Fields, Items, Node, Scalar
+from ..text.nodes import Fields, Node, Scalar, node_at
 from ..text.source import Span
 
 LONGEST_PATTERN = 1_000
@@ -192,17 +192,20 @@ def pattern_faults(schema: object) -> Iterator[PatternFault]:
 
 def fault_span(node: Node, fault: PatternFault) -> Span:
     """The place of the fault in the text of a schema; ``node`` is the schema as it was read."""
-    at: Node | None = node
-    for part in fault.path[:-1] if fault.is_key else fault.path:
-        if isinstance(at, Fields) and isinstance(part, str):
-            at = at.fields.get(part)
-        elif isinstance(at, Items) and isinstance(part, int):
-            at = at.items[part]
+    at, _ = node_at(node, fault.path[:-1] if fault.is_key else fault.path)
     if fault.is_key and isinstance(at, Fields):
-        at = at.keys.get(fault.pattern)
+        at = at.keys[fault.pattern]
     if isinstance(at, Scalar) and fault.error.start < fault.error.end <= len(at.text):
         return at.locate(fault.error.start, fault.error.end)
-    return (at or node).span
+    return at.span
+
+
+def unusable_patterns(code: str, node: Node, schema: object) -> Iterator[Diagnostic]:
+    """An error ``code`` for each pattern that cannot be used in ``schema``, whose text ``node``
+    is."""
+    for fault in pattern_faults(schema):
+        message = f"the pattern cannot be used: {fault.error}"
+        yield Diagnostic(code, message, fault_span(node, fault), SYNTAX)
 
 
 def unusable(schema: object, owner: str) -> tuple[Diagnostic, ...]:

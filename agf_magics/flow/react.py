@@ -7,12 +7,12 @@ cancelled and journaled like any other. Differences between languages and provid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
+from .expressions import Computed, Stored
 from .session import Conversation, Session, observation
 from .step import Asking, Frame, Lookup, Outcome, Permit, Pick, Ref, Target
 from .steps import Choose, Compute, Each, Invoke, Name, Repeat, Sequence, Step
@@ -41,7 +41,7 @@ def react(
         label=label,
         span=span,
         body=Sequence(id=f"{id}.step", word="step", span=span, steps=steps),
-        until=ComputedExpr(span, lambda frame: state.of(frame).verdict == "answer", "it answers"),
+        until=Computed(span, lambda frame: state.of(frame).verdict == "answer", text="it answers"),
         limit=session.steps,
         session=True,
         target=_Closed(state, target),
@@ -67,23 +67,23 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         span=span,
         kind="model",
         name=session.model,
-        args=_Built(state.request, session.prompt.reads()),
+        args=Computed(span, state.request, session.prompt.reads(), names=()),
         tools=None if session.tools is None else tuple(offer.name for offer in session.tools),
         lookup=Lookup(registered=_registered(session)),
         asking=Asking(config=config),
-        target=_Keep(state.replied),
+        target=Stored(state.replied),
     )
 
 
 def _then(state: _State, id: str, span: Span) -> Step:
-    again = ComputedExpr(span, lambda frame: state.of(frame).objection)
-    answer = ComputedExpr(span, state.answer)
+    again = Computed(span, lambda frame: state.of(frame).objection)
+    answer = Computed(span, state.answer)
     return Choose(
         id=id,
         word="reply",
         label="of the model",
         span=span,
-        pick=ComputedExpr(span, lambda frame: state.of(frame).verdict),
+        pick=Computed(span, lambda frame: state.of(frame).verdict),
         labels=lambda verdict: (verdict,),
         cases={
             "tools": _tools(state, f"{id}.tools", span),
@@ -95,7 +95,7 @@ def _then(state: _State, id: str, span: Span) -> Step:
             ),
         },
         conditions={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
-        target=_Keep(state.went),
+        target=Stored(state.went),
     )
 
 
@@ -109,11 +109,11 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         kind="tool",
         name=Name("the model's choice", span),
         pick=Pick(
-            ComputedExpr(span, lambda frame: frame[state.call]["tool"]),
+            Computed(span, lambda frame: frame[state.call]["tool"]),
             None if session.tools is None else tuple(offer.name for offer in session.tools),
         ),
         lookup=Lookup(registered=_registered(session)),
-        args=_Built(state.arguments),
+        args=Computed(span, state.arguments, names=()),
         # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
         permit=None if session.permit is None else Permit(state.permit),
@@ -123,8 +123,8 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         word="tools",
         label="each call of the reply",
         span=span,
-        over=ComputedExpr(span, lambda frame: list(state.of(frame).calls)),
-        element=_Keep(lambda frame, call: {**frame, state.call: call}),
+        over=Computed(span, lambda frame: list(state.of(frame).calls)),
+        element=Stored(lambda frame, call: {**frame, state.call: call}),
         body=call,
         gather=lambda ran: list(ran.values),
         limit=AT_ONCE,
@@ -208,52 +208,6 @@ class _State:
     def closed(self, frame: Frame) -> Frame:
         # A frame lives as long as the run, and the messages of a session are large.
         return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
-
-
-class ComputedExpr:
-    """An Expr that is a function."""
-
-    __slots__ = ("evaluate", "span", "text")
-
-    def __init__(self, span: Span, evaluate: Callable[[Frame], Value], text: str = "") -> None:
-        """``text`` is its text in the picture."""
-        self.span = span
-        self.evaluate = evaluate
-        self.text = text
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Built:
-    """Args that are a function."""
-
-    make: Callable[[Frame], Value]
-    read: tuple[Ref, ...] = ()
-    names: tuple[tuple[str, Span | None], ...] = ()
-
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        return self.make(frame)
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.read
-
-
-@dataclass(frozen=True, slots=True)
-class _Keep:
-    """A Target and a Binding that is a function."""
-
-    keep: Callable[[Frame, Value], Frame]
-
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return self.keep(frame, value)
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.keep(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from ..flow.step import Name
 from ..flow.values import Value
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, misspelled_names, suggest
 from ..text.nodes import Fields, Items, Node, Scalar, plain, shown
-from ..text.source import Span, Text
+from ..text.source import Source, Span, Text
+from ..text.yamlnodes import Bounds, documents
 
 Json = dict[str, Any]
 Read = Callable[[Any, Node, "Key"], Any]
@@ -222,6 +223,31 @@ class Reader(ABC):
             yield from (
                 (Name(name, key.span), node.fields[name]) for name, key in node.keys.items()
             )
+
+
+class Finding(NamedTuple):
+    """An error of a text: the code, the message, the hint."""
+
+    code: str
+    message: str
+    hint: str
+
+
+def one_document(
+    source: Source, problems: Diagnostics, bounds: Bounds, none: Finding, two: Finding
+) -> Node | None:
+    """The document of a text that must hold exactly one; None if ``problems`` got an error of YAML,
+    or ``none`` for an empty text. Each further document gets the error ``two``."""
+    before = problems.error_count
+    nodes = documents(source, problems, bounds)
+    if problems.error_count > before:
+        return None
+    if not nodes:
+        problems.error(none.code, none.message, source.span(0, 0), none.hint)
+        return None
+    for other in nodes[1:]:
+        problems.error(two.code, two.message, other.span, two.hint)
+    return nodes[0]
 
 
 def is_null(node: Node) -> bool:

@@ -10,7 +10,6 @@ are: `measured` takes them.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -31,11 +30,9 @@ class DataFlow:
         """Steps of a graph: they read and write the state that all of them share."""
         self._reads: dict[str, dict[str, None]] = {}
         self._writes: dict[str, tuple[str, ...]] = {}
-        self._labels: Counter[tuple[str, str]] = Counter()
         for wire in self.wires:
             self._reads.setdefault(wire.dest, {})[wire.name] = None
         for step in every(flow.body):
-            self._labels[step.word, step.label] += 1
             if isinstance(step, Walk):
                 self.nodes |= {inner.id for inner in every(step)}
                 self._writes |= {
@@ -49,10 +46,6 @@ class DataFlow:
         written = step.target.writes() if step.target else ()
         names = [ref.path[-1] for ref in written if len(ref.path) > 1]
         return ", ".join(dict.fromkeys((*names, *self._writes.get(step.id, ()))))
-
-    def is_repeated(self, step: Step) -> bool:
-        """Whether another step has the same kind and label."""
-        return self._labels[step.word, step.label] > 1
 
     def summary(self, step: Step) -> str:
         """``→ rows``; in a graph also what the node reads: ``draft, topic → score``."""

@@ -14,7 +14,7 @@ inside a quoted, escaped or folded text points at the exact character.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -281,6 +281,11 @@ class Fields(NamedTuple):
         """Its first line."""
         return _first_line(self.whole)
 
+    @property
+    def head(self) -> Span:
+        """Its first key, for an error about all of it; of an empty mapping the first line."""
+        return next((key.span for key in self.keys.values()), self.span)
+
 
 def _first_line(span: Span) -> Span:
     end = span.source.text.find("\n", span.start, span.end)
@@ -308,6 +313,18 @@ def every_node(node: Node) -> Iterator[Node]:
 def expr_tags(root: Node) -> Iterator[Scalar]:
     """The scalars in ``root`` with the tag !expr, for a language that does not have it."""
     return (node for node in every_node(root) if isinstance(node, Scalar) and node.is_expr)
+
+
+def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
+    """The node at a path of keys and numbers in ``node``, or the nearest one around it, and the
+    place of its key, if it has one."""
+    key: Span | None = None
+    for part in path:
+        if isinstance(node, Fields) and isinstance(part, str) and part in node.fields:
+            key, node = node.keys[part].span, node.fields[part]
+        elif isinstance(node, Items) and isinstance(part, int):
+            key, node = None, node.items[part]
+    return node, key
 
 
 def plain(node: Node) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.react import ComputedExpr
+from agf_magics.flow.expressions import Computed
 from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
 from agf_magics.flow.steps import Name
 from agf_magics.flow.values import Value
@@ -45,7 +45,7 @@ def session(steps: int) -> Session:
     def over(steps: int) -> Diagnostic:
         return Diagnostic("test.over", f"{steps} steps")
 
-    return Session(model=Name("m"), prompt=ComputedExpr(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
+    return Session(model=Name("m"), prompt=Computed(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
 
 
 def talked(steps: int, said: list[Value]) -> list[Conversation]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from agf_magics.flow.expressions import Constant, NamedArguments
 from agf_magics.flow.step import DROPPED, Expr, FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
 from agf_magics.languages import LANGUAGES
@@ -17,7 +18,7 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.texts import Template
-from agf_magics.languages.pipeline.values import Arguments, Command, Constant, Named, StoreTarget, labels
+from agf_magics.languages.pipeline.values import Command, Named, StoreTarget, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -77,8 +78,8 @@ def step_of(step: Step) -> dict[str, Any]:
 
 
 def invoke(step: Invoke) -> dict[str, Any]:
-    assert isinstance(step.args, Arguments)
-    given = {name: text_of(expr) for name, _, expr in step.args.given}
+    assert isinstance(step.args, NamedArguments)
+    given = {name.text: text_of(expr) for name, expr in step.args.values}
     if step.word == "call":
         return {"pipeline": step.name.text, "pass": given}
     fields: dict[str, Any] = dict(given) if step.word != "tool" else {"name": step.name.text, "args": given}

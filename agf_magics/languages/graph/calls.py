@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...flow.expressions import Computed, NamedArguments
 from ...flow.step import Expr, Frame, Ref
 from ...flow.steps import Name
 from ...flow.values import Value
@@ -16,19 +17,11 @@ from ...text.source import Span
 from ..documents import MISSING, Key, Refusal
 from .reading import ROOT, Prompt, Reader, Slot, no_value, read_text
 from .takes import MESSAGE
-from .value import CANNOT, Computed, Expression, describe, find, format_value, value_failed
+from .value import CANNOT, Expression, describe, find, format_value, value_failed
 from .value_grammar import Sentence, parse_template
 
 Values = tuple[tuple[Name, Expr], ...]
 Wanted = Mapping[str, Any] | None
-
-
-def evaluate_all(values: Values, frame: Frame) -> dict[str, Value]:
-    return {name.text: expr.evaluate(frame) for name, expr in values}
-
-
-def reads_of(values: Values) -> tuple[Ref, ...]:
-    return tuple(ref for _, expr in values for ref in expr.reads())
 
 
 def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
@@ -91,36 +84,6 @@ def read_message(reader: Reader, node: Node) -> Computed | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """Arguments by name, as the text has them."""
-
-    values: Values
-
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return tuple((name.text, name.span) for name, _ in self.values)
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return evaluate_all(self.values, frame)
-
-    def reads(self) -> tuple[Ref, ...]:
-        return reads_of(self.values)
-
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """The references in the argument of that name."""
-        return reads_of(tuple(one for one in self.values if one[0].text == name))
-
-    def written_out(self, name: str) -> bool:
-        """Whether the argument of that name is a value in the text, and not empty."""
-        own = (
-            getattr(expr, "value", getattr(expr, "text", name))
-            for given, expr in self.values
-            if given.text == name
-        )
-        return not self.of(name) and any(value not in (None, "") for value in own)
-
-
-@dataclass(frozen=True, slots=True)
 class Whole:
     """All arguments as the value of one placeholder."""
 
@@ -163,7 +126,7 @@ class WithState:
         state = frame["state"]
         if self.requires:
             check_required(self.requires, state)
-        variables = evaluate_all(self.values, frame)
+        variables = NamedArguments(self.values).build(frame)
         if variables:
             state = {**state, **variables}
         if wanted is None:
@@ -189,25 +152,18 @@ class WithState:
 
     def reads(self) -> tuple[Ref, ...]:
         requires = tuple(state_ref((name.text,), name.span) for name in self.requires)
-        return requires + (reads_of(self.values) or (Ref(ROOT, certain=False),))
+        return requires + (NamedArguments(self.values).reads() or (Ref(ROOT, certain=False),))
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question for a person."""
-
-    message: Expr
-    choices: tuple[Name, ...] = ()
-    names: tuple[tuple[str, Span | None], ...] = ()
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {
-            "text": self.message.evaluate(frame),
-            "choices": [choice.text for choice in self.choices],
-        }
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.message.reads()
+def question_args(message: Expr, choices: Sequence[Name] | None) -> Computed:
+    """The arguments of a question for a person: the text, and the possible answers."""
+    answers = [choice.text for choice in choices or ()]
+    return Computed(
+        message.span,
+        lambda frame: {"text": message.evaluate(frame), "choices": answers},
+        message.reads(),
+        names=(),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +185,7 @@ class Command:
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
         return self.filled(
-            state, state if self.values is None else evaluate_all(self.values, frame)
+            state, state if self.values is None else NamedArguments(self.values).build(frame)
         )
 
     def filled(
@@ -254,7 +210,7 @@ class Command:
             for slot in self.slots
             if slot.in_state or self.values is None
         )
-        return own if self.values is None else (*own, *reads_of(self.values))
+        return own if self.values is None else (*own, *NamedArguments(self.values).reads())
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from ...flow.expressions import Computed
 from ...flow.step import Expr, Ref
 from ...flow.steps import END, START, Edge, Name
 from ...text.diagnostics import DefinitionError, suggest
@@ -12,7 +13,6 @@ from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from ..documents import parse_at
 from .condition import Condition, condition, format_condition, parse_condition
 from .reading import ROOT, Reader
-from .value import Computed
 from .value_grammar import Bare
 from .words import EDGE
 

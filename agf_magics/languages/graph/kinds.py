@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from ...flow.expressions import Computed, Constant, NamedArguments, Stored
 from ...flow.step import DROPPED, Expr, FanOutResult, Frame, Lookup, Name, Pick, Ref, Step
 from ...flow.steps import Compute, Each, Invoke, Sequence
 from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
@@ -21,12 +22,11 @@ from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Span
 from ..documents import MISSING, Key
-from .calls import Named, Whole, complete
+from .calls import Whole, complete
 from .nodes import (
     Built,
     Given,
     Here,
-    Stored,
     Written,
     at,
     build_interrupt,
@@ -37,11 +37,11 @@ from .nodes import (
     common,
     repeated,
 )
-from .reading import ROOT, Constant, Reader
+from .reading import ROOT, Reader
 from .sessions import CALLED, build_router, build_session, build_written_question, keep
 from .state import Failed, State
 from .takes import OVER
-from .value import CANNOT, Computed, Expression, describe, find, format_value, value_failed
+from .value import CANNOT, Expression, describe, find, format_value, value_failed
 from .value_grammar import KEY_NAME
 from .words import NODES, NOT_IN_A_MAP
 
@@ -75,7 +75,7 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
         **common(here, given, label),
         kind="tool",
         name=Name(label, name.span),
-        args=Named(complete(args)) if isinstance(args, tuple) else Whole(args),
+        args=NamedArguments(complete(args)) if isinstance(args, tuple) else Whole(args),
         rescue=None if given.get("on_error") == "fail" else Failed,
         pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
         lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),

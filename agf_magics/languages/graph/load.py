@@ -16,8 +16,8 @@ from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
-from ...text.yamlnodes import Bounds, Fields, Items, Scalar, documents, shown
-from ..documents import Kind
+from ...text.yamlnodes import Bounds, Fields, Items, Scalar, shown
+from ..documents import Finding, Kind, one_document
 from .edges import Edges
 from .kinds import build
 from .lint import Graph, feeds, lint
@@ -33,32 +33,26 @@ ROUNDS, CONCURRENT = 50, 8
 
 _BOUNDS = Bounds()
 
+_NO_GRAPH = Finding("graph.no-graph", "the text is empty", "a graph has nodes: and edges:")
+_TWO_GRAPHS = Finding(
+    "graph.two-graphs",
+    "a cell or file holds one graph",
+    "put it into a cell or file of its own; a subgraph node runs another graph",
+)
+
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
     """The graph that ``source`` defines; errors and warnings go to ``problems``."""
-    before = len(problems.errors)
-    nodes = documents(source, problems, bounds)
-    if len(problems.errors) > before:
+    before = problems.error_count
+    document = one_document(source, problems, bounds, _NO_GRAPH, _TWO_GRAPHS)
+    if document is None:
         return Definition(None)
-    if not nodes:
-        problems.error(
-            "graph.no-graph",
-            "the text is empty",
-            source.span(0, 0),
-            "a graph has nodes: and edges:",
-        )
+    if not isinstance(document, Fields):
+        message = f"a graph must be a mapping, got {shown(document)}"
+        problems.error("graph.document-shape", message, document.span, _NO_GRAPH.hint)
         return Definition(None)
-    for other in nodes[1:]:
-        hint = "put it into a cell or file of its own; a subgraph node runs another graph"
-        problems.error("graph.two-graphs", "a cell or file holds one graph", other.span, hint)
-    if not isinstance(nodes[0], Fields):
-        message = f"a graph must be a mapping, got {shown(nodes[0])}"
-        problems.error(
-            "graph.document-shape", message, nodes[0].span, "a graph has nodes: and edges:"
-        )
-        return Definition(None)
-    flow = _Loader(source, problems).flow(nodes[0])
-    return Definition(flow if len(problems.errors) == before else None)
+    flow = _Loader(source, problems).flow(document)
+    return Definition(flow if problems.error_count == before else None)
 
 
 class _Loader:
@@ -66,12 +60,10 @@ class _Loader:
         self.source, self.reader = source, Reader(problems)
 
     def flow(self, document: Fields) -> Flow | None:
-        first = next(iter(document.keys.values()), None)
-        begins = first.span if first else document.span
         for node in expr_tags(document) if EXPR in self.source.text else ():
             self.reader.refuse_tag(node)
         self.state_names(document)
-        given = self.reader.fields(GRAPH, document, begins)
+        given = self.reader.fields(GRAPH, document, document.head)
         self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
         self.exits: dict[str, Name] = given.get("loop_exits") or {}
         declared = self.declared(given.get("state"))

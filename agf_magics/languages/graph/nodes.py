@@ -11,22 +11,20 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.step import Exchange, Frame, Lookup, Outcome, Ref
+from ...flow.expressions import Computed, NamedArguments
+from ...flow.step import Exchange, Frame, Lookup
 from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
 from .calls import (
-    Asked,
-    Named,
     Passed,
     Values,
     WithState,
     complete,
-    evaluate_all,
+    question_args,
     read_message,
-    reads_of,
     state_ref,
 )
 from .prompts import Folders
@@ -41,7 +39,7 @@ from .tools import (
     write_or_note_failure,
     write_output,
 )
-from .value import Computed, format_value
+from .value import format_value
 
 Given = dict[str, Any]
 
@@ -76,22 +74,6 @@ class Built(NamedTuple):
     """The warning about its value, if there is one."""
 
 
-class Stored(NamedTuple):
-    """Stores a value in a frame. A Target and a Binding."""
-
-    write: Callable[[Frame, Value], Frame]
-    places: tuple[Ref, ...]
-
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return self.write(frame, value)
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.write(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return self.places
-
-
 class Here(NamedTuple):
     """A node that is being built."""
 
@@ -116,14 +98,14 @@ class Outputs(Computed):
 
     def __init__(self, span: Span, values: Values) -> None:
         def evaluate(frame: Frame) -> Value:
-            state, made = frame["state"], evaluate_all(values, frame)
+            state, made = frame["state"], NamedArguments(values).build(frame)
             # A null value leaves an existing key unchanged.
             return {
                 name: state[name] if value is None and name in state else value
                 for name, value in made.items()
             }
 
-        super().__init__(span, evaluate, reads_of(values))
+        super().__init__(span, evaluate, NamedArguments(values).reads())
         self.values = values
 
 
@@ -152,7 +134,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
             **common(here, given, name.text),
             kind="tool",
             name=name,
-            args=Named(values or ()),
+            args=NamedArguments(values or ()),
             lookup=Lookup(file),
         )
         return on_error(given, here, Built(step, write, (key,)))
@@ -276,7 +258,7 @@ def build_interrupt(
         **common(here, given, message.text),
         kind="question",
         name=Name(here.name, here.span),
-        args=Asked(message, given.get("choices") or ()),
+        args=question_args(message, given.get("choices")),
     )
 
     def write(state: State, value: Value) -> Mapping[str, Value]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...flow.json_schema import describe_all, schema_violations
-from ...flow.patterns import SYNTAX, fault_span, pattern_faults
+from ...flow.patterns import unusable_patterns
 from ...text.diagnostics import Diagnostics, suggest
 from ...text.nodes import Fields, Node, Scalar, plain, shorten, shown
 from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
@@ -226,11 +226,9 @@ def _constraints(reader: Reader, node: Node | None, kind: str) -> Iterator[tuple
 
 
 def _check_patterns(reader: Reader, node: Node, schema: object) -> bool:
-    faults = [*pattern_faults(schema)]
-    for fault in faults:
-        message = f"the pattern {fault.pattern!r} cannot be used: {fault.error}"
-        reader.error("schema.pattern", message, fault_span(node, fault), SYNTAX)
-    return not faults
+    problems = [*unusable_patterns("schema.pattern", node, schema)]
+    reader.problems.extend(problems)
+    return not problems
 
 
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")

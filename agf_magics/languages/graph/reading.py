@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
+from ...flow.expressions import Constant
 from ...flow.step import Expr
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
@@ -20,7 +21,7 @@ from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...text.source import Span, Text
 from .. import documents
 from ..documents import MISSING, Key, Refusal, parse_at
-from .value import CANNOT, Computed, Expression, describe, find, format_value, value_failed
+from .value import CANNOT, Expression, describe, find, format_value, value_failed
 from .value_grammar import Arithmetic, Bare, Sentence, Unfilled, atoms, parse_template
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
@@ -38,16 +39,6 @@ Y16)."""
 
 ROOT = ("state",)
 """The place of the state in a frame."""
-
-
-class Constant(Computed):
-    """A value as the text has it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, span: Span, value: Value) -> None:
-        super().__init__(span, lambda frame: value)
-        self.value = value
 
 
 class Reader(documents.Reader):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...flow.expressions import Computed, NamedArguments, Stored
 from ...flow.session import find_json
 from ...flow.step import Asking, Frame, Lookup, Ref
 from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
@@ -17,12 +18,12 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten
 from ...text.source import Span
-from .calls import Values, Wanted, check_required, evaluate_all, reads_of, state_ref
-from .nodes import Built, Given, Here, Stored, Written, at, check_slots, common, on_error, state_key
+from .calls import Values, Wanted, check_required, question_args, state_ref
+from .nodes import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 from .prompts import Prompts, read_output_schema, read_prompt
 from .reading import ROOT, Reader
 from .state import Failed, State, Write
-from .value import Computed, format_value, resolve_node_variables
+from .value import format_value, resolve_node_variables
 from .words import FALLBACK
 
 CALLED = Ref(("called",))
@@ -61,7 +62,7 @@ class Prompted:
         variables = (
             resolve_node_variables(None, state)
             if self.values is None
-            else evaluate_all(self.values, frame)
+            else NamedArguments(self.values).build(frame)
         )
         given = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
         if self.prompts.system is not None:
@@ -75,7 +76,7 @@ class Prompted:
             *(state_ref(slot.names, slot.span) for slot in slots if slot.in_state),
         )
         if self.values is not None:
-            return (*in_state, *reads_of(self.values))
+            return (*in_state, *NamedArguments(self.values).reads())
         return (
             *in_state,
             *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state),
@@ -362,23 +363,6 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AskedByAgent:
-    """The question for a person that an agent wrote."""
-
-    choices: tuple[Name, ...] = ()
-    names: tuple[tuple[str, Span | None], ...] = ()
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        return {
-            "text": format_value(frame["called"]),
-            "choices": [choice.text for choice in self.choices],
-        }
-
-    def reads(self) -> tuple[Ref, ...]:
-        return (CALLED,)
-
-
 def build_written_question(
     reader: Reader, given: Given, here: Here, question: str, answer: str
 ) -> Built | None:
@@ -394,7 +378,10 @@ def build_written_question(
         **{**common(here, given, "the answer"), "id": f"{here.id}.question"},
         kind="question",
         name=Name(here.name, here.span),
-        args=AskedByAgent(given.get("choices") or ()),
+        args=question_args(
+            Computed(here.span, lambda frame: format_value(frame["called"]), (CALLED,)),
+            given.get("choices"),
+        ),
         target=answered,
     )
     both = Computed(

@@ -20,7 +20,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from functools import lru_cache
 from typing import Any
 
-from ...flow.step import Frame, Ref
+from ...flow.expressions import Computed
+from ...flow.step import Ref
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.nodes import shorten
@@ -323,26 +324,6 @@ def _compile_text(template: str) -> Getter:
 _cached = lru_cache(maxsize=512)(_compile_text)
 
 
-class Computed:
-    """An Expr made of a function."""
-
-    __slots__ = ("_reads", "evaluate", "span", "text")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(
-        self,
-        span: Span,
-        evaluate: Callable[[Frame], Value],
-        reads: tuple[Ref, ...] = (),
-        text: str = "",
-    ) -> None:
-        self.span, self.evaluate, self._reads, self.text = span, evaluate, reads, text
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self._reads
-
-
 class Evaluated(Computed):
     """A parsed text and its closure over the state. ``root``: where in a frame the state is."""
 
@@ -356,21 +337,14 @@ class Evaluated(Computed):
             Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths
         )
 
-        def of_state(state: Any) -> Value:
+        def evaluate(frame: Any) -> Value:
             try:
-                return get(state)
-            except CANNOT as error:
-                raise value_failed(self.text, span, error) from error
-
-        def of_frame(frame: Frame) -> Value:
-            try:
-                return get(frame[key])
+                return get(frame[key] if key else frame)
             except CANNOT as error:
                 raise value_failed(self.text, span, error) from error
 
         key = root[0] if root else ""
-        # A call between the engine and `get` would cost as much as `get` itself.
-        super().__init__(span, of_frame if root else of_state, reads, text.text)
+        super().__init__(span, evaluate, reads, text.text)
 
 
 class Expression(Evaluated):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...flow.expressions import Constant
 from ...flow.steps import Name, OnError, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, plain, shorten, shown
@@ -21,7 +22,6 @@ from . import texts
 from .r1 import R1, parse
 from .r1.nodes import Path, nested
 from .texts import ROOTS, Scope, Template, parse_template
-from .values import Constant
 
 RETRY = (
     r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"

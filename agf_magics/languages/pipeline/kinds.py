@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ...flow.expressions import Constant, NamedArguments
 from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
 from ...flow.step import Target as ResultTarget
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, part
@@ -35,10 +36,8 @@ from .values import (
     ERRORS,
     ITEM,
     PIPE,
-    Arguments,
     Attached,
     Collected,
-    Constant,
     Named,
     StoreTarget,
     labels,
@@ -291,7 +290,7 @@ def _transform(at: At, given: Given, body: Fields) -> Step:
 
 def _tool(at: At, given: Given, body: Fields) -> Step:
     name: Name = given["name"]
-    args = given.get("args") or Arguments(())
+    args = given.get("args") or NamedArguments(())
     label, gives = shorten(name.text), given.get("schema")
     return Invoke(
         **at._asdict(),
@@ -311,7 +310,7 @@ def _shell(at: At, given: Given, body: Fields) -> Step:
         if isinstance(command, Constant)
         else _label(body, "command")
     )
-    args = Arguments((("command", command.span, command),))
+    args = NamedArguments(((Name("command", command.span), command),))
     gives = given.get("schema")
     return Invoke(
         **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
@@ -322,16 +321,16 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
     model: Name | None = given.get("model")
     attach: Attached | None = given.get("attach")
-    args: tuple[tuple[str, Span, Expr], ...] = (("prompt", prompt.span, prompt),)
+    args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
     if attach is not None and attach.exprs:
-        args = (*args, ("attach", attach.span, attach))
+        args = (*args, (Name("attach", attach.span), attach))
     asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
     return Invoke(
         **at._asdict(),
         label=_label(body, "prompt"),
         kind="agent",
         name=given.get("identity") or Name(""),
-        args=Arguments(args),
+        args=NamedArguments(args),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
         asking=asking
@@ -342,7 +341,7 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
 
 def _call(at: At, given: Given, body: Fields) -> Step:
     name: Name = given["pipeline"]
-    return _runs(at, Target(at.span, name, given.get("pass") or Arguments(())))
+    return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
 
 
 def _runs(at: At, target: Target) -> Invoke:

@@ -16,6 +16,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ...flow.expressions import Constant, NamedArguments
 from ...flow.schemas import Schema, check_schemas
 from ...flow.shapes import (
     BOOL,
@@ -64,7 +65,7 @@ from .r1.nodes import (
 from .schema_documents import read_schema
 from .takes import written
 from .texts import Template, outermost
-from .values import Arguments, Attached, Command, Constant, Named, end, start
+from .values import Attached, Command, Named, end, start
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
 RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
@@ -102,8 +103,8 @@ def infer(
             return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
         case Named():
             return look(read.path)[0]
-        case Arguments():
-            for _, _, expr in read.given:
+        case NamedArguments():
+            for _, expr in read.values:
                 inside(expr)
     return None
 
@@ -382,7 +383,7 @@ class _Loading:
                 first and suggest(first.text, DOCUMENTS)
             ) or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
-            error("pipeline.document-kind", message, first.span if first else node.span, hint)
+            error("pipeline.document-kind", message, node.head, hint)
 
     def flow(self) -> Flow | None:
         """The one pipeline; every other one is an error."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
+from ...flow.expressions import Constant, NamedArguments
 from ...flow.step import Expr, Name, Step
 from ...flow.steps import part
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
@@ -39,13 +40,13 @@ from .body import (
     read_template,
 )
 from .r1.nodes import literal
-from .values import Arguments, Attached, Command, Constant, Named
+from .values import Attached, Command, Named
 
 SHELL = "shell"
 """The tool of a shell step, and the kind of the step."""
 
 
-def read_arguments(reader: Reader, node: Node, key: Key) -> Arguments | None:
+def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if not isinstance(node, Fields):
         reader.wrong_type(node, key)
         return None
@@ -63,8 +64,8 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> Arguments | None:
         else:
             expr = reader.literal(value, argument)
         if expr is not None:
-            given.append((name, node.keys[name].span, expr))
-    return Arguments(tuple(given))
+            given.append((Name(name, node.keys[name].span), expr))
+    return NamedArguments(tuple(given))
 
 
 def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
@@ -169,22 +170,20 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
     return tools
 
 
-def read_pass(reader: Reader, node: Node, key: Key) -> Arguments | None:
+def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
         given = []
         for name, value in node.fields.items():
             text = reader.text(value, Key(name, documents_NAME))
             expr = reader.r1(text) if text else None
             if expr is not None:
-                given.append((name, node.keys[name].span, expr))
-        return Arguments(tuple(given))
+                given.append((Name(name, node.keys[name].span), expr))
+        return NamedArguments(tuple(given))
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
     names = _names(reader, node, Key("pass", documents_NAME))
-    return Arguments(
-        tuple((name.text, name.span or reader.span, _listed(reader, name)) for name in names)
-    )
+    return NamedArguments(tuple((name, _listed(reader, name)) for name in names))
 
 
 def _listed(reader: Reader, name: Name) -> Named:
@@ -224,7 +223,7 @@ class Target(NamedTuple):
     span: Span
     """The place of an error about all of it: its label."""
     pipeline: Name
-    args: Arguments
+    args: NamedArguments
 
 
 def _target(reader: Reader, node: Node, key: Key) -> Target | None:
@@ -234,7 +233,7 @@ def _target(reader: Reader, node: Node, key: Key) -> Target | None:
     span = body.keys["pipeline"].span if "pipeline" in body.keys else body.span
     given = reader.fields(TARGET, body, span)
     name = given.get("pipeline")
-    return Target(span, name, given.get("pass") or Arguments(())) if name else None
+    return Target(span, name, given.get("pass") or NamedArguments(())) if name else None
 
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target] | None:

@@ -18,20 +18,6 @@ from .texts import STORES
 
 
 @dataclass(slots=True, eq=False)
-class Constant:
-    """A literal. The engine copies it at the boundary to user code."""
-
-    span: Span
-    value: Value
-
-    def evaluate(self, frame: Frame) -> Value:
-        return self.value
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()
-
-
-@dataclass(slots=True, eq=False)
 class Named:
     """A value by its place in the frame: the incoming pipe, or a name listed in ``pass``."""
 
@@ -102,37 +88,6 @@ class Attached:
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(ref for expr in self.exprs for ref in expr.reads())
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """The arguments of a call: a mapping of names to values."""
-
-    given: tuple[tuple[str, Span, Expr], ...]
-    """Each with the place of its name."""
-
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return tuple((name, span) for name, span, _ in self.given)
-
-    def build(self, frame: Frame, wanted: object = None) -> dict[str, Value]:
-        built: dict[str, Value] = {}
-        for name, _, expr in self.given:  # a comprehension would take twice the time
-            built[name] = expr.evaluate(frame)
-        return built
-
-    def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref for _, _, expr in self.given for ref in expr.reads())
-
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument of that name. `lifecycle.influence` follows values by
-        them."""
-        return tuple(ref for given, _, expr in self.given if given == name for ref in expr.reads())
-
-    def written_out(self, name: str) -> bool:
-        """Whether the argument of that name reads nothing and is not empty."""
-        own = (expr for given, _, expr in self.given if given == name and not expr.reads())
-        return any(not isinstance(expr, Constant) or expr.value not in (None, "") for expr in own)
 
 
 _PIPE = (Ref(("pipe",)),)

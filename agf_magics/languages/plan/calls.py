@@ -312,18 +312,3 @@ def context_of(
         if content is not None and content.kind in kinds and content.instance in (None, instance):
             visible.append(rendered(message, ("_instance",)))
     return visible
-
-
-class Answer:
-    """The answer of a latent call."""
-
-    __slots__ = ("evaluate", "span")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, span: Span, value: Value) -> None:
-        self.span = span
-        self.evaluate = lambda frame: value
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()

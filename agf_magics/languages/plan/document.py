@@ -350,8 +350,7 @@ class DocumentReader(Reader):
                 hint,
             )
             return Document(self.sign)
-        span = next(iter(node.keys.values())).span if node.keys else node.span
-        given = self.fields(PLAN, node, span)
+        given = self.fields(PLAN, node, node.head)
         messages = self.messages(given, node)
         self.kinds = (
             KINDS

@@ -10,8 +10,8 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostics
 from ...text.nodes import Fields, Node
 from ...text.source import Source
-from ...text.yamlnodes import Bounds, documents
-from ..documents import NAME, Key, Kind, Takes, kind, kind_schema, mapping_of
+from ...text.yamlnodes import Bounds
+from ..documents import NAME, Finding, Key, Kind, Takes, kind, kind_schema, mapping_of, one_document
 from .document import PLAN, SCHEMA, DocumentReader
 from .reference import sign_of
 from .takes import INSTANCE, Reader
@@ -43,6 +43,16 @@ HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEM
 """JSON Schema of a header."""
 
 
+_NO_HEADER = Finding(
+    "plan.document-shape",
+    "the cell of a planner must be a mapping with 'task'",
+    HEADER.keys["task"].example,
+)
+_TWO_HEADERS = Finding(
+    "plan.two-plans", "one planner per cell", "define the other one in its own cell"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
     """What a person writes for a planner."""
@@ -68,7 +78,7 @@ class HeaderReader(DocumentReader):
 
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""
-        given = self.fields(HEADER, node, next((key.span for key in node.keys.values()), node.span))
+        given = self.fields(HEADER, node, node.head)
         read = {
             name: value for name, value in given.items() if name != "input"
         }  # which may have secrets
@@ -88,29 +98,12 @@ class HeaderReader(DocumentReader):
 def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
     """The header in a text. Errors are added to ``problems``; None if there is one."""
     before = problems.error_count
-    nodes = documents(source, problems, bounds)
-    if problems.error_count > before:
+    first = one_document(source, problems, bounds, _NO_HEADER, _TWO_HEADERS)
+    if first is None:
+        return None
+    if not isinstance(first, Fields):
+        problems.error(_NO_HEADER.code, _NO_HEADER.message, first.span, _NO_HEADER.hint)
         return None
     reader = HeaderReader(problems, sign_of(source.text))
-    first = nodes[0] if nodes else None
-    if not isinstance(first, Fields):
-        message, hint = (
-            "the cell of a planner must be a mapping with 'task'",
-            HEADER.keys["task"].example,
-        )
-        reader.error(
-            "plan.document-shape",
-            message,
-            first.span if first is not None else source.span(0, 0),
-            hint,
-        )
-        return None
-    for other in nodes[1:]:
-        reader.error(
-            "plan.two-plans",
-            "one planner per cell",
-            other.span,
-            "define the other one in its own cell",
-        )
     header = reader.header(first)
     return header if problems.error_count == before else None

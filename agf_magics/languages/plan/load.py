@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from ...flow.expressions import Constant
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
 from ...flow.steps import Compute, Definition, Flow, Invoke, Sequence
 from ...flow.values import TooDeep, Value, isolate
@@ -27,9 +28,10 @@ from ...text.diagnostics import (
 )
 from ...text.nodes import Fields, Items, shown
 from ...text.source import Source
-from ...text.yamlnodes import Bounds, documents
+from ...text.yamlnodes import Bounds
+from ..documents import Finding, one_document
 from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error
-from .calls import ASKED, Answer, Arguments, Call, Stores, expressions
+from .calls import ASKED, Arguments, Call, Stores, expressions
 from .document import Document, DocumentReader
 from .log import Log, remove_secrets
 from .needs import Dependencies, Place, Turn, above, exists, places
@@ -239,6 +241,13 @@ def _race(call: Call, first: Call) -> Diagnostic:
 
 _BOUNDS = Bounds()
 
+_NO_PLAN = Finding(
+    "plan.no-plan", "there is no plan here", "begin with a list of calls: - _tool: …"
+)
+_TWO_PLANS = Finding(
+    "plan.two-plans", "one plan per cell", "define the other plan in its own cell or file"
+)
+
 
 def load(
     source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS, latent: Collection[str] = ()
@@ -246,22 +255,10 @@ def load(
     """The plan that ``source`` defines. Errors are added to ``problems``. ``latent``: tools that
     are latent in addition to those that the document declares."""
     before = problems.error_count
-    nodes = documents(source, problems, bounds)
-    if problems.error_count > before:
-        return Definition(None)
-    if not nodes:
-        hint = "begin with a list of calls: - _tool: …"
-        problems.error("plan.no-plan", "there is no plan here", source.span(0, 0), hint)
+    first = one_document(source, problems, bounds, _NO_PLAN, _TWO_PLANS)
+    if first is None:
         return Definition(None)
     reader = DocumentReader(problems, sign_of(source.text), latent)
-    for node in nodes[1:]:
-        reader.error(
-            "plan.two-plans",
-            "one plan per cell",
-            node.span,
-            "define the other plan in its own cell or file",
-        )
-    first = nodes[0]
     if isinstance(first, Items):
         first = Fields({"calls": first}, {}, first.span)
     if not isinstance(first, Fields):
@@ -383,7 +380,7 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
             word="latent",
             label=label,
             span=call.span,
-            value=Answer(call.span, call.answer),
+            value=Constant(call.span, call.answer),
         )
     asks = confirm(call.tool.text)
     return Invoke(

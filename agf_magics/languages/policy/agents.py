@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...flow.expressions import Computed
 from ...flow.session import Offer
 from ...flow.step import Caps, Frame, Name, Permit, Ref, Step, Uses
 from ...flow.steps import Compute, Invoke
@@ -30,7 +31,7 @@ from ...text.nodes import Fields, Items, Node, Scalar, plain
 from ...text.source import Span
 from .matchers import Condition, Keys, condition, input_field, warn_of_braces
 from .path import PARENT, source_problem
-from .values import FIRST, RESULT, Computed, value_at
+from .values import FIRST, RESULT, value_at
 
 STRATEGIES = ("last", "merge", "first")
 """No alias should have one of these names."""

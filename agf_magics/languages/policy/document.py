@@ -25,9 +25,9 @@ from ...flow.json_schema import (
     place,
     schema_violations,
 )
-from ...flow.patterns import SYNTAX, fault_span, pattern_faults
+from ...flow.patterns import unusable_patterns
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, plain, shown
+from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, node_at, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
 from .hints import (
@@ -72,7 +72,12 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
         return None
     if len(nodes) > 1:
         hint = "define the other document in its own cell or file"
-        problems.error("policy.two-documents", "one document per cell", _head(nodes[1]), hint)
+        problems.error(
+            "policy.two-documents",
+            "one document per cell",
+            nodes[1].head if isinstance(nodes[1], Fields) else nodes[1].span,
+            hint,
+        )
     root = _whole(nodes[0], problems)
     if root is None:
         return None
@@ -143,7 +148,7 @@ def _tagged(root: Fields) -> Iterator[Diagnostic]:
 
 
 def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
-    node, key = _at(root, violation.path)
+    node, key = node_at(root, violation.path)
     if (
         violation.path[-1:] == ("output_from",)
         and isinstance(node, Fields)
@@ -161,7 +166,7 @@ def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
 
 
 def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
-    node, key = _at(root, violation.path)
+    node, key = node_at(root, violation.path)
     if isinstance(node, Fields) and violation.keyword == "required":
         owner = place(violation.path) or WHOLE
         for name in missing(violation):
@@ -220,7 +225,7 @@ def _missing(
         or FORMS.get(name)
         or (f"{name}: {about}" if about else None)
     )
-    span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else _head(node))
+    span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 
 
@@ -336,7 +341,7 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
         for violation in (
             leaf for found in schema_violations(plain(node)) for leaf in leaves(found)
         ):
-            at, key = _at(node, violation.path)
+            at, key = node_at(node, violation.path)
             message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"
             span = at.span if at.span.text or not key else key
             problems.extend(
@@ -347,9 +352,7 @@ def _check_interface(root: Fields, problems: Diagnostics) -> None:
             )
         for one in every_node(node):
             problems.extend(_unusable(one))
-        for fault in pattern_faults(plain(node)):
-            message = f"the pattern cannot be used: {fault.error}"
-            problems.error("policy.interface", message, fault_span(node, fault), SYNTAX)
+        problems.extend(unusable_patterns("policy.interface", node, plain(node)))
         problems.extend(_without_keywords(node))
 
 
@@ -372,21 +375,3 @@ def _unusable(node: Node) -> Iterator[Diagnostic]:
         message = f"cannot load {refers.text!r}: a schema may only refer to its own document"
         hint = "write the schema here, or under $defs: $ref: '#/$defs/NAME'"
         yield Diagnostic("policy.interface", message, refers.span, hint)
-
-
-def _at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
-    """The node at a path, and its key."""
-    key: Span | None = None
-    for part in path:
-        if isinstance(node, Fields) and isinstance(part, str):
-            key, node = node.keys[part].span, node.fields[part]
-        elif isinstance(node, Items) and isinstance(part, int):
-            key, node = None, node.items[part]
-    return node, key
-
-
-def _head(node: Node) -> Span:
-    """The place of a node: its first key."""
-    if isinstance(node, Fields) and node.keys:
-        return next(iter(node.keys.values())).span
-    return node.span

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...flow.expressions import Computed
 from ...flow.step import Asking, Frame, Name, Step, Taken
 from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, calls
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
@@ -28,7 +29,6 @@ from .values import (
     EACH,
     PARALLEL,
     RESULT,
-    Computed,
     Interface,
     JoinParallel,
     end,

@@ -9,7 +9,7 @@ the value is that of one element, else a list of the values of all elements.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from ...flow.schemas import shown_value
@@ -56,20 +56,12 @@ class Path:
         "_text",
         "direction",
         "elements",
-        "evaluate",
         "fields",
-        "find",
         "parts",
         "source",
         "span",
         "text",
     )
-
-    find: Callable[[Frame], Value]
-    """The value, or MISSING. Raises StepError if the source has not run or a value on the way is
-    not an object."""
-    evaluate: Callable[[Frame], Value]
-    """The value. Raises StepError at the first name that is absent."""
 
     def __init__(self, text: Text, parts: Sequence[Part]) -> None:
         self._text = text
@@ -84,8 +76,24 @@ class Path:
             names[len(self.fields) + 1 :] if ELEMENT in names else None
         )
         """The fields of each element, after ``.[]``; None: the path has no ``.[]``."""
-        self.find = self._direct() if self.elements is None else self._iterated
-        self.evaluate = self._value()
+
+    def evaluate(self, frame: Frame) -> Value:
+        """The value. Raises StepError at the first name that is absent."""
+        value = self.find(frame)
+        if value is MISSING:
+            raise self.absent(frame)
+        return value
+
+    def find(self, frame: Frame) -> Value:
+        """The value, or MISSING. Raises StepError if the source has not run or a value on the way
+        is not an object."""
+        if self.elements is None:
+            return self._walk(self._origin(frame), self.fields, 2)
+        start = 3 + len(self.fields)
+        if ELEMENT in frame:
+            return self._walk(frame[ELEMENT], self.elements, start)
+        values = [self._walk(element, self.elements, start) for element in self.over(frame)]
+        return MISSING if any(value is MISSING for value in values) else values
 
     @property
     def source_span(self) -> Span:
@@ -139,53 +147,6 @@ class Path:
                 "policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint
             )
         )
-
-    def _value(self) -> Callable[[Frame], Value]:
-        find, source, direction = self.find, self.source, self.direction
-
-        def evaluate(frame: Frame) -> Value:
-            value = find(frame)
-            if value is MISSING:
-                raise self.absent(frame)
-            return value
-
-        if self.elements is not None or len(self.fields) != 1:
-            return evaluate
-        (field,) = self.fields
-
-        def of_one_field(frame: Frame) -> Value:
-            ran = frame.get(source)
-            whole = ran.get(direction) if type(ran) is dict else None
-            if type(whole) is not dict or field not in whole:
-                return evaluate(frame)  # raises the error
-            return whole[field]
-
-        return of_one_field
-
-    def _direct(self) -> Callable[[Frame], Value]:
-        # The loop of `descend`, because a call takes a third as long as reading one field.
-        source, direction, fields = self.source, self.direction, self.fields
-
-        def find(frame: Frame) -> Value:
-            ran = frame.get(source)
-            value = whole = (
-                ran[direction] if ran is not None and direction in ran else self._origin(frame)
-            )
-            for name in fields:
-                if type(value) is not dict or name not in value:
-                    return self._missing(whole, fields, 2)
-                value = value[name]
-            return value
-
-        return find
-
-    def _iterated(self, frame: Frame) -> Value:
-        assert self.elements is not None
-        start = 3 + len(self.fields)
-        if ELEMENT in frame:
-            return self._walk(frame[ELEMENT], self.elements, start)
-        found = [self._walk(one, self.elements, start) for one in self.over(frame)]
-        return MISSING if any(one is MISSING for one in found) else found
 
     def _origin(self, frame: Frame) -> Value:
         ran = frame.get(self.source)

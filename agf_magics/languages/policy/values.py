@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from ...flow.conforms import JSON_TYPES
-from ...flow.json_schema import Violation, describe_all, judge, kinds, place
-from ...flow.schemas import shown_value
+from ...flow.expressions import Computed, Stored
+from ...flow.json_schema import JSON_TYPES, Violation, describe_all, judge, kinds, place
+from ...flow.schemas import pointed, shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
@@ -173,16 +173,10 @@ def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
         where = rules.get("$ref")
         if not isinstance(where, str) or not where.startswith("#/") or "properties" in rules:
             break
-        found: Any = wanted
-        for part in where[2:].split("/"):
-            found = (
-                found.get(part.replace("~1", "/").replace("~0", "~"))
-                if isinstance(found, Mapping)
-                else None
-            )
-        if not isinstance(found, Mapping):
+        target = pointed(wanted, where)
+        if not isinstance(target, Mapping):
             break
-        rules = found
+        rules = target
     return rules if isinstance(rules, Mapping) else ANYTHING
 
 
@@ -223,31 +217,6 @@ def value_at(frame: Frame, path: tuple[str, ...]) -> Value:
     for name in path:
         value = value[name]
     return value
-
-
-class Computed:
-    """A value of the frame that a function computes: an Expr, and the Args of a call."""
-
-    __slots__ = ("evaluate", "names", "refs", "span", "text")
-
-    names: tuple[tuple[str, Span | None], ...] | None
-
-    def __init__(
-        self,
-        span: Span,
-        evaluate: Callable[[Frame], Value],
-        refs: tuple[Ref, ...],
-        text: str | None = None,
-    ) -> None:
-        """``text``: as a picture shows it; None: as the source does."""
-        self.span, self.evaluate, self.refs, self.text = span, evaluate, refs, text
-        self.names = None
-
-    def build(self, frame: Frame, wanted: object = None) -> Value:
-        return self.evaluate(frame)
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.refs
 
 
 def whole_input(span: Span) -> Computed:
@@ -333,23 +302,8 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> PolicyTarget:
     return PolicyTarget(store, (Ref((OUTPUT,)),))
 
 
-class BindElement:
-    """Binds an element of a batch."""
-
-    __slots__ = ()
-
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return {**frame, ELEMENT: value}
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.bind(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref((ELEMENT,)),)
-
-
 RESULT = PolicyTarget(lambda frame, outcome: {**frame, OUTPUT: outcome.value}, (Ref((OUTPUT,)),))
-EACH = BindElement()
+EACH = Stored(lambda frame, value: {**frame, ELEMENT: value}, (Ref((ELEMENT,)),))
 
 
 class JoinParallel:
