@@ -61,6 +61,7 @@ WHERE = {
     "wasmtime": ("pictures.layout",),
     "pandas": ("lifecycle.run", "lifecycle.table"), "polars": ("lifecycle.table",),
     "pyarrow": ("flow.tables", "lifecycle.table"),
+    "opentelemetry": ("lifecycle.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.model",), "anywidget": ("notebook.model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
@@ -77,6 +78,7 @@ ONLY_WHERE_USED = {
     "pyarrow",
     "cloudpickle",
     "distributed",
+    "opentelemetry",
 }
 
 

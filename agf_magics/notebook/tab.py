@@ -73,7 +73,7 @@ _WORD, _NAME = re.compile(r"[\w-]+"), re.compile(r"[\w.-]+")
 _QUOTED = re.compile(r"(: |-> )'([^']{0,200})'")
 MOST_HELP = 300
 """Characters of a signature and of a description."""
-MOST_DOC = 2_000
+MOST_TOOLTIP = 2_000
 """Characters of a docstring."""
 
 
@@ -142,7 +142,7 @@ def _named(language: Language, before: str, name: str, registry: Registry) -> It
     if (tool := registry.tools.get(name)) is not None:
         yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
         yield one_line(f"{name}{_signature(tool)}", MOST_HELP)
-        yield plain(inspect.getdoc(tool.function) or tool.description, MOST_DOC)
+        yield plain(inspect.getdoc(tool.function) or tool.description, MOST_TOOLTIP)
     if (agent := registry.agents.get(name)) is not None:
         yield f"agent {name}: {one_line(agent.description, MOST_HELP)}".rstrip(": ")
     if (flow := registry.flows.get(name)) is not None:
@@ -324,7 +324,7 @@ def _described(code: str, at: object, registry: Registry) -> str:
     if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
         return ""
     try:
-        return plain(describe(code, at, registry) or "", MOST_DOC)
+        return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
     except Exception:  # help is never worth an error
         return ""
 

@@ -47,7 +47,7 @@ MOST_SAVED = 240_000
 """Characters of the HTML of a page, and of its body and its text: a cell saves at most 300 kB
 (decision D58)."""
 MOST_BODY = 120_000
-MOST_TEXT = 50_000
+MOST_PLAIN = 50_000
 _MOST_LINES = 6
 """Lines of a store in the text."""
 
@@ -168,11 +168,11 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
 
 
 def _short(lines: list[str]) -> list[str]:
-    """The first lines, at most `MOST_TEXT` characters."""
+    """The first lines, at most `MOST_PLAIN` characters."""
     size = 0
     for number, text in enumerate(lines):
         size += len(text) + 1
-        if size > MOST_TEXT:
+        if size > MOST_PLAIN:
             return [*lines[:number], f"… {len(lines) - number:,} more lines are not saved here"]
     return lines
 
