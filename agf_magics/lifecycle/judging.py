@@ -45,7 +45,7 @@ def score_over(
     - ``run``: a run over data, its id, or its table. Required.
     - ``scores``: functions of the output and the row (or of the output alone); flows, or their
       names, that get ``output``, ``row`` and the columns; evaluators of pydantic-evals. A score is
-      a number, a boolean, a text (a label), None, or a mapping of such values.
+      a number, a boolean, a text (a label), None, or a mapping of such values. Required.
     - ``against``: the column with the right labels. Default None: none.
     - ``seed``: the seed of the intervals. Default None: a new one, which is shown.
     - ``registry``: the `Registry` to look flows up in. Default None: the registry of this process.
