@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
     from .lifecycle.contexts import NamedContext, context
+    from .lifecycle.recording import record
+    from .lifecycle.replay import replay
     from .pictures.diagram import Diagram
 else:
     _LATE = {
@@ -41,6 +43,8 @@ else:
         "agent_tools": (".lifecycle.agent_tools", None),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
+        "record": (".lifecycle.recording", "record"),
+        "replay": (".lifecycle.replay", "replay"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -154,7 +158,9 @@ __all__ = [
     "model_agent",
     "planning",
     "policy",
+    "record",
     "registry",
+    "replay",
     "rerun",
     "resume",
     "run",

@@ -87,6 +87,8 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     # The start of a call with an effect is durable before the call: each has its own turn.
     is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
     is_pooled = is_pooled and tool.throttle is None  # each call waits for its own turn
+    # A replayed call is a step's: it may need no thread and no worker.
+    is_pooled = is_pooled and (run.recording is None or not run.recording.replays_tools)
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
     replays = (
         journal is not None

@@ -30,7 +30,7 @@ from .linked import Linked
 from .loop import Deadline, OutOfTime
 from .order import choose, compute, fold, repeat, run_dag, run_walk, sequence
 from .pool import WholeElements
-from .runner import Runner, Scope, Shape, clock
+from .runner import Recording, Runner, Scope, Shape, clock
 from .user_code import printing
 
 SHAPES: Mapping[type[Step], Shape] = {
@@ -71,6 +71,7 @@ async def run(
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     whole: WholeElements | None = None,
+    recording: Recording | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
@@ -81,13 +82,15 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``whole``: sends whole elements of fan-outs to workers.
+    flow reaches. ``whole``: sends whole elements of fan-outs to workers. ``recording``: the calls
+    that are replayed, of which no worker may make one.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
     runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.whole, runner.on_frame = whole, on_frame
+    runner.on_frame, runner.recording = on_frame, recording
+    runner.whole = whole if recording is None or not recording.replays_tools else None
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -131,7 +134,7 @@ async def run(
             failure,
         )
         raise failure
-    for note in ended.notes:
+    for note in (*ended.notes, *(recording.notes() if recording is not None else ())):
         emit(ev.Warned(clock(), note))
     _end(runner, "ok", ended.output, ended.stores)
     return Done(ended, runner.calls, budget.spawned)

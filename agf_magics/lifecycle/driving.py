@@ -23,6 +23,7 @@ from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
 from ..workers.queue import CallQueue
 from .influence import secret_paths
+from .input import replaying
 from .run import Run
 from .settings import current
 
@@ -164,6 +165,7 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
+    replaying.set(run._recording)
     whole = None
     if run._workers is not None:
         from ..workers.elements import Elements  # here: a run without workers does not import it
@@ -185,6 +187,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
             whole=whole,
+            recording=run._recording,
         )
 
 

@@ -34,6 +34,7 @@ from .input import (
     find_workers,
     missing_fields,
     prepare_workers,
+    replaying,
     settle_input,
     unused_fields,
 )
@@ -44,6 +45,9 @@ from .settings import current
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
+
+WHICH_MODEL = ("model.no-key", "model.not-installed")
+"""Problems that only a request has, and a replayed one is not made."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -276,7 +280,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     fields = flow_input.input if isinstance(flow_input.input, dict) else {}
     for missing in missing_fields(found_flow, fields):
         problems.add(missing)
-    for code in WHO_ANSWERS if options.dry else ():
+    recording = options.recording or replaying.get()
+    for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
@@ -293,7 +298,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     )
     linked_run._asker, linked_run._budget = options.ask, options.budget
     linked_run._stream = options.stream
-    linked_run._workers = workers
+    linked_run._workers, linked_run._recording = workers, recording
     for warning in about_workers:
         linked_run.progress.apply(warning)
     linked_run._continuing, linked_run._queue = (
