@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..engine.limits import Limits
+from ..engine.runner import Recording
 from ..lifecycle import past_runs as kept_runs
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
 from ..text.nodes import shorten
@@ -248,6 +249,16 @@ def reused(parsed: ParsedLine) -> bool | str:
     if word is None or word.text == "--reuse":
         return word is not None
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
+
+
+def recording_of(word: Token | None) -> Recording | None:
+    """The recording that ``--replay`` names."""
+    if word is None:
+        return None
+    # Here: most runs replay nothing.
+    from ..lifecycle.replay import Replay
+
+    return Replay(Path(word.text), of_run=True)
 
 
 def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:

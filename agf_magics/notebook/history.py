@@ -25,6 +25,7 @@ from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
+from ..lifecycle.recording import record
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
 from ..pictures.page import status
@@ -260,6 +261,9 @@ def show_past(parsed: ParsedLine, word: Token) -> Any:
     """A run of the journal for display, or its comparison; nothing if it is written to a file."""
     run = _past(word)
     other, target = parsed.word("--compare"), parsed.word("--export")
+    recording = parsed.word("--record")
+    if recording is not None:
+        print(f"wrote {record(run, recording.text)}")
     if target is not None:
         try:
             print(f"wrote {run.export(Path(target.text))}")
@@ -267,12 +271,12 @@ def show_past(parsed: ParsedLine, word: Token) -> Any:
             raise unwritable(target, error) from None
     if other is not None:
         return run.compare(_past(other))
-    return run if target is None else None
+    return run if target is None and recording is None else None
 
 
 def check_run_given(parsed: ParsedLine) -> None:
-    """``--compare`` and ``--export`` need a RUN."""
-    for flag in ("--compare", "--export"):
+    """``--compare``, ``--export`` and ``--record`` need a RUN."""
+    for flag in ("--compare", "--export", "--record"):
         word = parsed.word(flag)
         if word is not None:
             raise line_error(
@@ -345,7 +349,7 @@ class BackgroundMagics(NotebookMagics):
                     self.notebook.wait(run)
         delete_runs(parsed)
         if word is not None:
-            elsewhere = "--compare" in parsed or "--export" in parsed
+            elsewhere = bool({"--compare", "--export", "--record"} & parsed.given.keys())
             return (None if elsewhere else _find(word)) or show_past(parsed, word)
         check_run_given(parsed)
         if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():

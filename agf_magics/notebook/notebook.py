@@ -23,7 +23,16 @@ from ..text.diagnostics import Diagnostic, suggest
 from ..text.source import Source
 from . import commands, view, watching
 from .config import AgfMagics
-from .given import inputs, limits_of, new_name, reused, warn_about_names, workers_of, write_file
+from .given import (
+    inputs,
+    limits_of,
+    new_name,
+    recording_of,
+    reused,
+    warn_about_names,
+    workers_of,
+    write_file,
+)
 from .options import FOR_RUNS, ParsedLine, Token, line_error
 from .watching import format_findings
 
@@ -42,6 +51,7 @@ class RunRequest(NamedTuple):
     quiet: bool
     reuse: bool | str = False
     on: Token | None = None
+    replay: Token | None = None
 
 
 class Notebook:
@@ -187,6 +197,7 @@ class Notebook:
             quiet="--quiet" in parsed,
             reuse=reused(parsed),
             on=parsed.word("--on"),
+            replay=parsed.word("--replay"),
         )
 
     def run(
@@ -224,6 +235,7 @@ class Notebook:
                     shown=(*shown, *unused),
                     stream=display.shows_page,
                     on=workers_of(request.on, self.names, request.dry),
+                    recording=recording_of(request.replay),
                 ),
             )
             self.adopt(run, display, request.out, is_last=not background)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -380,3 +383,24 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be_written_are_told() -> N
 def test_a_wrong_option_lists_the_choices(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="must be one of"):
         Replay(Path("run.agf"), **options)
+
+
+def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
+    code = (
+        "import agf_magics as agf\n\n\n@agf.tool\ndef price(fruit: str) -> float:\n    print('asked')\n    return 7.0\n"
+    )
+    Path("tools.py").write_text(code, encoding="utf-8")
+    Path("fruits.yaml").write_text(FRUITS, encoding="utf-8")
+    words = ["run", "fruits.yaml", "--tools", "tools.py", "--set", "words=[fig]", "--quiet"]
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "agf_magics", *words, *options]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        return subprocess.run(line, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+    first, again, missing = run("--record", "run.agf"), run("--replay", "run.agf"), run("--replay", "no.agf")
+    assert "asked" in first.stdout
+    assert "wrote run.agf" in first.stderr
+    assert again.stdout.split() == ["[", "7.0", "]"]
+    assert missing.returncode == 1
+    assert "replay.file" in missing.stderr
