@@ -85,7 +85,7 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
 
 PUBLIC = """
 tool agent transform policy model_agent Registry registry define load evaluate export draw run arun start rerun resume
-stale runs Flow Run PastRun Limits Retry context NamedContext Event Question AgfError DefinitionError StepError
+stale runs record replay Flow Run PastRun Limits Retry context NamedContext Event Question AgfError DefinitionError StepError
 RunCancelled Diagnostic Workers agent_tools planning
 """
 

@@ -29,7 +29,7 @@ from .lookup import refused, refused_running
 from .past_run import PastRun, find_past_run
 from .run import Run
 
-FORMAT = 1
+RECORDING_FORMAT = 1
 
 MOST_LINE = 64_000_000
 """Bytes of one line."""
@@ -106,7 +106,7 @@ def header(name: str, language: str, texts: Sequence[str], input: Value) -> Line
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             packages[package] = version(package)
-    head = {"agf": FORMAT, "name": name, "language": language}
+    head = {"agf": RECORDING_FORMAT, "name": name, "language": language}
     return {**head, "flows": list(texts), "input": input, "packages": packages}
 
 
@@ -232,9 +232,9 @@ def _head(path: Path, line: Line) -> Line:
     text, found = encode(line), line.get("agf")
     if type(found) is not int:
         raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
-    if found != FORMAT:
+    if found != RECORDING_FORMAT:
         hint = "install the version of agf-magics that wrote it, or record it again"
-        message = f"it has the format {found}, and this version reads {FORMAT}"
+        message = f"it has the format {found}, and this version reads {RECORDING_FORMAT}"
         raise _wrong(path, 1, text, message, 0, hint)
     return line
 

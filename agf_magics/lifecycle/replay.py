@@ -51,7 +51,7 @@ MATCH = (None, "model")
 ASKS = ("agent", "model", "question")
 """What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
 
-MOST_COMPARED = 200
+NEAREST_AMONG = 200
 """Recorded calls among which the nearest one is looked for."""
 
 
@@ -227,7 +227,7 @@ class Replay:
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, Call]] = []
         for key, held in reversed(self._calls.items()):
-            if key.startswith(begin) and len(near) < MOST_COMPARED:
+            if key.startswith(begin) and len(near) < NEAREST_AMONG:
                 call = next(iter(held.values()))[-1]
                 near.append((len(list(find_differences(call.given, given))), call))
         message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
