@@ -198,7 +198,8 @@ async def each(site: CallSite[Each]) -> Value:
     )
     if fan_out is not None and fan_out.is_pooled:
         pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
-    queue = run.host.queue
+    # No worker may make a call that is replayed.
+    queue = None if run.recording is not None and run.recording.replays_tools else run.host.queue
     whole = queue and queue.elements(site, inside, values.__setitem__, items, pool)
     if whole is None:
         replay_recorded(site, inside, fan_out, plan, pool)
@@ -263,6 +264,8 @@ async def branches(site: CallSite[Branches]) -> Value:
             i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)
         ]
         plan = Plan(len(steps), len(steps), done, failed)
+    if run.recording is not None:
+        plan = Plan(len(steps), len(steps), run.recording.order([key.at for key in keys]))
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
         partial = {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}

@@ -24,6 +24,7 @@ from ..text.diagnostics import AgfError, StepError
 from ..text.late_imports import IN_BROWSER
 from ..workers.queue import CallQueue
 from .influence import secret_paths
+from .input import replaying
 from .persistence import keep_journal
 from .run import Run
 from .settings import current
@@ -166,6 +167,7 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
+    replaying.set(run._recording)
     if run._workers is not None:
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
     with watched_stdout() if run._stream else contextlib.nullcontext():
@@ -182,6 +184,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             stream=run._stream,
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
+            recording=run._recording,
         )
 
 
