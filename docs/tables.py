@@ -183,6 +183,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_result",
     ),
     "history": ("resume", "rerun", "stale", "runs", "PastRun", "record", "replay"),
+    "over": ("Over", "score_over", "compare_over", "check_over", "CheckFailed"),
     "plans": (
         "context",
         "NamedContext",

@@ -51,6 +51,8 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "{self.layer}.blank-name": ("graph.blank-name", "pipeline.blank-name"),
     "{reader.layer}.count": ("graph.count", "pipeline.count"),
     "magic.{what}": (),
+    "score.{column}": (),  # a column of a table, not a code
+    "run.{name}": (),  # an attribute of a run
 }
 """The codes that are composed, and the codes that result (empty: see `LAYER_OF`)."""
 

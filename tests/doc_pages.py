@@ -34,6 +34,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+from agf_magics import CheckFailed
 from agf_magics.catalog import default
 from agf_magics.lifecycle.define import check_definition
 from agf_magics.lifecycle.run import Run
@@ -179,7 +180,7 @@ class Session:
         when = "error when defined"
         if found[0].code.startswith(("settings.", "replay.")) and not isinstance(error, StepError):
             when = "error when read"
-        elif isinstance(error, StepError):
+        elif isinstance(error, (StepError, CheckFailed)):
             when = "error while running"
         elif not isinstance(error, AgfError) or found[0].code.startswith("magic."):
             when = "error of the line"

@@ -21,6 +21,9 @@ ALONE = {
     "--define": "a notebook has %define",
     "--allow-import": "a notebook has %config",
     "--allow-shell": "a notebook has %config",
+    "--trace": "a notebook has %config AgfMagics.tracing",
+    "--fail-below": "Python has agf.check_over",
+    "--figures": "Python has agf.check_over(...).save",
     "--format": "a notebook shows its findings",
     "--export": "the files of a graph; %runs RUN --export writes the run",
 }
