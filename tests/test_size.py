@@ -7,16 +7,16 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=220, decisions=18540, code=50837, comments=0)
+MOST = Size(files=238, decisions=19826, code=54215, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 
 MOST_FILES = {
-    "a text to a flow": 28,
-    "a run of one call": 36,
-    "the same with the journal": 46,
-    "Run from here": 52,
-    "elements on workers, in the kernel": 47,
+    "a text to a flow": 29,
+    "a run of one call": 37,
+    "the same with the journal": 49,
+    "Run from here": 53,
+    "elements on workers, in the kernel": 48,
 }
 """Files that a reader opens who follows one of the ways; docs/design.md lists them."""
 

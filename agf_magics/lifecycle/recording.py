@@ -35,7 +35,7 @@ MOST_LINE = 64_000_000
 """Bytes of one line."""
 MOST_BYTES = 500_000_000
 """Bytes of a file: all of its values are in memory."""
-SHOWN = 500
+MOST_QUOTED = 500
 """Characters of a line that an error shows."""
 
 OUTCOMES = ("finished", "failed", "answered")
@@ -189,7 +189,7 @@ def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
         size += len(raw)
         if len(raw) > MOST_LINE or size > MOST_BYTES:
             most, what = (MOST_LINE, "a line") if len(raw) > MOST_LINE else (MOST_BYTES, "it")
-            text = raw[:SHOWN].decode(errors="replace")
+            text = raw[:MOST_QUOTED].decode(errors="replace")
             raise _wrong(path, number, text, f"{what} has more than {most:,} bytes")
         if not raw:
             return
@@ -267,7 +267,7 @@ def _call(path: Path, number: int, line: Line) -> Call:
 def _wrong(
     path: Path, number: int, text: str, why: str, at: int = 0, hint: str | None = None
 ) -> DefinitionError:
-    shown = text.rstrip("\r\n")[:SHOWN]
+    shown = text.rstrip("\r\n")[:MOST_QUOTED]
     at = min(at, max(len(shown) - 1, 0))
     span = Source(str(path), shown, number).span(at, at + 1 if at else len(shown))
     message = f"{path.name} cannot be replayed: {why}"
