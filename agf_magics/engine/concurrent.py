@@ -198,8 +198,7 @@ async def each(site: CallSite[Each]) -> Value:
     )
     if fan_out is not None and fan_out.is_pooled:
         pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
-    # No worker may make a call that is replayed.
-    queue = None if run.recording is not None and run.recording.replays_tools else run.host.queue
+    queue = run.host.queue
     whole = queue and queue.elements(site, inside, values.__setitem__, items, pool)
     if whole is None:
         replay_recorded(site, inside, fan_out, plan, pool)

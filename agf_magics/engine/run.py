@@ -80,7 +80,7 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``recording``: the calls that are replayed, of which no worker may make one.
+    flow reaches. ``recording``: the calls that are replayed.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """

@@ -168,7 +168,9 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
     replaying.set(run._recording)
-    if run._workers is not None:
+    recording = run._recording
+    # A call that is not recorded is made here: there may be few.
+    if run._workers is not None and (recording is None or not recording.replays_tools):
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
@@ -184,7 +186,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             stream=run._stream,
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
-            recording=run._recording,
+            recording=recording,
         )
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import MASK
+from ..engine.table_rows import ROW
 from ..flow.events import StepPath
 from ..flow.values import Value
 from ..journal.codec import encode, weigh
@@ -35,7 +36,7 @@ MOST_LINE = 64_000_000
 """Bytes of one line."""
 MOST_BYTES = 500_000_000
 """Bytes of a file: all of its values are in memory."""
-MOST_QUOTED = 500
+EXCERPT = 500
 """Characters of a line that an error shows."""
 
 OUTCOMES = ("finished", "failed", "answered")
@@ -114,10 +115,15 @@ def _lines(past: PastRun) -> Iterator[Line]:
     texts = [text.source.text for text in past.order.flows if not text.made]
     yield header(past.name, past.language, texts, past.input)
     # A resumed run made some calls twice: the last outcome counts, as for the run itself.
-    last = {call.key: call.line for call in past.records() if call.what in OUTCOMES}
+    last = {call.key: call.line for call in past.records() if _is_call(call)}
     for call in past.records():
-        if call.what in OUTCOMES and last[call.key] == call.line:
+        if _is_call(call) and last[call.key] == call.line:
             yield _line(call)
+
+
+def _is_call(record: Record) -> bool:
+    # The outcome of a row follows from those of its calls.
+    return record.what in OUTCOMES and record.kind != ROW
 
 
 def _line(call: Record) -> Line:
@@ -189,7 +195,7 @@ def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
         size += len(raw)
         if len(raw) > MOST_LINE or size > MOST_BYTES:
             most, what = (MOST_LINE, "a line") if len(raw) > MOST_LINE else (MOST_BYTES, "it")
-            text = raw[:MOST_QUOTED].decode(errors="replace")
+            text = raw[:EXCERPT].decode(errors="replace")
             raise _wrong(path, number, text, f"{what} has more than {most:,} bytes")
         if not raw:
             return
@@ -267,7 +273,7 @@ def _call(path: Path, number: int, line: Line) -> Call:
 def _wrong(
     path: Path, number: int, text: str, why: str, at: int = 0, hint: str | None = None
 ) -> DefinitionError:
-    shown = text.rstrip("\r\n")[:MOST_QUOTED]
+    shown = text.rstrip("\r\n")[:EXCERPT]
     at = min(at, max(len(shown) - 1, 0))
     span = Source(str(path), shown, number).span(at, at + 1 if at else len(shown))
     message = f"{path.name} cannot be replayed: {why}"

@@ -59,6 +59,9 @@ class NotReplayed(LimitReached):
     """A call is not in the file. As an exceeded limit, it is never dropped, retried or rescued: a
     test must not pass because of it."""
 
+    ends_run = True
+    """Also where rows of a table have limits of their own."""
+
 
 class Replay:
     """A recording that runs replay. `replay` makes one."""

@@ -360,12 +360,12 @@ def delete_runs(parsed: ParsedLine) -> None:
 def show_run(parsed: ParsedLine, word: Token) -> Any:
     """A run for display, or its comparison; nothing if it is written to a file."""
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
-    # What is compared or exported is in the journal.
+    # What is compared, exported or recorded is in the journal.
     run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
     if exported is not None:
         _write(exported, run.export)
     if recorded is not None:
-        print(f"wrote {record(run, recorded.text)}")
+        _write(recorded, lambda path: record(run, path))
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if reported is not None:
         _write(reported, lambda path: report(shown, path))

@@ -404,3 +404,19 @@ def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
     assert again.stdout.split() == ["[", "7.0", "]"]
     assert missing.returncode == 1
     assert "replay.file" in missing.stderr
+
+
+def test_a_run_over_data_replays_and_a_missing_row_ends_it() -> None:
+    shop = Shop()
+    agf.define("pipeline: one\nsteps:\n- tool: {name: price, args: {fruit: !expr ctx.fruit}}", registry=shop.registry)
+    with kept.journal_in(Path("kept")):
+        run = agf.run("one", over=[{"fruit": "fig"}, {"fruit": "pear"}], registry=shop.registry)
+        agf.record(run, "run.agf")
+    shop.asked.clear()
+    with agf.replay("run.agf", strict=True):
+        again = agf.run("one", over=[{"fruit": "fig"}, {"fruit": "pear"}], registry=shop.registry)
+    assert (again.output, shop.asked) == (run.output, [])
+    with pytest.warns(UserWarning, match=r"replay\.unused"), agf.replay("run.agf"):
+        missing = agf.run("one", over=[{"fruit": "kiwi"}], registry=shop.registry, raises=False)
+    assert missing.error is not None
+    assert missing.error.code == "replay.missing"
