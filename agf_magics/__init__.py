@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.judging import score_over
     from .lifecycle.over import Over
+    from .lifecycle.recording import record
+    from .lifecycle.replay import replay
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
     from .notebook.report import report
@@ -66,6 +68,8 @@ else:
         "planning": (".planning", None),
         "report": (".notebook.report", "report"),
         "trace_to": (".lifecycle.tracing", "trace_to"),
+        "record": (".lifecycle.recording", "record"),
+        "replay": (".lifecycle.replay", "replay"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -193,7 +197,9 @@ __all__ = [
     "model_agent",
     "planning",
     "policy",
+    "record",
     "registry",
+    "replay",
     "report",
     "rerun",
     "resume",

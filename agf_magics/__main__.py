@@ -44,6 +44,7 @@ from .lifecycle.judging import named_scorers, score_over
 from .lifecycle.launch import start_run
 from .lifecycle.lookup import refused
 from .lifecycle.past_runs import chosen_rows
+from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
 from .lifecycle.table import RowTable
 from .notebook.given import value
@@ -174,7 +175,12 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     is_new = options.act is _run
     scores = [_score(text) for text in options.score]
     named_scorers(scores, default())  # a wrong one is told before anything is paid for
-    chosen = RunOptions(dry=options.dry, limits=limits if is_new or given else None, on=options.on)
+    chosen = RunOptions(
+        dry=options.dry,
+        limits=limits if is_new or given else None,
+        on=options.on,
+        recording=Replay(options.replay, of_run=True) if options.replay is not None else None,
+    )
     with held_interrupts() as held:
         run = wait_for(start(chosen), held)
     if not options.quiet:
@@ -187,6 +193,8 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     if run.error is not None and not options.quiet:
         return 1  # the progress shows the error
     run.result()
+    if options.record is not None and not options.dry:
+        print(f"wrote {agf.record(run, options.record)}", file=sys.stderr)
     if options.export is not None and not options.dry:
         for file in agf.export(run, options.export):
             print(f"wrote {file}", file=sys.stderr)
@@ -368,7 +376,9 @@ def _parser() -> argparse.ArgumentParser:
             _add_row_options(one, name == "run")
     chosen = acts.choices
     chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
-    chosen["resume"].set_defaults(dry=False)
+    about = "take the results of calls from a recording instead of making them"
+    chosen["run"].add_argument("--replay", type=Path, metavar="FILE", help=about)
+    chosen["resume"].set_defaults(dry=False, replay=None)
     chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
     about = "text; json: a list of findings; github: annotations of a pull request"
     chosen["check"].add_argument(
@@ -396,6 +406,8 @@ def _add_run_options(one: argparse.ArgumentParser) -> None:
         "tcp://HOST:PORT; here: in this one"
     )
     one.add_argument("--on", metavar="WHERE", help=about)
+    about = "write the calls of the run to a file from which --replay takes them"
+    one.add_argument("--record", type=Path, metavar="FILE", help=about)
     about = "write the files that the graph exports into this folder"
     one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
     about = "report the run to OpenTelemetry as spans, with the provider of the process"

@@ -182,7 +182,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_pipeline_inline_async",
         "agent_tools.run_result",
     ),
-    "history": ("resume", "rerun", "stale", "runs", "PastRun"),
+    "history": ("resume", "rerun", "stale", "runs", "PastRun", "record", "replay"),
     "plans": (
         "context",
         "NamedContext",

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "agf_magics"
 LAYERS = (
     "yaml", "schema", "pipeline", "r1", "flow", "run", "step", "tool", "agent", "limit", "magic", "settings", "define",
     "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal",
-    "gate", "planner", "on", "over", "score",
+    "gate", "planner", "on", "over", "score", "replay",
 )  # fmt: skip
 """The part of a code before the dot."""
 

@@ -177,7 +177,7 @@ class Session:
         if found == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
         when = "error when defined"
-        if found[0].code.startswith("settings."):
+        if found[0].code.startswith(("settings.", "replay.")) and not isinstance(error, StepError):
             when = "error when read"
         elif isinstance(error, StepError):
             when = "error while running"

@@ -64,7 +64,7 @@ def test_the_wheel_holds_the_package_the_error_pages_and_the_extension_and_nothi
     extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
     assert "agf_magics/py.typed" in ours
     errors = {f"agf_magics/notebook/errors/{page.name}" for page in ROOT.glob("docs/reference/errors/*.md")}
-    assert {name for name in names if ".dist-info/" not in name} == ours | errors | extension
+    assert {name for name in names if ".dist-info/" not in name} == {*ours, *errors, *extension, "agf_magics_pytest.py"}
 
 
 def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbish(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from .failures import (
     ATTEMPTS,
     RESULT,
     ask_person,
+    failed_before,
     failure,
     permitted,
     unknown_outcome,
@@ -49,7 +50,7 @@ from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
 from .loop import start_background
 from .pool import has_effect, where
-from .runner import CallSite, Runner, ShapeResult, clock, open_prints, separate_prints
+from .runner import CallSite, Recording, Runner, ShapeResult, clock, open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
 
@@ -169,7 +170,8 @@ async def call(
     arguments: dict[str, Value],
     grant: Grant | None = None,
 ) -> Value:
-    """Call ``callee`` and journal the outcome, or take the outcome from the journal.
+    """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
+    recording.
 
     ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
     """
@@ -178,6 +180,8 @@ async def call(
     if site.run.listened and (what in ("model", "agent") or site.step.pick is not None):
         given = hide(arguments, callee.secret) if isinstance(callee, Tool) else arguments
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
+    if site.run.recording is not None:
+        return await _replay(site, site.run.recording, callee, what, arguments, grant)
     if journal is None:
         return await _make(site, callee, what, arguments, grant)
     started = start_record(site, journal, callee, arguments, grant, what == "model")
@@ -200,6 +204,33 @@ async def call(
         await journal.durable(journal.raised(started, error))
         raise
     return await journal.durable(journal.returned(started, value, site.is_secret), value)
+
+
+async def _replay(
+    site: CallSite[Invoke],
+    recording: Recording,
+    callee: UserCallable,
+    what: str,
+    arguments: dict[str, Value],
+    grant: Grant,
+) -> Value:
+    """The recorded outcome of a call, or that of the call itself if the recording leaves it."""
+    asked = recording.ask(site, what, callee, arguments)
+    outcome = recording.take(asked)
+    if outcome is not None:
+        site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+        if outcome.error is None:
+            return outcome.value
+        raise failed_before(outcome.error, site.step)
+    try:
+        value = await _make(site, callee, what, arguments, grant)
+    except ev.Unanswered:  # nobody knows its outcome
+        raise
+    except StepError as error:
+        recording.keep(asked, None, error)
+        raise
+    recording.keep(asked, value)
+    return value
 
 
 # --- before the call ---

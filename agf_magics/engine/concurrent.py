@@ -263,6 +263,8 @@ async def branches(site: CallSite[Branches]) -> Value:
             i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)
         ]
         plan = Plan(len(steps), len(steps), done, failed)
+    if run.recording is not None:
+        plan = Plan(len(steps), len(steps), run.recording.order([key.at for key in keys]))
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
         partial = {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}

@@ -15,7 +15,7 @@ from ..flow.events import Question
 from ..flow.step import Frame, HintedArgs, Instead
 from ..flow.steps import Invoke
 from ..flow.values import TooDeep, Value, settle
-from ..journal.records import value_of
+from ..journal.records import error_from, value_of
 from ..journal.secrets import HIDDEN, Secrets, hide
 from ..text.diagnostics import Diagnostic, StepError
 from .host import NoUser
@@ -107,6 +107,14 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
     placed.diagnostics = (
         Diagnostic(diagnostic.code, diagnostic.message, span or step.name.span or step.span, hint),
     )
+    return placed
+
+
+def failed_before(recorded: str, step: Invoke) -> StepError:
+    """A recorded failure, at this step."""
+    error = error_from(recorded, ())
+    placed = StepError(*(replace(each, span=step.place) for each in error.diagnostics))
+    placed.__cause__ = error.__cause__
     return placed
 
 
@@ -246,12 +254,12 @@ def _not_usable(step: Invoke, error: StepError) -> StepError:
 async def answer(
     site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
 ) -> Value:
-    """The answer to ``question``, from a person or from the journal. Raises Unanswered if there is
+    """The answer to ``question``, from a person, the journal or a recording. Raises Unanswered if there is
     no user.
 
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
-    run, step, journal = site.run, site.step, site.run.journal
+    run, step, journal, recording = site.run, site.step, site.run.journal, site.run.recording
     if journal is not None:
         # A resumed run must not ask again: the answer is in the journal, or `--answer` has put it
         # there.
@@ -262,8 +270,17 @@ async def answer(
             return value_of(record)
     # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
+    if recording is not None:
+        asked = recording.ask(site, "question", None, {"text": question.text})
+        outcome = recording.take(asked)
+        if outcome is not None:
+            if not question.approval:
+                run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+            return outcome.value
     ok, value = await ask_person(site, question, secret, hides)
     if ok:
+        if recording is not None:
+            recording.keep(asked, hide(value, hides))
         if journal is not None:
             call = journal.start_call(step, None, site.key, {"text": question.text})
             hidden = isinstance(value, dict) and any(name in value for name in hides)

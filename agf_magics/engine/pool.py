@@ -92,6 +92,8 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
     # Each call waits for its own turn, or tells and asks for itself.
     is_pooled = is_pooled and tool.throttle is None and not tool.context
+    # A replayed call is a step's: it may need no thread and no worker.
+    is_pooled = is_pooled and (run.recording is None or not run.recording.replays_tools)
     is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
     replays = (
         journal is not None

@@ -49,7 +49,16 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         last=arguments["last"],
         files=run.models.files,
     )
-    loop = asyncio.get_running_loop()
+    caller = _Caller(binding, message, run, site.at)
+    arguments = {**arguments, **_beside(message)}
+    recording, loop = run.recording, asyncio.get_running_loop()
+    # A replayed request needs no library, no key and no price.
+    if recording is not None and not recording.is_made(
+        recording.ask(site, "model", caller, arguments)
+    ):
+        replayed: dict[str, Value] = await call(site, caller, "model", arguments)
+        _count(site, replayed, binding.name)
+        return replayed
     # On a thread: the import of the library takes seconds, which would block the loop.
     if not binding.model.ready(loop):
         ok, raised = await run.host.call("thread", binding.model.open, {"loop": loop})
@@ -57,7 +66,6 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     # Before the request: afterwards its price could not be counted, and so not limited.
     _refuse_unpriced(site, binding.model)
-    caller = _Caller(binding, message, run, site.at)
     reply: dict[str, Value] = await call(site, caller, "model", arguments)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has
     # not.
@@ -65,6 +73,20 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         _emit_usage(run, site.at, reply, binding.name)
     _count(site, reply, binding.name)
     return reply
+
+
+def _beside(request: Request) -> dict[str, Value]:
+    """What a request has beside its messages and settings of its own, short enough to be journaled
+    with each of them: a recording finds it by this."""
+    rest = (request.tools, request.tool_choice, request.schema)
+    parts: dict[str, Value] = {
+        "instructions": request.instructions,
+        "settings": dict(request.settings),
+        "tools": [tool.name for tool in request.tools],
+    }
+    if rest != ((), "auto", None):
+        parts["interface"] = digest_value(isolate([list(map(list, rest[0])), *rest[1:]]))
+    return {name: part for name, part in parts.items() if part}
 
 
 @dataclass(slots=True, eq=False)

@@ -29,7 +29,7 @@ from .limits import (
 from .linked import Linked
 from .loop import Deadline, OutOfTime
 from .order import choose, compute, fold, repeat, run_dag, run_walk, sequence
-from .runner import Runner, Scope, Shape, clock
+from .runner import Recording, Runner, Scope, Shape, clock
 from .user_code import printing
 
 SHAPES: Mapping[type[Step], Shape] = {
@@ -69,6 +69,7 @@ async def run(
     budget: Budget | None = None,
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
+    recording: Recording | None = None,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
@@ -79,13 +80,13 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches.
+    flow reaches. ``recording``: the calls that are replayed.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
     runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.on_frame = on_frame
+    runner.on_frame, runner.recording = on_frame, recording
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -129,7 +130,7 @@ async def run(
             failure,
         )
         raise failure
-    for note in ended.notes:
+    for note in (*ended.notes, *(recording.notes() if recording is not None else ())):
         emit(ev.Warned(clock(), note))
     _end(runner, "ok", ended.output, ended.stores)
     return Done(ended, runner.calls, budget.spawned)

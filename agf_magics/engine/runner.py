@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
@@ -24,11 +24,13 @@ from ..flow.large import LargeValues
 from ..flow.progress import Progress
 from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
+from ..flow.steps import Invoke
 from ..flow.values import Value
+from ..journal.reading import RecordedOutcome
 from ..journal.recorder import Journal
 from ..journal.records import CallKey
 from ..journal.secrets import Secrets
-from ..text.diagnostics import StepError
+from ..text.diagnostics import Diagnostic, StepError
 from .host import TURN, Host
 from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
 from .linked import Linked
@@ -158,6 +160,54 @@ class StepEvents:
             self.emit(ev.StepFinished(at, when, value))
 
 
+class AskedCall(NamedTuple):
+    """A call as a recording knows it: what is called, and with what."""
+
+    what: str
+    """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
+    kind: str
+    """The kind of its step."""
+    name: str
+    given: str
+    """The arguments as JSON, without secrets."""
+    site: CallSite[Invoke]
+
+
+class Recording(Protocol):
+    """The recorded calls that a run takes instead of making them: see lifecycle/replay.py."""
+
+    name: str
+    """The name of its file."""
+
+    @property
+    def replays_tools(self) -> bool:
+        """Whether the calls of tools are taken from it."""
+        ...
+
+    def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall: ...
+
+    def is_made(self, asked: AskedCall) -> bool:
+        """Whether the call will be made, because the recording leaves it to the run."""
+        ...
+
+    def take(self, asked: AskedCall) -> RecordedOutcome | None:
+        """The recorded outcome, once; None: the call is made. Raises StepError if it may not be."""
+        ...
+
+    def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
+        """Record the outcome of a call that was made."""
+        ...
+
+    def order(self, paths: Sequence[ev.StepPath]) -> list[int]:
+        """The positions of the concurrent parts at these paths whose ends are recorded, in the
+        order of their ends."""
+        ...
+
+    def notes(self) -> Sequence[Diagnostic]:
+        """What the run warns about at its end."""
+        ...
+
+
 class Models:
     __slots__ = ("files", "placeholders", "warned")
 
@@ -210,6 +260,8 @@ class Runner:
         self.large = LargeValues()
         if journal is not None:
             journal.rows.large = self.large
+        self.recording: Recording | None = None
+        """None: the run replays nothing."""
         self.all_dropped: set[int] = set()
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0

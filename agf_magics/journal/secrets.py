@@ -129,6 +129,10 @@ class Secrets:
         self._forms = self._forms.joined(forms)
 
     def learn(self, value: Value) -> Received:
+        if (
+            type(value) is str and value == MASK
+        ):  # a replayed run has masks in the place of its secrets
+            return NOTHING
         parts = parts_of(value)
         if parts.found and parts not in self._known:
             self._known.add(parts)

@@ -24,6 +24,7 @@ from ..text.diagnostics import AgfError, StepError
 from ..text.late_imports import IN_BROWSER
 from ..workers.queue import CallQueue
 from .influence import secret_paths
+from .input import replaying
 from .persistence import keep_journal
 from .run import Run
 from .settings import current
@@ -166,7 +167,10 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
     place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
-    if run._workers is not None:
+    replaying.set(run._recording)
+    recording = run._recording
+    # A call that is not recorded is made here: there may be few.
+    if run._workers is not None and (recording is None or not recording.replays_tools):
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
     with watched_stdout() if run._stream else contextlib.nullcontext():
         return await engine.run(
@@ -182,6 +186,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             stream=run._stream,
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
+            recording=recording,
         )
 
 

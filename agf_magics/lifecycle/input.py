@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
@@ -26,7 +27,7 @@ from ..engine.host import Asker, NoUser
 from ..engine.limits import Budget, Limits
 from ..engine.linked import Linked, every_callee
 from ..engine.pool import runs_on_workers
-from ..engine.runner import clock
+from ..engine.runner import Recording, clock
 from ..flow.events import Event, Question, Warned
 from ..flow.step import Ref, Step
 from ..flow.steps import Flow, every
@@ -95,11 +96,16 @@ class RunOptions:
     """What a person must know about the run, as a part of its note."""
     found: tuple[Diagnostic, ...] = ()
     """Warnings about its input."""
+    recording: Recording | None = None
+    """The calls that the run replays; None: those of the `replay` around it."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
 
 DEFAULTS = RunOptions()
+
+replaying: ContextVar[Recording | None] = ContextVar("replaying", default=None)
+"""The recording that runs replay here, also those that a tool of such a run starts."""
 
 
 def find_workers(

@@ -32,6 +32,7 @@ from .input import (
     find_workers,
     missing_fields,
     prepare_workers,
+    replaying,
     settle_input,
     unused_fields,
 )
@@ -43,6 +44,9 @@ from .tracing import start_trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
+
+WHICH_MODEL = ("model.no-key", "model.not-installed")
+"""Problems that only a request has, and a replayed one is not made."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -297,7 +301,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     fields = flow_input.input if isinstance(flow_input.input, dict) else {}
     for missing in missing_fields(found_flow, fields):
         problems.add(missing)
-    for code in WHO_ANSWERS if options.dry else ():
+    recording = options.recording or replaying.get()
+    for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
@@ -317,7 +322,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     linked_run._asker, linked_run._budget = options.ask, options.budget
     linked_run._about = options.note
     linked_run._stream, linked_run._plans = options.stream, options.plans
-    linked_run._workers = workers
+    linked_run._workers, linked_run._recording = workers, recording
     for warning in about_workers:
         linked_run.progress.apply(warning)
     linked_run._continuing, linked_run._queue = (

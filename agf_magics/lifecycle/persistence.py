@@ -336,9 +336,13 @@ def start_journal(run: Run) -> None:
     """Journal ``run`` from before its first step on, if it can be.
 
     Not a dry run, which calls nothing, and not a run that a tool starts: it is part of the tool's
-    call and is repeated with it. A run that cannot be journaled has a warning and continues.
+    call and is repeated with it; not a run that replays (decision D49). A run that cannot be
+    journaled has a warning and continues.
     """
     mine = rights()
+    if run._recording is not None:
+        find_secrets(run)
+        return
     if run.dry or mine.inside:
         return
     store = _open_store(run)
@@ -358,11 +362,16 @@ def watch(run: Run) -> list[Linked]:
     """Connect the journal of a run with the run's state and secrets. Returns the flows that it may
     run."""
     assert run.journal is not None
-    flows = reachable_flows(run._linked)
-    names, steps = find_secret_sources(flows)
     run.journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     run.journal.used = lambda: _used(run.progress.usage)
     run.journal.rows.secret = run.secrets
+    return find_secrets(run)
+
+
+def find_secrets(run: Run) -> list[Linked]:
+    """Tell a run which of its values are secret. Returns the flows that it may run."""
+    flows = reachable_flows(run._linked)
+    names, steps = find_secret_sources(flows)
     run.secrets.names = names
     run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)
     for name in names & set(run.input if isinstance(run.input, dict) else ()):

@@ -35,7 +35,14 @@ from ..text.diagnostics import Diagnostic, Diagnostics, StepError
 from .define import load, load_definition, sort_findings
 from .driving import start_on_engine, wait_for
 from .files import file_opener
-from .input import DEFAULTS, RunOptions, find_workers, parse_answer, settle_input
+from .input import (
+    DEFAULTS,
+    RunOptions,
+    find_workers,
+    parse_answer,
+    replaying,
+    settle_input,
+)
 from .launch import make_emitter
 from .lookup import (
     as_definition_errors,
@@ -147,6 +154,11 @@ def prepare_resumed(
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
+    if replaying.get() is not None:
+        message = "a run cannot be resumed while a recording is replayed: its calls would be made"
+        raise refused(
+            "replay.resume", message, "start a new run, which takes its calls from the file"
+        )
     store = journal()
     with as_definition_errors():
         row = find_resumable(store, run_id)

@@ -24,7 +24,7 @@ from ..engine import run as engine
 from ..engine.limits import ANYTHING, Budget, Limits
 from ..engine.linked import Linked, reachable_flows
 from ..engine.loop import cancel_background_calls, count_background_calls
-from ..engine.runner import clock
+from ..engine.runner import Recording, clock
 from ..flow.events import Event, RunEnded, StepAbandoned
 from ..flow.progress import Progress
 from ..flow.rows import Row, Usage
@@ -267,6 +267,8 @@ class Run:
         self._continuing: Callable[[str], str] | None = None
         self._budget: Budget | None = None
         """What earlier runs have used of the limits; None: nothing."""
+        self._recording: Recording | None = None
+        """What it replays; None: nothing."""
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
         self._warnings = warnings

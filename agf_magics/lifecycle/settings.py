@@ -267,6 +267,9 @@ def _environment() -> dict[str, Any]:
             raise DefinitionError(Diagnostic("settings.environment", message))
         if text:
             values[name] = value
+    # A word that switches it off, for tests, or the file (decision D50).
+    if text := os.environ.get(variable("journal"), "").strip():
+        values["journal"] = "" if SWITCHES.get(text.lower()) is False else text
     return values
 
 

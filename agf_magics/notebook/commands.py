@@ -168,6 +168,12 @@ RUNS = Command(
             "file",
             "FILE",
         ),
+        Option(
+            "--record",
+            "write the calls of RUN to a file from which --replay takes them",
+            "file",
+            "FILE",
+        ),
         Option("--delete", "delete a run from the journal", "run", "RUN"),
         Option(
             "--prune",

@@ -42,7 +42,7 @@ from .names import NAMES
 from .options import Command, Kind
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
-FILES = (".yaml", ".yml", ".json", ".svg", ".dot")
+FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
 _MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
 """A field of the input that a text of any language reads."""

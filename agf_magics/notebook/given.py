@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ..engine.limits import Limits
+from ..engine.runner import Recording
 from ..flow.tables import DATA_SETS, FILES
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.past_runs import chosen_rows
@@ -311,6 +312,16 @@ def _renamed(word: Token) -> tuple[str, str]:
         hint = "write --map text=body: the input text has the values of the column body"
         raise line_error("map", f"--map takes INPUT=COLUMN, not {word.text!r}", word, hint)
     return name, column
+
+
+def recording_of(word: Token | None) -> Recording | None:
+    """The recording that ``--replay`` names."""
+    if word is None:
+        return None
+    # Here: most runs replay nothing.
+    from ..lifecycle.replay import Replay
+
+    return Replay(Path(word.text), of_run=True)
 
 
 def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:

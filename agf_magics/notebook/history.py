@@ -27,6 +27,7 @@ from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
+from ..lifecycle.recording import record
 from ..lifecycle.rerun import failed_step, rerun_from
 from ..lifecycle.resume import resume_run
 from ..lifecycle.table_comparison import compare_over
@@ -358,15 +359,17 @@ def delete_runs(parsed: ParsedLine) -> None:
 
 def show_run(parsed: ParsedLine, word: Token) -> Any:
     """A run for display, or its comparison; nothing if it is written to a file."""
-    other, exported, reported = map(parsed.word, OF_ONE_RUN)
-    # What is compared or exported is in the journal.
-    run: Any = (None if other or exported else _find(word)) or _past(word)
+    other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
+    # What is compared, exported or recorded is in the journal.
+    run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
     if exported is not None:
         _write(exported, run.export)
+    if recorded is not None:
+        _write(recorded, lambda path: record(run, path))
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if reported is not None:
         _write(reported, lambda path: report(shown, path))
-    return None if reported or (exported and not other) else shown
+    return None if reported or ((exported or recorded) and not other) else shown
 
 
 def _write(target: Token, write: Callable[[Path], Path]) -> None:
@@ -376,7 +379,7 @@ def _write(target: Token, write: Callable[[Path], Path]) -> None:
         raise unwritable(target, error) from None
 
 
-OF_ONE_RUN = ("--compare", "--export", "--report")
+OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 
 
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:

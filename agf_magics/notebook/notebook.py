@@ -29,6 +29,7 @@ from .given import (
     inputs,
     limits_of,
     new_name,
+    recording_of,
     reused,
     rows_of,
     scores_of,
@@ -61,6 +62,7 @@ class RunRequest(NamedTuple):
     scores: Sequence[Any] = ()
     against: str | None = None
     """The column with the right labels."""
+    replay: Token | None = None
 
 
 class Notebook:
@@ -210,6 +212,7 @@ class Notebook:
             save=parsed.word("--save"),
             scores=scores_of(parsed, self.names),
             against=parsed.text("--against"),
+            replay=parsed.word("--replay"),
         )
 
     def run(
@@ -248,6 +251,7 @@ class Notebook:
                     shown=(*shown, *unused),
                     stream=display.shows_page,
                     on=workers_of(request.on, self.names, request.dry),
+                    recording=recording_of(request.replay),
                 ),
                 request.over,
             )

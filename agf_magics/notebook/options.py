@@ -468,5 +468,9 @@ FOR_ROWS = (
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON)
+REPLAY = Option(
+    "--replay", "take the results of calls from a recording instead of making them", "file", "FILE"
+)
+
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON, REPLAY)
 """The options of a run."""

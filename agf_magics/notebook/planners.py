@@ -31,7 +31,7 @@ from .options import ParsedLine, Token, line_error
 from .output import Bundle
 from .watching import format_findings
 
-NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
+NOT_FOR_A_MODEL = ("--dry", "--reuse", "--replay", "--ordered", "--keep-going")
 """Options of a plan that a planner does not have."""
 
 

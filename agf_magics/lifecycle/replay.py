@@ -1,0 +1,292 @@
+"""Runs whose calls are taken from a recording: the same values, without the models and services.
+
+A call is found by what it is and what it is given, never by a digest of its function, so a tool may
+be edited. Of equal calls the one at the same path is taken, else the next one in the file: an
+edited definition still finds them. What is not a call is real: expressions, joins, limits, events.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from ..catalog import MASK, Tool
+from ..engine.limits import LimitReached
+from ..engine.runner import AskedCall, CallSite
+from ..flow.events import StepPath
+from ..flow.steps import Invoke
+from ..flow.values import Value
+from ..journal.codec import decode, encode
+from ..journal.reading import RecordedOutcome
+from ..journal.records import around, error_json
+from ..journal.secrets import HELD, hide
+from ..pictures.difference import find_differences, shorten_pair
+from ..pictures.plain import counted, line
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from .input import replaying
+from .recording import (
+    Call,
+    Line,
+    Redact,
+    header,
+    read_calls,
+    redacted,
+    same,
+    without_places,
+    write_lines,
+)
+from .settings import current
+
+Missing = Literal["fail", "call", "record"]
+MISSING = ("fail", "call", "record")
+ONLY = (None, "models")
+MATCH = (None, "model")
+
+ASKS = ("agent", "model", "question")
+"""What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
+
+NEAREST_AMONG = 200
+"""Recorded calls among which the nearest one is looked for."""
+
+
+class NotReplayed(LimitReached):
+    """A call is not in the file. As an exceeded limit, it is never dropped, retried or rescued: a
+    test must not pass because of it."""
+
+    ends_run = True
+    """Also where rows of a table have limits of their own."""
+
+
+class Replay:
+    """A recording that runs replay. `replay` makes one."""
+
+    def __init__(
+        self,
+        path: Path,
+        missing: Missing = "fail",
+        only: str | None = None,
+        match: str | None = None,
+        redact: Redact | None = None,
+        of_run: bool = False,
+    ) -> None:
+        """``of_run``: one run replays it, and warns about what it did not use."""
+        for name, value, choices in (
+            ("missing", missing, MISSING),
+            ("only", only, ONLY),
+            ("match", match, MATCH),
+        ):
+            if value not in choices:
+                words = ", ".join(repr(choice) for choice in choices)
+                raise ValueError(f"{name} must be one of {words}, got {value!r}")
+        self.path, self.name = path, path.name
+        self.used = 0
+        """The number of recorded calls that were taken."""
+        self._missing, self._only, self._match = missing, only, match
+        self._redact, self._of_run = redact, of_run
+        self._head: Line = {}
+        calls: list[Call] = []
+        if missing != "record" or path.exists():
+            self._head, calls = read_calls(path)
+        self._lines = [call.at for call in calls]
+        self._calls: dict[str, dict[StepPath, list[Call]]] = {}
+        """Those that are left, by their keys and their paths. The last one is the next one: a dict
+        and a list are taken apart from their ends."""
+        for call in reversed(calls):
+            key = self._key(call.kind, call.name, call.given, call.what == "answered")
+            self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
+        self.made: list[Line] = []
+        """The lines of calls that were made, with ``missing="record"``."""
+
+    @property
+    def replays_tools(self) -> bool:
+        return self._only is None
+
+    @property
+    def unused(self) -> list[str]:
+        """The kinds and names of the recorded calls that no run has taken, in their order."""
+        left = [call for held in self._calls.values() for each in held.values() for call in each]
+        return [f"{call.kind} {call.name}".strip() for call in reversed(left)]
+
+    def problem(self) -> Diagnostic | None:
+        """What a person is told about the calls that were not used."""
+        unused = self.unused if self._only is None else []
+        if not unused:
+            return None
+        counts = Counter(unused).most_common(5)
+        named = ", ".join(f"{count:,} × {line(name, 60)}" for name, count in counts)
+        message = f"{counted(len(unused), 'call')} of {self.name} not made again: {named}"
+        hint = "the definition or its input has changed: record it again if that is meant"
+        return Diagnostic("replay.unused", message, hint=hint, severity="warning")
+
+    def notes(self) -> Sequence[Diagnostic]:
+        problem = self.problem() if self._of_run else None
+        return [problem] if problem is not None else []
+
+    def order(self, paths: Sequence[StepPath]) -> list[int]:
+        # A policy may take the part that ended first. With calls that are made nobody knows it.
+        if self._missing != "fail" or self._only is not None:
+            return []
+        ends = [self._ends.get(path, -1) for path in paths]
+        return sorted((i for i, end in enumerate(ends) if end >= 0), key=lambda i: ends[i])
+
+    @cached_property
+    def _ends(self) -> dict[StepPath, int]:
+        """The last line of each path, and of all that it is within."""
+        return {outer: number for number, at in enumerate(self._lines) for outer in around(at)}
+
+    # --- calls ---
+
+    def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall:
+        step, secrets = site.step, site.run.secrets
+        hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
+        shown = secrets.to_show(hide(given, hidden), current.settings.journal_value)
+        name = getattr(callee, "name", step.name.text)
+        return AskedCall(what, step.kind, name, shown.text, site)
+
+    def is_made(self, asked: AskedCall) -> bool:
+        left = self._missing != "fail" and self._key_of(asked) not in self._calls
+        return left or not self._replays(asked.what)
+
+    def take(self, asked: AskedCall) -> RecordedOutcome | None:
+        if not self._replays(asked.what):
+            return None
+        key = self._key_of(asked)
+        held, at = self._calls.get(key), asked.site.at
+        if held is None and self._missing == "fail":
+            raise self._absent(asked)
+        if held is None:
+            return None
+        place = at if at in held else next(reversed(held))
+        call = held[place].pop()
+        if not held[place]:
+            del held[place]
+        if not held:
+            del self._calls[key]
+        self.used += 1
+        if not call.opaque or self._missing != "fail":
+            return RecordedOutcome(call.value, call.error) if not call.opaque else None
+        message = f"the result of {asked.what} {asked.name!r} is not in {self.name}: {call.opaque}"
+        hint = 'missing="call" makes this call; a result of lists, dicts and texts can be recorded'
+        raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
+
+    def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
+        if self._missing != "record" or not self._replays(asked.what):
+            return
+        run = asked.site.run
+        outcome: Line = {}
+        packed = run.secrets.pack(
+            value, current.settings.journal_value, secret=asked.site.is_secret
+        )
+        if error is not None:
+            outcome["error"] = without_places(error_json(error, run.secrets))
+        elif packed.form == "json":
+            outcome["value"] = decode(packed.data or "null")
+        elif asked.site.is_secret or packed.why == HELD:
+            outcome |= {"value": MASK, "masked": True}
+        else:
+            outcome["opaque"] = decode(packed.shown or "null")
+        what = "finished" if error is None else "failed"
+        what = "answered" if asked.what == "question" else what
+        if not self._head:
+            flow = asked.site.scope.linked.flow
+            self._head = header(flow.name, flow.language, [flow.source.text], {})
+        words = {"kind": asked.kind, "name": asked.name, "given": decode(asked.given)}
+        self.made.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
+
+    def write(self) -> None:
+        """Add the calls that were made to the file. Raises DefinitionError."""
+        if not self.made:
+            return
+        lines = [redacted(each, self._redact) for each in self.made]
+        head = [redacted(self._head, self._redact)]
+        if self.path.exists():
+            text = self.path.read_text("utf-8")
+            head = [json.loads(each) for each in text.splitlines()]
+        write_lines(self.path, [*head, *lines])
+
+    def _replays(self, what: str) -> bool:
+        return self._only is None or what in ASKS
+
+    def _key_of(self, asked: AskedCall) -> str:
+        given = decode(asked.given)
+        if self._redact is not None:
+            words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": given}
+            given = redacted(words, self._redact).get("given")
+        return self._key(asked.kind, asked.name, given, asked.what == "question")
+
+    def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:
+        # The model may be another one: what counts is what it was asked.
+        named = "" if kind == "model" and self._match is None else name
+        return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
+
+    def _absent(self, asked: AskedCall) -> StepError:
+        asks, given = asked.what == "question", decode(asked.given)
+        begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
+        near: list[tuple[int, Call]] = []
+        for key, held in reversed(self._calls.items()):
+            if key.startswith(begin) and len(near) < NEAREST_AMONG:
+                call = next(iter(held.values()))[-1]
+                near.append((len(list(find_differences(call.given, given))), call))
+        message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
+        hint = 'record the run again, or give missing="call" to make calls that are not recorded'
+        if near:
+            _, call = min(near, key=lambda each: each[0])
+            path, then, now = next(find_differences(call.given, given), ("", call.given, given))
+            before, after = shorten_pair(then, now)
+            where = path.removeprefix(".") or "the arguments"
+            hint = f"the nearest recorded call has {where} = {before}, this one {after}; {hint}"
+        elif self._head.get("name") not in (None, asked.site.scope.linked.flow.name):
+            hint = f"it was recorded by {line(str(self._head['name']), 60)!r}; {hint}"
+        else:
+            hint = f"it has {line(', '.join(dict.fromkeys(self.unused)), 200) or 'no call'}; {hint}"
+        return NotReplayed(Diagnostic("replay.missing", message, asked.site.step.place, hint))
+
+
+@contextmanager
+def replay(
+    path: str | Path,
+    *,
+    missing: Missing = "fail",
+    only: Literal["models"] | None = None,
+    match: Literal["model"] | None = None,
+    redact: Redact | None = None,
+    strict: bool = False,
+) -> Iterator[Replay]:
+    """A context in which runs take the outcomes of their calls from a recording: no model is asked
+    and no tool is called. The runs are not journaled.
+
+    Parameters:
+
+    - ``path``: the file that `record` wrote. Required.
+    - ``missing``: what happens to a call that is not in the file. ``"fail"``: its step fails with
+      ``replay.missing``; ``"call"``: it is made; ``"record"``: it is made, and added to the file at
+      the end of the context, which may not exist before. Default ``"fail"``.
+    - ``only``: ``"models"``: only models, agents and questions are replayed, and tools are called.
+      Default None: all calls are replayed.
+    - ``match``: ``"model"``: the name of the model counts, too. Default None: a request to another
+      model with the same messages is the same.
+    - ``redact``: the function that was given to `record`. Default None.
+    - ``strict``: whether recorded calls that no run has made are an error instead of a warning of
+      Python. Default False.
+
+    Raises DefinitionError if the file is not a recording.
+    """
+    recording = Replay(Path(path), missing, only, match, redact)
+    token = replaying.set(recording)
+    try:
+        yield recording
+    finally:
+        replaying.reset(token)
+        # Also after a failure: the calls that were made are paid for.
+        recording.write()
+    problem = recording.problem()
+    if problem is not None and strict:
+        raise DefinitionError(problem)
+    if problem is not None:
+        warnings.warn(str(problem), stacklevel=3)
