@@ -81,7 +81,8 @@ class LessonMagics(NotebookMagics):
     def _wrong(self, lesson: Lesson) -> Iterator[str]:
         """What is still wrong with the answer, a line each."""
         if not lesson.flow:
-            value = self.notebook.ipython.user_ns.get("_", "")
+            # Not `_`: IPython leaves it alone where a module has put a `_` into builtins (gettext).
+            value = next(reversed(self.notebook.ipython.user_ns["_oh"].values()), "")
             return _differences(lesson, value, "the value of the last cell")
         flow = self.notebook.registry.flows.get(lesson.flow)
         if flow is None:

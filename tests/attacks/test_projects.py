@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -102,7 +103,7 @@ def test_whatever_stands_there_nothing_is_open_and_nothing_crashes(text: str) ->
     found = Settings()
     with contextlib.suppress(DefinitionError):
         found = read(Path.cwd())
-    assert [getattr(found, name) for name in OPENING] == [False, False, ""]
+    assert [getattr(found, name) for name in OPENING] == [False, False, "", False]
 
 
 OUTSIDE = ("/tmp/x.sqlite", "../x.sqlite", "a/../../x.sqlite", "~/x.sqlite", "~root/x", "//host/share/x", "..")
@@ -181,7 +182,9 @@ def test_a_word_that_is_neither_is_told_and_opens_nothing(monkeypatch: pytest.Mo
 
 def test_every_switch_is_listed_as_what_opens_something() -> None:
     """A switch that is added later is decided on here."""
-    switches = {field.name for field in fields(Settings) if field.name.startswith("allow") or "url" in field.name}
+    switches = {
+        field.name for field in fields(Settings) if re.match("allow|tracing", field.name) or "url" in field.name
+    }
     assert switches == set(OPENING)
 
 
