@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.lifecycle.settings import current
-from tests.browser.harness import PICTURES, chromium
+from tests.browser.harness import PICTURES
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -36,12 +35,6 @@ steps:
     output: doubled
 - call: {pipeline: inner, pass: {n: ctx.last}}
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
@@ -88,7 +81,7 @@ def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> 
     page.get_by_role("tab", name="Picture").click()
     call = page.get_by_role("group").get_by_role("button", name="inner")
     call.first.dblclick()
-    page.get_by_role("button", name="Back to the calling flow").wait_for()
+    page.locator(".crumbs b:text-is('inner')").wait_for()
     page.screenshot(path=PICTURES / "report-picture.png")
     assert page.title() == "fan · failed"
     assert told == [file.as_uri()]

@@ -244,7 +244,7 @@ def test_the_timeline_is_zoomed_by_a_drag_and_a_bar_of_a_lane_opens_its_call(ope
     explorer.locator(".lanes button:text-is('All')").click()
     page.page.mouse.click(left + (right - left) * 0.95, bottom - 5)
     explorer.locator(".panel h3", has_text="odd").last.wait_for()
-    explorer.locator(".panel .error:has-text('8 is even')").wait_for()
+    explorer.locator(".panel .error:has-text('8 is even')").first.wait_for()
     page.picture("whole-lanes", 2)
     assert not page.errors
 
