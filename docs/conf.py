@@ -52,7 +52,9 @@ def copy_notebooks(app: object, config: object) -> None:
     shutil.rmtree(copies, ignore_errors=True)
     copies.mkdir()
     for notebook in sorted(DOCS.parent.glob("notebooks/*.ipynb")):
-        shutil.copy(notebook, copies)
+        # A link of a notebook leads to a page from the folder beside this one; the copy is inside it.
+        text = notebook.read_text(encoding="utf-8").replace("(../docs/", "(../")
+        (copies / notebook.name).write_text(text, encoding="utf-8")
 
 
 def setup(app: Any) -> None:
