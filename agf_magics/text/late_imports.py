@@ -32,23 +32,31 @@ IN_BROWSER = sys.platform == "emscripten"
 def installed_only() -> Iterator[None]:
     """Imports of this thread inside of the block do not look into the working folder. What another
     thread imports meanwhile is found as ever, so ``sys.path`` itself is not changed."""
-    finder = _InstalledOnly(threading.get_ident())
-    sys.meta_path.insert(0, finder)
+    if sys.meta_path[0] is not _FINDER:
+        # Never removed: another thread that is going through the list would miss the finder after
+        # it, and not find a module that is there. To meet one twice is harmless.
+        sys.meta_path.insert(0, _FINDER)
+    outer = _FINDER.threads.get(thread := threading.get_ident(), 0)
+    _FINDER.threads[thread] = outer + 1
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        if outer:
+            _FINDER.threads[thread] = outer
+        else:
+            del _FINDER.threads[thread]
 
 
 class _InstalledOnly:
-    def __init__(self, thread: int) -> None:
-        self.thread = thread
+    def __init__(self) -> None:
+        self.threads: dict[int, int] = {}
+        """The threads that are in such blocks, and in how many."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         # A module of a package is found in the package, and not through sys.path.
-        if path is not None or threading.get_ident() != self.thread:
+        if path is not None or threading.get_ident() not in self.threads:
             return None
         here = os.path.realpath(os.getcwd()) if _has_folder() else ""
         elsewhere = [part for part in sys.path if part and os.path.realpath(part) != here]
@@ -63,6 +71,9 @@ class _InstalledOnly:
             if spec is not None:
                 return spec
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+_FINDER = _InstalledOnly()
 
 
 def _has_folder() -> bool:
