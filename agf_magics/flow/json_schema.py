@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -119,13 +118,15 @@ def _library() -> Any:
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:
-        import rfc3987_syntax  # type: ignore[import-untyped]
-
+        try:
+            import rfc3987_syntax  # type: ignore[import-untyped]
+        except ImportError:  # the library does not check this format then
+            return True
         return bool(rfc3987_syntax.is_valid_syntax(term, text))
 
     name = "rfc3987_syntax"
     with installed_only():
-        is_late = {"jsonschema", name}.isdisjoint(sys.modules) and find_spec(name) is not None
+        is_late = {"jsonschema", name}.isdisjoint(sys.modules)
         if is_late:
             sys.modules[name] = ModuleType(name)
             sys.modules[name].__dict__["is_valid_syntax"] = is_valid_syntax
