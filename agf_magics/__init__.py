@@ -31,7 +31,7 @@ from .flow.events import Event, Question
 from .flow.steps import Flow
 from .lifecycle.define import define, evaluate, load
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
-from .lifecycle.past_run import PastRun
+from .lifecycle.past_run import PastRun, import_run
 from .lifecycle.past_runs import export, runs
 from .lifecycle.persistence import own_files
 from .lifecycle.rerun import rerun
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from .lifecycle.judging import score_over
     from .lifecycle.over import Over
     from .lifecycle.recording import record
-    from .lifecycle.replay import replay
+    from .lifecycle.replay import replay, replay_model
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
     from .notebook.report import report
@@ -70,6 +70,7 @@ else:
         "trace_to": (".lifecycle.tracing", "trace_to"),
         "record": (".lifecycle.recording", "record"),
         "replay": (".lifecycle.replay", "replay"),
+        "replay_model": (".lifecycle.replay", "replay_model"),
     }
     _LAUNCHES = (
         "launch_tools",
@@ -193,6 +194,7 @@ __all__ = [
     "draw",
     "evaluate",
     "export",
+    "import_run",
     "load",
     "model_agent",
     "planning",
@@ -200,6 +202,7 @@ __all__ = [
     "record",
     "registry",
     "replay",
+    "replay_model",
     "report",
     "rerun",
     "resume",

@@ -41,7 +41,7 @@ WHERE = {
     "rfc3987_syntax": ("flow.json_schema",),
     "re2": ("flow.patterns",),
     "pyodide": ("engine.single", "pictures.graphviz_page"),
-    "pydantic_ai": ("catalog.model_requests",),
+    "pydantic_ai": ("catalog.model_requests", "catalog.recorded_model"),
     "cairosvg": ("pictures.layout",),
     "graphviz": ("pictures.diagram",),
     "genai_prices": ("catalog.model_requests",),

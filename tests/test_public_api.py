@@ -85,7 +85,8 @@ def test_a_public_name_has_a_docstring_of_its_own(name: str) -> None:
 
 PUBLIC = """
 tool agent transform policy model_agent Registry registry define load evaluate export report draw run arun start rerun
-resume stale runs record replay Flow Run PastRun Limits Retry ToolContext context NamedContext Event Question AgfError
+resume stale runs record replay replay_model import_run Flow Run PastRun Limits Retry ToolContext context NamedContext
+Event Question AgfError
 DefinitionError StepError RunCancelled Diagnostic Workers trace_to agent_tools planning Over score_over compare_over
 check_over CheckFailed
 """

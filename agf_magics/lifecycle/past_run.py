@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -20,15 +23,17 @@ from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries
 from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..journal.copies import copied, paste
 from ..journal.file import JournalError
-from ..journal.queries import RunRow
+from ..journal.queries import RunRow, read_run
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import OVER
-from ..text.diagnostics import Diagnostic, StepError
+from ..pictures.plain import line
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import Widgets
-from ..text.source import Source
+from ..text.source import Source, path_error_reason
 from .comparison import Comparison, compare
 from .driving import live
 from .lookup import (
@@ -51,6 +56,9 @@ from .table import RowTable
 
 T = TypeVar("T")
 
+MOST_IMPORTED = 500_000_000
+"""Bytes of a file that is imported: all of it is in memory once."""
+
 
 class PastRun:
     """A run in the journal. All attributes can be read at any time; they contain the journaled
@@ -58,8 +66,9 @@ class PastRun:
 
     warnings: tuple[Diagnostic, ...] = ()
 
-    def __init__(self, store: Store, row: RunRow) -> None:
-        self._store, self._row = store, row
+    def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
+        """``imported``: the name of the file that it is from; empty: it is in the journal."""
+        self._store, self._row, self._imported = store, row, imported
         self.run_id = row.listed.run_id
         self.name, self.language = row.listed.name, row.listed.language
         self.status = row.listed.status
@@ -91,6 +100,8 @@ class PastRun:
         """Why the run is incomplete and how to resume it, how often it was resumed, and what the
         journal lacks. Usually empty."""
         head, resume = self._row.listed, self.how_to_continue
+        if self._imported:
+            return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
         why = {
             "interrupted": "its process ended before it did",
             "waiting": "it waits for an answer",
@@ -105,7 +116,7 @@ class PastRun:
     def how_to_continue(self) -> str:
         """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
         resume, or if it would fail in the same way."""
-        if self.status == "error" and fails_again(self.error):
+        if self._imported or (self.status == "error" and fails_again(self.error)):
             return ""
         return current.words.resume(self.run_id, self.status)
 
@@ -256,7 +267,7 @@ class PastRun:
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and
-        return the path."""
+        return the path. `import_run` opens it elsewhere."""
         target = Path(path)
         with target.open(
             "w", encoding="utf-8", errors="backslashreplace"
@@ -283,7 +294,9 @@ class PastRun:
             file.write(_strict(head)[:-1] + ',"calls":[')
             for number, call in enumerate(_readable(_call_rows(self.records()))):
                 file.write((",\n" if number else "\n") + _strict(call))
-            file.write("]}\n")
+            file.write('],"journal":')
+            file.writelines(_readable(copied(self._store, self._row)))
+            file.write("}\n")
         return target
 
     @cached_property
@@ -348,6 +361,52 @@ def find_past_run(run_id: str) -> PastRun:
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run_id))
+
+
+def import_run(path: str | Path) -> PastRun:
+    """Open a run that ``%runs RUN --export FILE`` or `PastRun.export` wrote, perhaps on another
+    computer: its steps, values, picture, calls and costs, as those of a past run.
+
+    It is not in the journal of this project: it cannot be resumed, and no run reuses its results.
+    Values that are not JSON are only shown.
+
+    ``path``: the file. Required.
+
+    Raises DefinitionError ``run.import`` if it is not such a file.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > MOST_IMPORTED:
+            raise ValueError(f"it has more than {MOST_IMPORTED:,} bytes")
+        whole = json.loads(path.read_bytes())
+        if not isinstance(whole, dict) or not isinstance(whole.get("journal"), dict):
+            raise ValueError("it has no key 'journal'")
+        folder = Path(tempfile.mkdtemp(prefix="agf-import-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        store = Store.at(folder / "runs.sqlite")
+        row = read_run(store, paste(store, whole["journal"]))
+        assert row is not None, "it was written"
+        past = PastRun(store, row, path.name)
+        # Read once as a whole: a damaged file is refused here, and not while it is looked at.
+        _ = past.order, past.error, past.progress
+        return past
+    except (OSError, *UNREADABLE, JournalError, DefinitionError) as error:
+        why = path_error_reason(error) if isinstance(error, OSError) else _first_line(error)
+        message = f"{path.name!r} cannot be opened as a run: {why}"
+        hint = "write it with %runs RUN --export FILE (in Python: run.export(FILE))"
+        raise refused("run.import", message, hint) from None
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, DefinitionError):
+        return error.diagnostics[0].message
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON: {error.msg} (line {error.lineno})"
+    if isinstance(error, KeyError):
+        return f"it has no key {error.args[0]!r} in 'journal'"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return line(str(error), 200) or type(error).__name__
 
 
 def find_ended(run: Run | PastRun | str) -> Run | PastRun:

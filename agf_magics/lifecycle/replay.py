@@ -7,14 +7,15 @@ edited definition still finds them. What is not a call is real: expressions, joi
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..catalog import MASK, Tool
 from ..engine.limits import LimitReached
@@ -24,11 +25,12 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..journal.codec import decode, encode
 from ..journal.reading import RecordedOutcome
-from ..journal.records import around, error_json
+from ..journal.records import around, error_from, error_json
 from ..journal.secrets import HELD, hide
 from ..pictures.difference import find_differences, shorten_pair
 from ..pictures.plain import counted, line
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.late_imports import installed_only
 from .input import replaying
 from .recording import (
     Call,
@@ -290,3 +292,52 @@ def replay(
         raise DefinitionError(problem)
     if problem is not None:
         warnings.warn(str(problem), stacklevel=3)
+
+
+def replay_model(path: str | Path) -> Any:
+    """A model for code that uses pydantic-ai itself: it answers from a recording, as in
+    ``Agent(agf.replay_model("run.agf"))``. It streams what it answers, and asks nobody.
+
+    A request is found by its conversation: instructions, prompts, the model's replies, the tools
+    that it called, their arguments and results. Of equal requests the next one in the file is
+    taken.
+
+    ``path``: the file that `record` wrote. Required.
+
+    Raises DefinitionError if the file is not a recording, and at a request that it does not have
+    StepError ``replay.missing``, which names the nearest one.
+    """
+    with installed_only():
+        from ..catalog.recorded_model import recorded_model, said_in
+    path = Path(path)
+    left: dict[str, list[Call]] = {}
+    for call in read_calls(path)[1]:
+        if call.kind == "model" and not call.opaque:
+            try:
+                left.setdefault(encode(said_in(call.given)), []).append(call)
+            except (LookupError, TypeError, AttributeError):
+                continue  # changed by hand into something that no request says
+
+    def ask(said: list[Value]) -> Any:
+        held = left.get(encode(said))
+        if not held:
+            raise _no_request(path.name, said, left)
+        call = held.pop(0)
+        if call.error is not None:
+            raise error_from(call.error, ())
+        return call.value
+
+    return recorded_model(path.name, ask)
+
+
+def _no_request(name: str, said: list[Value], left: Mapping[str, list[Call]]) -> StepError:
+    message, hint = f"{name} has no request of a model with these messages", "record the run again"
+    if encode(said) in left:
+        message = f"{name} has no more of these requests: each is answered as often as it was made"
+        hint = "make a model for each run: agf.replay_model(…)"
+    others = [decode(each) for each in itertools.islice(left, NEAREST_AMONG)]
+    pairs = [[*find_differences(other, said)] for other in others]
+    if nearest := min(pairs, key=len, default=[]):
+        before, after = shorten_pair(*nearest[0][1:])
+        hint = f"the nearest recorded request has {before}, this one {after}; {hint}"
+    return NotReplayed(Diagnostic("replay.missing", message, hint=hint))

@@ -420,3 +420,72 @@ def test_a_run_over_data_replays_and_a_missing_row_ends_it() -> None:
         missing = agf.run("one", over=[{"fruit": "kiwi"}], registry=shop.registry, raises=False)
     assert missing.error is not None
     assert missing.error.code == "replay.missing"
+
+
+def test_code_of_pydantic_ai_itself_gets_the_recorded_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pydantic_ai import Agent
+
+    shop = Shop()
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key-of-nobody")
+    with ScriptedServer([calls(("price", {"fruit": "fig"})), "They cost 7."]) as server:
+        shop.registry.choose("openai:gpt-test", server.url)
+        with kept.journal_in(Path("kept")):
+            agf.record(shop.run(text=SESSION), "run.agf")
+
+    def plain(path: str = "run.agf") -> Agent:
+        agent = Agent(agf.replay_model(path))
+
+        @agent.tool_plain
+        def price(fruit: str) -> float:
+            return {"pear": 2.5, "fig": 7.0}[fruit]
+
+        return agent
+
+    result = plain().run_sync("What do figs cost?")
+    assert (result.output, result.usage.input_tokens > 0) == ("They cost 7.", True)
+
+    async def streamed() -> list[str]:
+        async with plain().run_stream("What do figs cost?") as stream:
+            return [text async for text in stream.stream_text(debounce_by=None)]
+
+    assert asyncio.run(streamed())[-1] == "They cost 7."
+    with pytest.raises(agf.StepError) as caught:
+        plain().run_sync("What do pears cost?")
+    assert caught.value.code == "replay.missing"
+    assert 'has "What do figs cost?", this one "What do pears cost?"' in str(caught.value)
+    agent = plain()
+    agent.run_sync("What do figs cost?")
+    with pytest.raises(agf.StepError, match="no more of these requests"):
+        agent.run_sync("What do figs cost?")
+
+
+def test_a_structured_answer_is_given_to_pydantic_ai_as_it_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pydantic import BaseModel
+    from pydantic_ai import Agent
+
+    class Price(BaseModel):
+        fruit: str
+        price: float
+
+    text = (
+        "schema: Price\nfields: {fruit: {type: string}, price: {type: number}}\n---\npipeline: p\nsteps:\n"
+        "- agent: {model: 'openai:gpt-test', prompt: 'What do figs cost?', schema: Price}"
+    )
+    registry = Registry()
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key-of-nobody")
+    with ScriptedServer(['{"fruit": "fig", "price": 7.0}']) as server, kept.journal_in(Path("kept")):
+        registry.choose("openai:gpt-test", server.url)
+        agf.record(agf.run(text, registry=registry), "run.agf")
+    agent = Agent(agf.replay_model("run.agf"), output_type=Price)
+    assert agent.run_sync("What do figs cost?").output == Price(fruit="fig", price=7.0)
+
+
+def test_a_model_of_a_file_that_is_no_recording_is_refused() -> None:
+    Path("x.agf").write_text("{}")
+    with pytest.raises(agf.DefinitionError, match=r"replay\.format"):
+        agf.replay_model("x.agf")
+    Path("y.agf").write_bytes(HEAD + LINE.replace(b"tool", b"model"))
+    from pydantic_ai import Agent
+
+    with pytest.raises(agf.StepError, match="no request of a model"):
+        Agent(agf.replay_model("y.agf")).run_sync("hello")
