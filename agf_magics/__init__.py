@@ -39,7 +39,7 @@ from .lifecycle.resume import resume
 from .lifecycle.settings import current
 from .lifecycle.stale import stale
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
-from .text.late_imports import Widgets
+from .text.late_imports import IN_BROWSER, Widgets
 from .workers.on import Workers
 
 if TYPE_CHECKING:
@@ -125,6 +125,10 @@ def _widget_of(shown: Any) -> Any:
 
 
 Widgets.of = _widget_of
+if IN_BROWSER:
+    from .engine.single import bound_json
+
+    bound_json()
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
 
 

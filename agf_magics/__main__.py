@@ -42,6 +42,7 @@ from .lifecycle.files import DEFINITIONS
 from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.judging import named_scorers, score_over
 from .lifecycle.launch import start_run
+from .lifecycle.live_line import LiveLine
 from .lifecycle.lookup import refused
 from .lifecycle.past_runs import chosen_rows
 from .lifecycle.replay import Replay
@@ -182,7 +183,11 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
         recording=Replay(options.replay, of_run=True) if options.replay is not None else None,
     )
     with held_interrupts() as held:
-        run = wait_for(start(chosen), held)
+        run, line = start(chosen), LiveLine(sys.stderr)
+        if not options.quiet and run._job is not None:
+            run._job.every(LiveLine.SECONDS, lambda: line.show(run), lambda: None)
+        wait_for(run, held)
+    line.clear()
     if not options.quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
     for found in run.progress.losses if options.quiet else ():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +135,58 @@ def test_an_annotation_cannot_add_another_one(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith(("::error file=p.yaml", "::warning file=p.yaml")) for line in lines)
     assert lines
+
+
+SLOW = """\
+from agf_magics import tool
+
+@tool
+def weigh(fruit: str) -> int:
+    with open("go") as queue:  # the test lets each call go on
+        return len(queue.read())
+"""
+FAN = """\
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.fruits
+    on_error: continue
+    max_parallel: 1
+    do: {tool: {name: weigh, args: {fruit: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of its own is POSIX")
+def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
+    Path("fan.yaml").write_text(FAN)
+    Path("tools.py").write_text(SLOW)
+    os.mkfifo("go")
+    ours, theirs = os.openpty()
+    command = [
+        sys.executable,
+        "-m",
+        "agf_magics",
+        "run",
+        "fan.yaml",
+        "--tools",
+        "tools.py",
+        "--set",
+        "fruits=[a, b, c]",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        said = ""
+        for done in range(3):
+            while f"{done} of 3 elements" not in said:
+                said += os.read(ours, 1000).decode(errors="replace")
+            Path("go").write_text("x" * done)
+        output, _ = process.communicate(timeout=60)
+        with contextlib.suppress(OSError):  # the other end of the terminal is closed
+            while more := os.read(ours, 1000):
+                said += more.decode(errors="replace")
+    os.close(ours)
+    assert json.loads(output) == [0, 1, 2]
+    assert "\r\x1b[2K▱▱▱▱▱▱▱▱▱▱ fan · ▶ running · 0 of 1 step · 0 of 3 elements" in said
+    assert "▰▰▰▰▰▰▱▱▱▱ fan" in said
+    assert said.rindex("\r\x1b[2K") < said.index("✓ ok")  # it is gone before the end is written

@@ -182,7 +182,7 @@ class Job(Generic[T]):
     def every(
         self, seconds: float, tick: Callable[[], object], close: Callable[[], object]
     ) -> None:
-        """In a browser: call ``tick`` on the loop again and again until the end, then ``close``."""
+        """Call ``tick`` on the loop again and again until the end, then ``close``."""
 
         def again() -> None:
             if not self.done:
@@ -192,8 +192,9 @@ class Job(Generic[T]):
         if self.done:
             close()
         else:
-            self._engine.loop.call_later(seconds, again)
             self._listeners.append(close)
+            loop = self._engine.loop
+            loop.call_soon_threadsafe(loop.call_later, seconds, again)
 
     def _wait_on_loop(self) -> None:
         loop = self._engine.loop

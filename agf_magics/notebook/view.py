@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from ..engine.runner import clock
 from ..flow.progress import Row
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
+from ..lifecycle.live_line import LiveLine
 from ..lifecycle.past_run import PastRun
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
@@ -291,9 +293,11 @@ class Nothing:
 
 
 class Text(Nothing):
-    """For a terminal: a line for each step that ended; the result is the value of the cell."""
+    """For a terminal: a line for each step that ended, and below them one that says how far the
+    run is; the result is the value of the cell."""
 
     def __init__(self) -> None:
+        self._live = LiveLine(sys.stderr)
         self._printed: dict[str, int] = {}
         """How often each step had run when its last line was printed."""
         self._reported: dict[str, float] = {}
@@ -308,13 +312,16 @@ class Text(Nothing):
                 and row.state not in ("pending", "running")
             ):
                 self._printed[row.id] = row.times
+                self._live.clear()
                 print(_line(row))
             elif reports(row):
                 now = time.monotonic()
                 # Lines, and not one that is written again: what the tool prints stays readable.
                 if now - self._reported.setdefault(row.id, now - REPORTS + 1) >= REPORTS:
                     self._reported[row.id] = now
+                    self._live.clear()
                     print(_line(row))
+        self._live.show(run)
 
     def close(self, run: Run) -> None:
         self.tick(run)

@@ -214,6 +214,9 @@ MOST_NUMBERS = 4
 TAIL, TAIL_LINES = 400, 5
 """Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
 
+FEW, SOON = 3, 0.5
+"""Ended elements and seconds before which a pace is a guess."""
+
 MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
 
 AGAIN = "↺"
@@ -262,6 +265,22 @@ def tallies(progress: Progress) -> Mapping[Key, Tally]:
     """The elements of each fan-out that has started."""
     rows = list(progress.rows.values())
     return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
+
+
+def pace(row: Row, tally: Tally | None, now: float) -> str:
+    """How fast the elements of a running fan-out end, and when the last one will: ``120/s, 7 s
+    left``. ``now``: on the clock of the events."""
+    if tally is None or row.when is None or not row.running:
+        return ""
+    # What an earlier session did took no time of this one.
+    done = tally.ended - sum(part.earlier for part in row.elements)
+    left = tally.total - tally.ended
+    seconds = now - row.when
+    if done < FEW or seconds < SOON or not left:
+        return ""
+    each = seconds / done
+    speed = f"{1 / each:,.0f}/s" if each < 0.5 else f"{duration(each)} each"
+    return f"{speed}, {duration(max(1.0, left * each))} left"
 
 
 def words(row: Row) -> str:

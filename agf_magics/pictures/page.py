@@ -19,7 +19,7 @@ from ..flow.events import format_path
 from ..flow.progress import Failure, Progress, Row, Usage
 from ..flow.rows import key_of
 from . import counters as look
-from .counters import activity, folds_html, share_of, spent, tails, tallies, times, words
+from .counters import activity, folds_html, pace, share_of, spent, tails, tallies, times, words
 from .plain import (
     WIDE,
     cells,
@@ -93,6 +93,17 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
     state = f"{shown.mark} {shown.word}{_dropped(progress)}"
     parts = [line(progress.name, 80), state, *_counts(progress, now)]
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
+
+
+def live_line(progress: Progress, now: float) -> str:
+    """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
+    fans = [tally for key, tally in tallies(progress).items() if not progress.rows[key].depth]
+    top = [row for row in list(progress.rows.values()) if row.depth == 0]
+    done, total = sum(row.state in ("ok", "skipped") for row in top), len(top)
+    if fans:
+        done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
+    bar = f"{'▰' * (10 * done // max(total, 1)):▱<10}"
+    return f"{bar} {headline(progress, now=now)}"
 
 
 def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
@@ -197,11 +208,13 @@ def counts(progress: Progress) -> list[str]:
     return [f"{done:,} of {counted(len(top), 'step')}", *tokens(progress)]
 
 
-def count_elements(progress: Progress) -> list[str]:
-    """How many elements of the outermost fan-outs are done, if there is one."""
-    fans = [tally for key, tally in tallies(progress).items() if progress.rows[key].depth == 0]
-    ended, total = sum(tally.ok for tally in fans), sum(tally.total for tally in fans)
-    return [f"{ended:,} of {counted(total, 'element')}"] if total else []
+def count_elements(progress: Progress, now: float) -> list[str]:
+    """How many elements of the outermost fan-outs are done, if there is one, and their pace."""
+    fans = {key: tally for key, tally in tallies(progress).items() if not progress.rows[key].depth}
+    ended = sum(tally.ok for tally in fans.values())
+    total = sum(tally.total for tally in fans.values())
+    paces = [pace(progress.rows[key], tally, now) for key, tally in fans.items()]
+    return [f"{ended:,} of {counted(total, 'element')}", *filter(None, paces)] if total else []
 
 
 def state_html(status: str) -> str:
@@ -307,6 +320,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                             (
                                 line(row.asked, 120),
                                 str(tally or times(row)),
+                                pace(row, tally, now),
                                 activity(row),
                                 *spent(row),
                             ),
@@ -345,9 +359,11 @@ def _line_html(one: _Line) -> str:
 
 def _counts(progress: Progress, now: float) -> list[str]:
     steps, *others = counts(progress)
+    # At the end the rows say it, and a saved page needs no pace.
+    elements = count_elements(progress, now) if progress.ended is None else []
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
-    return [steps, *took, *others]
+    return [steps, *elements, *took, *others]
 
 
 def _dropped(progress: Progress) -> str:

@@ -16,6 +16,7 @@ from .counters import (
     activity,
     corner_of,
     numbers_of,
+    pace,
     paths,
     share_of,
     spent,
@@ -95,7 +96,7 @@ class Updates:
         a later update."""
         progress = self._progress
         rows, edges, head = (
-            self._rows(counters),
+            self._rows(counters, now),
             self._paths() if counters else None,
             self._state(counters),
         )
@@ -109,7 +110,7 @@ class Updates:
             "now": round((ended if ended is not None else now) - begun, 3),
             "live": ended is None,
             "status": status(progress),
-            "counts": [steps, *count_elements(progress), *others],
+            "counts": [steps, *count_elements(progress, now), *others],
             "dropped": progress.failed,
             "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
             "rows": rows,
@@ -121,7 +122,7 @@ class Updates:
         state = status(progress), len(progress.asked), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
-    def _rows(self, counters: bool) -> list[list[Any]]:
+    def _rows(self, counters: bool, now: float) -> list[list[Any]]:
         tallied, found = tallies(self._progress), []
         for number, row in enumerate(list(self._progress.rows.values())):
             counted = _counters(row)
@@ -131,13 +132,13 @@ class Updates:
             if not counters and before is not None and before[0] == STATE_NAMES.index(row.state):
                 continue
             self._counters[number] = counted
-            shown = self._row(row, tallied.get(row.key))
+            shown = self._row(row, tallied.get(row.key), now)
             if before != shown:
                 self._sent[number] = shown
                 found.append([number, *shown])
         return found
 
-    def _row(self, row: Row, tally: Tally | None) -> list[Any]:
+    def _row(self, row: Row, tally: Tally | None, now: float) -> list[Any]:
         """State, text of the corner, state in words, counters, start, end, the end of its prints or
         of a reply that arrives, shares that are ok and that failed."""
         shown = corner_of(row, tally)
@@ -152,7 +153,9 @@ class Updates:
             parts = (row.finished / row.started, row.failed / row.started)
         shares = [round(share, 3) for share in parts or ()]
         numbers = str(tally) if tally is not None else times(row)
-        counted = " · ".join(filter(None, (numbers, activity(row), *spent(row))))
+        counted = " · ".join(
+            filter(None, (numbers, pace(row, tally, now), activity(row), *spent(row)))
+        )
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [
             STATE_NAMES.index(row.state),

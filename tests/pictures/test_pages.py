@@ -21,9 +21,10 @@ from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.pictures import counters as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.outline import list_flows, list_tools
-from agf_magics.pictures.page import progress_html, progress_text, steps_html, steps_text
+from agf_magics.pictures.page import headline, live_line, progress_html, progress_text, steps_html, steps_text
 from agf_magics.pictures.plain import error_html, error_text, warnings_html
 from agf_magics.pictures.run_page import past_html, run_html, run_text
+from agf_magics.pictures.updates import Updates
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
@@ -105,9 +106,9 @@ def test_every_step_is_a_row_with_its_state_in_words() -> None:
     progress = told(load(DIGEST), halfway())
     text = progress_text(progress, now=4.5)
     rows = [squeezed(row) for row in text.split("\n")]
-    assert rows[0] == "digest · ▶ running · 1 of 5 steps · 4.5 s"
+    assert rows[0] == "digest · ▶ running · 1 of 5 steps · 12 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
     assert rows[1] == " ✓ ok ⚙ tool fetch 250 ms steps[0]"
-    assert rows[2] == " ▶ running ⟳ for_each ctx.feed 12 ok, 3 failed, 8 running of 1,000 4.2 s steps[1]"
+    assert rows[2] == " ▶ running ⟳ for_each ctx.feed 12 ok, 3 failed, 8 running of 1,000 · 4/s, 4 min 39 s left 4.2 s steps[1]"
     assert rows[3] == " ▶ running ∥ parallel topic, two words 12 ok, 3 failed, 8 running 4.0 s steps[1].do"
     assert rows[14] == " · pending ⚙ tool file__write steps[4]"
 
@@ -475,3 +476,43 @@ def test_what_a_cell_saves_of_a_run_is_at_most_300_kb(
         assert sum(map(len, shown._repr_mimebundle_().values())) < 300_000
     page = past_html(find_past_run(run.run_id))
     assert ("not saved here, " in page) == (text != TEN_THOUSAND)  # of it, all calls but the first are left out
+
+
+def fan_out(ended: int, total: int) -> Progress:
+    flow = load(
+        "pipeline: p\nsteps:\n- for_each: {over: ctx.a, on_error: continue, do: {transform: {value: item}}, "
+        "collect: {transform: {value: pipe}}}"
+    )
+    progress = Progress(flow)
+    progress.apply(ev.RunStarted("p", 0.0))
+    progress.apply(ev.StepStarted(("steps[0]",), 0.0))
+    progress.apply(ev.FanOutStarted(("steps[0]",), 0.0, total))
+    for number in range(ended):
+        at = ("steps[0].do", number)
+        progress.apply(ev.StepStarted(at, 0.0))
+        progress.apply(ev.StepFinished(at, 1.0, None))
+    return progress
+
+
+@pytest.mark.parametrize(
+    ("ended", "now", "pace"),
+    [
+        (2, 10.0, ""),  # too few to say
+        (240, 0.2, ""),  # too early
+        (240, 2.0, "120/s, 6.3 s left"),
+        (240, 480.0, "2.0 s each, 25 min 20 s left"),
+        (999, 3.0, "333/s, 1.0 s left"),
+        (1000, 2.0, ""),
+    ],
+)
+def test_a_running_fan_out_says_how_fast_it_is_and_how_long_it_takes(ended: int, now: float, pace: str) -> None:
+    progress = fan_out(ended, 1000)
+    text = progress_text(progress, now=now)
+    assert (f"{ended:,} ok of 1,000 · {pace}" in text) if pace else "left" not in text
+    assert f"{ended:,} of 1,000 elements" in headline(progress, now=now)
+    assert pace in headline(progress, now=now)
+    assert pace in str(Updates(progress).complete(now))
+    assert live_line(progress, now).startswith("▰" * (ended // 100) + "▱" * (10 - ended // 100) + " p · ▶ running")
+    progress.apply(ev.StepFinished(("steps[0]",), now, None))
+    progress.apply(ev.RunEnded(now, "ok", None, {}))
+    assert " left" not in progress_text(progress, now=now)
