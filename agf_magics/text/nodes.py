@@ -12,8 +12,9 @@ inside a quoted, escaped or folded text points at the exact character.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -171,12 +172,16 @@ def _letters(source: Source, start: int, end: int, style: str, text: str) -> Let
     return letters(source.text[start:end], style, text)
 
 
-class Items(NamedTuple):
-    """A list."""
+class _Compound:
+    """What a reader can ask of a list and of a mapping as of a scalar."""
 
-    items: tuple[Node, ...]
+    __slots__ = ()
+
+    value: Any = object()
+    """No value of YAML."""
+    text = ""
+    is_expr = False
     whole: Span
-    """All of it, without tag and anchor."""
 
     @property
     def span(self) -> Span:
@@ -184,24 +189,65 @@ class Items(NamedTuple):
         return _first_line(self.whole)
 
 
-class Fields(NamedTuple):
-    """A mapping. Both dicts have the same keys, in the order of the text."""
+class _Items(NamedTuple):
+    items: tuple[Node, ...]
+    whole: Span
+    """All of it, without tag and anchor."""
 
+
+class Items(_Items, _Compound):
+    """A list."""
+
+    __slots__ = ()
+
+
+class _Fields(NamedTuple):
     fields: dict[str, Node]
     keys: dict[str, Scalar]
     """Each key with its place."""
     whole: Span
     """All of it, without tag and anchor."""
 
-    @property
-    def span(self) -> Span:
-        """Its first line."""
-        return _first_line(self.whole)
+
+class Fields(_Fields, _Compound):
+    """A mapping. Both dicts have the same keys, in the order of the text."""
+
+    __slots__ = ()
 
     @property
     def head(self) -> Span:
         """Its first key, for an error about all of it; of an empty mapping the first line."""
         return next((key.span for key in self.keys.values()), self.span)
+
+    def scalar(self, key: str) -> Scalar | None:
+        """What ``key`` has, if that is neither a list nor a mapping."""
+        node = self.fields.get(key)
+        return node if isinstance(node, Scalar) else None
+
+    def value_at(self, key: str) -> Any:
+        """The value of `scalar`; None: there is none."""
+        node = self.scalar(key)
+        return node.value if node else None
+
+    def text_at(self, key: str) -> str:
+        """The text of `scalar`; empty: there is none."""
+        node = self.scalar(key)
+        return node.text if node else ""
+
+    def inner(self, key: str) -> Fields:
+        """The mapping that ``key`` has; an empty one: it has none."""
+        node = self.fields.get(key)
+        return node if isinstance(node, Fields) else NOTHING
+
+    def entries(self, key: str) -> list[Fields]:
+        """The mappings in the list that ``key`` has."""
+        node = self.fields.get(key)
+        items = node.items if isinstance(node, Items) else ()
+        return [item for item in items if isinstance(item, Fields)]
+
+
+NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
+"""A mapping that a text does not have."""
 
 
 def _first_line(span: Span) -> Span:
@@ -244,13 +290,21 @@ def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
     return node, key
 
 
+def read_scalars(node: Node, read: Callable[[Scalar], Any]) -> Any:
+    """The JSON value of a node, with what ``read`` makes of each scalar."""
+    if isinstance(node, Scalar):
+        return read(node)
+    if isinstance(node, Items):
+        return [read_scalars(item, read) for item in node.items]
+    return {key: read_scalars(value, read) for key, value in node.fields.items()}
+
+
 def plain(node: Node) -> Any:
     """The JSON value."""
-    if isinstance(node, Scalar):
-        return node.value
-    if isinstance(node, Items):
-        return [plain(item) for item in node.items]
-    return {key: plain(value) for key, value in node.fields.items()}
+    return read_scalars(node, _value)
+
+
+_value = operator.attrgetter("value")
 
 
 def shown(node: Node) -> str:
