@@ -66,57 +66,98 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    status, at = getattr(error, "status_code", None), f" at {where}" if where else ""
-    reason = _reason(error)
-    if "ContentFilterError" in kinds:
-        return fault(
-            "model.filtered",
-            f"{model} is blocked by its provider's filter: {reason}",
-            "rephrase the prompt",
-        )
-    if "ModelAuthenticationError" in kinds or status in (401, 403):
-        hint = _OWN_KEY if own or model.startswith("ollama:") else _keys(model)
-        return fault("model.key-refused", f"{model} does not accept the key: {reason}", hint)
-    if "ModelQuotaExceededError" in kinds or status == 402:
-        return fault(
-            "model.quota",
-            f"{model} has no credit left: {reason}",
-            "see the provider's billing page",
-        )
-    if "ModelNotFoundError" in kinds or status == 404:
-        hint = (
-            "use the provider's name of the model; the address of a server ends with its "
-            "version, such as /v1"
-        )
-        return fault("model.not-found", f"{model} is not known{at}: {reason}", hint)
-    after = getattr(error, "retry_after", None)
-    if status == 429 or "ModelRateLimitError" in kinds:
-        message, hint = (
-            f"{model} receives too many requests: {reason}",
-            "lower max_parallel, or try later",
-        )
-        return fault("model.rate-limit", message, hint, again=True, after=after)
-    if status is not None and (status >= 500 or status in _BUSY):
-        message = f"{model} has an internal error: {reason}"
-        return fault("model.server", message, "try again later", again=True, after=after)
-    if "ModelTimeoutError" in kinds:
-        return timeout_fault(model, None)
-    if "ModelConnectionError" in kinds:
-        return fault(
-            "model.no-server", f"there is no server for {model}{at}: {reason}", _server(model)
-        )
-    if status is not None or "ModelRequestRejectedError" in kinds:
-        return fault(
-            "model.rejected",
-            f"{model} rejects the request: {reason}",
-            _rejection_hint(kinds, reason),
-        )
-    if "UnexpectedModelBehavior" in kinds or "decode" in reason.lower():
-        hint = "the address may be that of another kind of server, a proxy or a web page"
-        return fault(
-            "model.reply", f"the answer of {model}{at} is not a model's reply: {reason}", hint
-        )
+    reason, status = _reason(error), getattr(error, "status_code", None)
+    if "decode" in reason.lower():
+        kinds.add("UnexpectedModelBehavior")
+    own_server = own or model.startswith("ollama:")
+    words = {
+        "model": model,
+        "at": f" at {where}" if where else "",
+        "reason": reason,
+        "key": _OWN_KEY if own_server else _keys(model),
+        "server": _server(model),
+        "rejected": _rejection_hint(kinds, reason),
+    }
+    for kind, statuses, code, message, hint in _FAULTS:
+        if kind in kinds or status in statuses:
+            again = code in ("model.rate-limit", "model.server")
+            after = getattr(error, "retry_after", None) if again else None
+            told = message.format_map(words), hint.format_map(words) or None
+            return fault(code, *told, again=again, after=after)
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
+
+
+_TIME_LIMIT = "%config AgfMagics.model_timeout sets the time limit"
+
+_FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
+    (
+        "ContentFilterError",
+        (),
+        "model.filtered",
+        "{model} is blocked by its provider's filter: {reason}",
+        "rephrase the prompt",
+    ),
+    (
+        "ModelAuthenticationError",
+        (401, 403),
+        "model.key-refused",
+        "{model} does not accept the key: {reason}",
+        "{key}",
+    ),
+    (
+        "ModelQuotaExceededError",
+        (402,),
+        "model.quota",
+        "{model} has no credit left: {reason}",
+        "see the provider's billing page",
+    ),
+    (
+        "ModelNotFoundError",
+        (404,),
+        "model.not-found",
+        "{model} is not known{at}: {reason}",
+        "use the provider's name of the model; the address of a server ends with its version, "
+        "such as /v1",
+    ),
+    (
+        "ModelRateLimitError",
+        (429,),
+        "model.rate-limit",
+        "{model} receives too many requests: {reason}",
+        "lower max_parallel, or try later",
+    ),
+    (
+        "",
+        (*_BUSY, *range(500, 1000)),
+        "model.server",
+        "{model} has an internal error: {reason}",
+        "try again later",
+    ),
+    ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
+    (
+        "ModelConnectionError",
+        (),
+        "model.no-server",
+        "there is no server for {model}{at}: {reason}",
+        "{server}",
+    ),
+    (
+        "ModelRequestRejectedError",
+        range(1000),
+        "model.rejected",
+        "{model} rejects the request: {reason}",
+        "{rejected}",
+    ),
+    (
+        "UnexpectedModelBehavior",
+        (),
+        "model.reply",
+        "the answer of {model}{at} is not a model's reply: {reason}",
+        "the address may be that of another kind of server, a proxy or a web page",
+    ),
+)
+"""What a request failed for, by the class of the library's error or its HTTP status: the code, the
+message and the hint. The first one counts."""
 
 
 def _too_large(error: BaseException | None) -> str:
@@ -141,8 +182,7 @@ def _broken_off(error: Exception, model: str) -> ModelFault:
 
 def timeout_fault(model: str, seconds: float | None) -> ModelFault:
     within = f" within {seconds:g} s" if seconds else ""
-    hint = "%config AgfMagics.model_timeout sets the time limit"
-    return fault("model.timeout", f"{model} did not reply{within}", hint)
+    return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 
 
 def without_keys(text: str, known: Collection[str] = ()) -> str:
@@ -187,12 +227,12 @@ def _server(model: str) -> str:
     return "start the server, or set its address: %config AgfMagics.model_base_url = …"
 
 
-def _rejection_hint(kinds: Collection[str], reason: str) -> str | None:
+def _rejection_hint(kinds: Collection[str], reason: str) -> str:
     if "ModelContextWindowExceededError" in kinds:
         return "the messages are too long: let tools return less, or use fewer steps"
     if "tool" in reason.lower():
         return "the server may need an option to allow tools (vLLM: --enable-auto-tool-choice)"
-    return None
+    return ""
 
 
 KEYS = {

@@ -11,12 +11,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.late_imports import installed_only
 from .json_schema_keywords import Allowance, budget, keywords, unnamed
 from .patterns import MANY, NAMED, ONE
+from .schemas import JSON_TYPES as JSON_TYPES
+from .schemas import TYPE_NAMES as TYPE_NAMES
 from .schemas import pointed, shown_value
 from .values import Value
 
@@ -142,18 +145,6 @@ def _is_type(of: Callable[[Value], bool], checker: object, value: Value) -> bool
     return of(value)
 
 
-JSON_TYPES: Mapping[str, Callable[[Any], bool]] = {
-    "string": lambda value: type(value) is str,
-    "boolean": lambda value: type(value) is bool,
-    "null": lambda value: value is None,
-    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
-    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
-    "array": lambda value: type(value) is list,
-    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
-}
-"""A value that is not JSON has none of these types (decision A1); 5.0 is an integer."""
-
-
 def _violation(error: ValidationError) -> Violation:
     ways: dict[Any, list[Violation]] = {}
     for inner in error.context or ():
@@ -215,7 +206,7 @@ def lacking(
     """
     at: Any = schema
     for index, name in enumerate(fields):
-        at = _referred(schema, at)
+        at = referred(schema, at)
         if not isinstance(at, Mapping):
             return None
         if name == EACH:
@@ -230,27 +221,15 @@ def lacking(
     return None
 
 
-def _referred(root: Any, at: Any) -> Any:
-    """The target of a reference within the schema, if ``at`` is only a reference."""
+def referred(root: Any, at: Any) -> Any:
+    """The target of a reference within the schema ``root``, if ``at`` says of fields nothing else."""
     # A few in a row: two references to each other never end.
     for _ in range(20):
-        is_only = isinstance(at, Mapping) and not at.keys() - {"$ref", "$defs"}
-        ref = at.get("$ref") if is_only else None
-        if not isinstance(ref, str) or not ref.startswith("#/"):
+        is_only = isinstance(at, Mapping) and at.keys() & {*_SAYS_MORE, "properties"} == {"$ref"}
+        if not is_only or not str(at["$ref"]).startswith("#/"):
             break
-        at = pointed(root, ref)
+        at = pointed(root, at["$ref"])
     return at
-
-
-TYPE_NAMES: Mapping[str, str] = {
-    "string": "text",
-    "boolean": "true or false",
-    "null": "null",
-    "integer": "a whole number",
-    "number": "a number",
-    "array": "a list",
-    "object": "an object",
-}
 
 
 def describe(violation: Violation) -> str:
@@ -339,18 +318,21 @@ def _required(violation: Violation) -> str:
     return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
 
 
-def _either(violation: Violation) -> str:
+def wanted_types(violation: Violation) -> list[str]:
+    """The types that a value may have, if it has none of them."""
+    ways = violation.within if violation.keyword != "type" else ((violation,),)
     types = [
-        m.wanted
-        for way in violation.within
+        [m.wanted] if isinstance(m.wanted, str) else m.wanted
+        for way in ways
         for m in way
         if m.keyword == "type" and m.path == violation.path
     ]
-    if types and len(types) == len(violation.within):
-        names = [
-            name for wanted in types for name in ([wanted] if isinstance(wanted, str) else wanted)
-        ]
-        return f"needs {kinds(list(dict.fromkeys(names)))}, not {shown_value(violation.found)}"
+    return list(dict.fromkeys(chain(*types))) if len(types) == len(ways) else []
+
+
+def _either(violation: Violation) -> str:
+    if types := wanted_types(violation):
+        return f"needs {kinds(types)}, not {shown_value(violation.found)}"
     return (
         f"matches {'none' if violation.within else 'more than one'} of the "
         f"{len(violation.wanted)} alternatives"

@@ -20,7 +20,7 @@ from ..text.diagnostics import Diagnostic, nearest, spend_comparisons, suggest
 from ..text.source import Span
 from .shapes import Found, SchemaShapes, Shape, descend, list_of
 from .step import Args, Expr, Ref, Step
-from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, every
+from .steps import Branches, Choose, Compute, Each, Flow, Fold, Invoke, every, expressions
 from .wiring import Accesses, Read, StoreKey, Write, follow
 
 
@@ -244,24 +244,13 @@ def never_read(facts: Facts) -> Iterator[Diagnostic]:
             yield Diagnostic("flow.never-read", message, write.ref.span, None, "note")
 
 
-def expressions(facts: Facts) -> Iterator[Diagnostic]:
+def failing(facts: Facts) -> Iterator[Diagnostic]:
     """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the
     language."""
-    outcomes = facts.outcomes
     for step in facts.steps:
-        match step:
-            case Invoke():
-                outcomes.expression(step, step.args)
-            case Compute():
-                outcomes.of(step)
-            case Choose():
-                outcomes.expression(step, step.pick)
-            case Each():
-                outcomes.expression(step, step.over)
-            case Fold():
-                outcomes.expression(step, step.over)
-                outcomes.expression(step, step.init)
-    yield from outcomes.found
+        for part in expressions(step):
+            facts.outcomes.expression(step, part)
+    yield from facts.outcomes.found
 
 
 def lists(facts: Facts) -> Iterator[Diagnostic]:
@@ -316,7 +305,7 @@ RULES: tuple[Rule, ...] = (
     read_before_written,
     overwritten,
     never_read,
-    expressions,
+    failing,
     lists,
     labels,
 )

@@ -12,15 +12,18 @@ from __future__ import annotations
 import json
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
 from ..text.diagnostics import Diagnostic, Diagnostics
 from ..text.source import Span
 from .values import DEEPEST, Value, type_name
+
+T = TypeVar("T")
 
 
 def sample(schema: Mapping[str, Any] | bool) -> Value:
@@ -77,15 +80,15 @@ class _Sampling:
             kind = (
                 "object" if "properties" in schema else "array" if "items" in schema else "string"
             )
-        if kind == "object":
-            return self.object(schema, within)
-        if kind == "array":
-            return self.array(schema, within)
-        if kind == "string":
-            return _text(schema)
-        if kind in ("number", "integer"):
-            return _number(schema, kind == "integer")
-        return True if kind == "boolean" else None
+        of_kind: Mapping[str, Callable[[], Value]] = {
+            "object": lambda: self.object(schema, within),
+            "array": lambda: self.array(schema, within),
+            "string": lambda: _text(schema),
+            "number": lambda: _number(schema, False),
+            "integer": lambda: _number(schema, True),
+            "boolean": lambda: True,
+        }
+        return of_kind[kind]() if kind in of_kind else None
 
     def object(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
         required = schema.get("required", ())
@@ -245,24 +248,42 @@ def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list
     >>> conform(review, {"passed": "yes"}, {})[0].message
     "passed: needs true or false, not text 'yes'"
     """
-    return list(_check_object(schema.fields, value, "", schemas, DEEPEST))
+    whole = Field(kind="object", fields=schema.fields)
+    return list(_check(whole, value, "", schemas, DEEPEST + 1))
 
 
 Violations = Iterator[FieldViolation]
 
+JSON_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
+    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
+}
+"""A value that is not JSON has none of these types (decision A1); 5.0 is an integer."""
 
-def _check_object(
-    fields: Mapping[str, Field], value: Value, path: str, schemas: Mapping[str, Schema], room: int
-) -> Violations:
-    if type(value) is not dict or not all(type(key) is str for key in value):
-        yield _mismatch(path, "an object", value)
-        return
-    for name, wanted in fields.items():
-        inner = _step(path, name)
-        if name in value:
-            yield from _check(wanted, value[name], inner, schemas, room - 1)
-        elif wanted.required:
-            yield FieldViolation(inner, "missing_required", f"{inner}: is required")
+TYPE_NAMES: Mapping[str, str] = {
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+}
+
+_TYPE_OF: Mapping[FieldKind, str] = {
+    "bool": "boolean",
+    "string": "string",
+    "number": "number",
+    "list": "array",
+    "object": "object",
+    "ref": "object",
+}
+"""JSON's name of the type of each kind of field."""
 
 
 def _check(
@@ -271,47 +292,40 @@ def _check(
     kind = wanted.kind
     if room <= 0:
         yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
-    elif kind == "object":
-        yield from _check_object(wanted.fields, value, path, schemas, room)
-    elif kind == "ref":
-        if wanted.schema in schemas:
-            yield from _check_object(schemas[wanted.schema].fields, value, path, schemas, room)
-        else:
-            yield FieldViolation(
-                path, "unresolved_ref", f"{path}: no schema is named {wanted.schema!r}"
-            )
-    elif kind == "list":
-        if type(value) is not list:
-            yield _mismatch(path, "a list", value)
-        elif wanted.of is not None:
-            for index, item in enumerate(value):
-                yield from _check(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
+    elif kind == "ref" and wanted.schema not in schemas:
+        message = f"{path}: no schema is named {wanted.schema!r}"
+        yield FieldViolation(path, "unresolved_ref", message)
     elif kind == "enum":
         if not any(same(value, choice) for choice in wanted.values):
             choices = ", ".join(map(shown_value, wanted.values))
-            yield FieldViolation(
-                path, "enum_invalid", f"{path}: needs one of {choices}, not {shown_value(value)}"
-            )
+            message = f"{path}: needs one of {choices}, not {shown_value(value)}"
+            yield FieldViolation(path, "enum_invalid", message)
+    elif not JSON_TYPES[_TYPE_OF[kind]](value):
+        needs = f"needs {TYPE_NAMES[_TYPE_OF[kind]]}, not {shown_value(value)}"
+        yield FieldViolation(path, "type_mismatch", f"{path}: {needs}" if path else needs)
     elif kind == "number":
-        yield from _check_number(wanted, value, path)
-    elif kind == "bool" and type(value) is not bool:
-        yield _mismatch(path, "true or false", value)
-    elif kind == "string" and type(value) is not str:
-        yield _mismatch(path, "text", value)
+        yield from _check_bounds(wanted, value, path)
+    elif wanted.of is not None:
+        for index, item in enumerate(value):
+            yield from _check(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
+    else:
+        fields = schemas[wanted.schema].fields if kind == "ref" else wanted.fields
+        for name, field_of in fields.items():
+            inner = _step(path, name)
+            if name in value:
+                yield from _check(field_of, value[name], inner, schemas, room - 1)
+            elif field_of.required:
+                yield FieldViolation(inner, "missing_required", f"{inner}: is required")
 
 
-def _check_number(wanted: Field, value: Value, path: str) -> Violations:
-    # Infinity and NaN are no JSON numbers: their difference with themselves is NaN.
-    if type(value) is not int and (type(value) is not float or value - value != 0):
-        yield _mismatch(path, "a number", value)
-    elif wanted.minimum is not None and value < wanted.minimum:
-        yield FieldViolation(
-            path, "out_of_range", f"{path}: needs at least {wanted.minimum}, not {value}"
-        )
-    elif wanted.maximum is not None and value > wanted.maximum:
-        yield FieldViolation(
-            path, "out_of_range", f"{path}: needs at most {wanted.maximum}, not {value}"
-        )
+def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
+    for word, bound, fits in (
+        ("least", wanted.minimum, operator.ge),
+        ("most", wanted.maximum, operator.le),
+    ):
+        if bound is not None and not fits(value, bound):
+            message = f"{path}: needs at {word} {bound}, not {value}"
+            yield FieldViolation(path, "out_of_range", message)
 
 
 def same(value: Value, choice: Value) -> bool:
@@ -320,14 +334,6 @@ def same(value: Value, choice: Value) -> bool:
     if isinstance(value, bool) or isinstance(choice, bool):
         return value is choice
     return type(value) in (str, int, float, type(None)) and bool(value == choice)
-
-
-def _mismatch(path: str, wanted: str, value: Value) -> FieldViolation:
-    return FieldViolation(
-        path,
-        "type_mismatch",
-        f"{path}{': ' if path else ''}needs {wanted}, not {shown_value(value)}",
-    )
 
 
 def _step(path: str, name: str) -> str:
@@ -397,16 +403,9 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
             return {"enum": list(wanted.values)}
         case "ref":
             return {"$ref": "#/$defs/" + quote(wanted.schema.replace("~", "~0").replace("/", "~1"))}
-        case "bool":
-            return {"type": "boolean"}
-        case "string":
-            return {"type": "string"}
-        case "number":
-            bounds = {"minimum": wanted.minimum, "maximum": wanted.maximum}
-            return {
-                "type": "number",
-                **{key: bound for key, bound in bounds.items() if bound is not None},
-            }
+    bounds = {"minimum": wanted.minimum, "maximum": wanted.maximum}
+    more = {key: bound for key, bound in bounds.items() if bound is not None}
+    return {"type": _TYPE_OF[wanted.kind], **more}
 
 
 def references(fields: Mapping[str, Field]) -> Iterator[Field]:
@@ -437,23 +436,23 @@ def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema]
 def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
     """The first cycle of schemas that refer to each other, with its first name also at the end:
     ``[A, B, A]``."""
-    done: set[str] = set()
-    for first in schemas:
-        way: dict[str, Iterator[Field]] = {}  # the names from `first`, each with its remaining refs
-        if first not in done:
-            way[first] = references(schemas[first].fields)
-        # No recursion: a chain of ten thousand schemas is legal.
-        while way:
-            name, refs = next(reversed(way.items()))
-            ref = next(refs, None)
-            if ref is None:
-                done.add(name)
-                del way[name]
-            elif ref.schema in way:
-                names = list(way)
-                return [*names[names.index(ref.schema) :], ref.schema]
-            elif ref.schema in schemas and ref.schema not in done:
-                way[ref.schema] = references(schemas[ref.schema].fields)
+    return first_cycle(
+        {
+            name: [ref.schema for ref in references(schema.fields)]
+            for name, schema in schemas.items()
+        }
+    )
+
+
+def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
+    """Keys of which each has the next one after it, in a circle, with the first one again at the
+    end; None: there is no circle."""
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        found: list[T] = error.args[1][:0:-1]  # there each precedes the next one
+        first = found.index(next(key for key in after if key in found))
+        return [*found[first:], *found[: first + 1]]
     return None
 
 

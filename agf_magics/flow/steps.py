@@ -347,6 +347,27 @@ def children(step: Step) -> tuple[Step, ...]:
     return ()
 
 
+def expressions(step: Step) -> tuple[Expr | Args, ...]:
+    """What ``step`` itself evaluates, without the steps inside it, in the order of the text."""
+    match step:
+        case Invoke():
+            # Every called flow gets `pipe`; whether it reads it is unknown here.
+            return (step.args,)
+        case Compute():
+            return (step.value,)
+        case Choose():
+            return (step.pick,)
+        case Each():
+            return (step.over,)
+        case Fold():
+            return (step.over, step.init)
+        case Repeat():
+            return (step.until,) if step.until else ()
+        case Walk():
+            return tuple(edge.when for edge in step.edges if edge.when)
+    return ()
+
+
 def outermost(flow: Flow) -> tuple[Step, ...]:
     """The outermost steps for a reader: the calls or nodes of a flow that is one plan or one
     graph."""

@@ -189,6 +189,8 @@ def type_name(value: Value) -> str:
 
 def is_true(value: Value) -> bool:
     """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
+    if value is True or value is False:  # nearly always
+        return value
     kind = type(value)
     return bool(value) if kind in ATOMS or kind is list or kind is dict else True
 

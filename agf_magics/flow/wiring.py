@@ -26,6 +26,7 @@ from .steps import (
     Step,
     Walk,
     every,
+    expressions,
 )
 
 StoreKey = tuple[str, ...]
@@ -125,23 +126,7 @@ def _name(read: Read, name: str) -> str:
 
 def own_reads(step: Step) -> tuple[Ref, ...]:
     """What ``step`` itself reads, without the steps inside it, in the order of the text."""
-    match step:
-        case Invoke():
-            # Every called flow gets `pipe`; whether it reads it is unknown here.
-            return step.args.reads()
-        case Compute():
-            return step.value.reads()
-        case Choose():
-            return step.pick.reads()
-        case Each():
-            return step.over.reads()
-        case Fold():
-            return (*step.over.reads(), *step.init.reads())
-        case Repeat():
-            return step.until.reads() if step.until else ()
-        case Walk():
-            return tuple(ref for edge in step.edges if edge.when for ref in edge.when.reads())
-    return ()
+    return tuple(ref for part in expressions(step) for ref in part.reads())
 
 
 def follow(flow: Flow, pipes: bool = False) -> Accesses:

@@ -100,17 +100,12 @@ class Reader(ABC):
 
     def __init__(self, problems: Diagnostics) -> None:
         self.problems, self._before = problems, problems.error_count
+        self.error, self.warn = problems.error, problems.warn
 
     @property
     def error_count(self) -> int:
         """The number of errors since the reading began."""
         return self.problems.error_count - self._before
-
-    def error(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.add(Diagnostic(code, message, span, hint))
-
-    def warn(self, code: str, message: str, span: Span | None, hint: str | None = None) -> None:
-        self.problems.add(Diagnostic(code, message, span, hint, "warning"))
 
     def fields(
         self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None
@@ -188,7 +183,7 @@ class Reader(ABC):
         self.wrong_type(
             node,
             key,
-            f'quote it: "{node.text}"' if isinstance(node, Scalar) and node.text else None,
+            f'quote it: "{node.text}"' if node.text else None,
         )
         return None
 
@@ -250,13 +245,15 @@ def one_document(
     return nodes[0]
 
 
-def is_null(node: Node) -> bool:
-    return type(node) is Scalar and node.value is None
+def said(given: Mapping[str, Any], key: str, otherwise: str = "") -> str:
+    """The text that a mapping says at ``key``; ``otherwise``, if it says nothing."""
+    named: Name | None = given.get(key)
+    return named.text if named is not None else otherwise
 
 
 def is_nothing(node: Node) -> bool:
     """Whether a key has no value, not even null."""
-    return isinstance(node, Scalar) and node.value is None and not node.text
+    return node.value is None and not node.text
 
 
 def read_text(reader: Reader, node: Node, key: Key) -> Name | None:
@@ -273,7 +270,7 @@ def number_of(*types: type, least: float | None = None) -> Read:
     """The reader of a number of one of ``types``, not below ``least``."""
 
     def read(reader: Reader, node: Node, key: Key) -> Any:
-        if not isinstance(node, Scalar) or type(node.value) not in types:
+        if type(node.value) not in types:
             reader.wrong_type(node, key)
             return None
         if least is not None and not node.value >= least:
@@ -289,11 +286,9 @@ def choice(says: str, *words: str) -> Takes:
     """One of some words; the last one is the example."""
 
     def read(reader: Reader, node: Node, key: Key) -> str | None:
-        if isinstance(node, Scalar) and node.text in words:
+        if node.text in words:
             return node.text
-        reader.wrong_type(
-            node, key, suggest(node.text, words) if isinstance(node, Scalar) else None
-        )
+        reader.wrong_type(node, key, suggest(node.text, words) if node.text else None)
         return None
 
     return Takes(says, words[-1], {"enum": list(words)} if words[1:] else {"const": words[0]}, read)

@@ -2,8 +2,7 @@
 indentation.
 
 The C parser gives only the text of a scalar and the places of its beginning and end. This module
-parses the scalar's source again by the same rules and records the place of every character. Only
-errors need it.
+finds each character of the text again in the scalar's source. Only errors need it.
 
 YAML nodes: values with their place in the source.
 
@@ -13,8 +12,9 @@ inside a quoted, escaped or folded text points at the exact character.
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -32,178 +32,96 @@ class Letters(NamedTuple):
 _Letter = tuple[str, int, int]
 
 _ESCAPES = {
-    "0": "\0",
-    "a": "\a",
-    "b": "\b",
-    "t": "\t",
-    "\t": "\t",
-    "n": "\n",
-    "v": "\v",
-    "f": "\f",
-    "r": "\r",
-    "e": "\x1b",
-    " ": " ",
-    '"': '"',
-    "/": "/",
-    "\\": "\\",
-    "N": "\x85",
-    "_": "\xa0",
-    "L": "\u2028",
-    "P": "\u2029",
+    **dict(zip("0abt\tnvfre", "\0\a\b\t\t\n\v\f\r\x1b", strict=True)),
+    **dict(zip("N_LP", "\x85\xa0\u2028\u2029", strict=True)),
 }
-_HEX = {"x": 2, "u": 4, "U": 8}
+# JSON writes 😀 as two escapes. An escaped end of a line is no letter.
+_PIECE = re.compile(
+    r"\\(?:x(..)|u([dD][89abAB]..)\\u(....)|u(....)|U(.{8})|(\r\n?|\n)|(.))|\r\n?|.", re.DOTALL
+)
+_PIECES = {"'": re.compile(r"''|\r\n?|.", re.DOTALL), '"': _PIECE}
+_UNQUOTED_PIECE = re.compile(r"\r\n?|.", re.DOTALL)
+_BLANK = " \t\n"
 
 
 def letters(raw: str, style: str, expected: str) -> Letters | None:
-    """Read the scalar ``raw`` written in ``style``; None if the result is not ``expected``.
+    """The place of each character of ``expected``, the text of the scalar ``raw`` written in
+    ``style``; None if it is not its text.
+
+    Blanks between the lines of a text are folded, cut off or kept by many rules. Here the other
+    characters show which blanks belong together: exact places of blanks are of no use to a reader.
 
     >>> letters("'it''s'", "'", "it's").starts
     (1, 2, 3, 5)
     """
-    for read in _readings(raw, style):
-        text = "".join(letter for letter, _, _ in read)
-        if text == expected:
-            return Letters(
-                text, tuple(start for _, start, _ in read), tuple(end for _, _, end in read)
-            )
-    return None
+    places, blanks, at = list[tuple[int, int]](), list[_Letter](), 0
+    for letter, start, end in _pieces(raw, style):
+        if raw[start] in " \t\r\n":
+            blanks.append((letter, start, end))
+            continue
+        if not letter:  # the end of a line that continues
+            continue
+        found = expected.find(letter, at)
+        if found < 0 or expected[at:found].strip(_BLANK):
+            return None
+        places += [*_placed(expected[at:found], blanks, start), (start, end)]
+        blanks, at = [], found + 1
+    places += _placed(expected[at:], blanks, len(raw))
+    if expected[at:].strip(_BLANK):
+        return None
+    return Letters(expected, tuple(start for start, _ in places), tuple(end for _, end in places))
 
 
 def reread(raw: str, tamed: str, style: str, expected: str) -> str:
     """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as
     ``expected``."""
-    pairs = zip(_readings(raw, style), _readings(tamed, style), strict=True)
-    true = next(
-        true for true, tame in pairs if "".join(letter for letter, _, _ in tame) == expected
+    read = letters(tamed, style, expected)
+    assert read is not None, "the parser has read this text"
+    true = {start: letter for letter, start, _ in _pieces(raw, style)}
+    return "".join(
+        letter if raw[start:end] == tamed[start:end] else true.get(start, "")
+        for letter, start, end in zip(*read, strict=True)
     )
-    return "".join(letter for letter, _, _ in true)
 
 
-def _readings(raw: str, style: str) -> Iterator[list[_Letter]]:
-    if style in ("|", ">"):
-        return (_block(raw, style == "|", indent) for indent in _indents(raw))
-    if style == "'":
-        return iter([_flow(list(_single(raw)))])
-    if style == '"':
-        return iter([_flow(list(_double(raw)))])
-    return iter([_flow([(letter, i, i + 1) for i, letter in enumerate(raw)])])
+def _pieces(raw: str, style: str) -> Iterator[_Letter]:
+    """The characters of a scalar before its lines are folded, with their places."""
+    begin, end = (1, len(raw) - 1) if style in _PIECES else (0, len(raw))
+    if style in ("|", ">"):  # its header is no text
+        header = re.search(r"\r\n?|\n", raw)
+        begin = header.end() if header else end
+    for match in _PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
+        letter = match[0]
+        if style == '"' and letter[0] == "\\":
+            letter = _unescaped(match)
+        elif letter[0] == "\r":
+            letter = "\n"
+        yield letter[:1], match.start(), match.end()
 
 
-def _single(raw: str) -> Iterator[_Letter]:
-    i = 1
-    while i < len(raw) - 1:
-        width = 2 if raw.startswith("''", i) else 1
-        yield raw[i], i, i + width
-        i += width
+def _unescaped(match: re.Match[str]) -> str:
+    short, high, low, four, eight, _, other = match.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if code := short or four or eight:
+        return chr(int(code, 16))
+    return _ESCAPES.get(other, other) if other else ""
 
 
-def _double(raw: str) -> Iterator[_Letter]:
-    """An escape is longer than one character, which is how `_flow` distinguishes ``\\n`` from the
-    end of a line."""
-    i = 1
-    while i < len(raw) - 1:
-        if raw[i] != "\\":
-            yield raw[i], i, i + 1
-            i += 1
-            continue
-        kind = raw[i + 1]
-        if kind in "\r\n":  # the text continues on the next line
-            width = 3 if raw.startswith("\r\n", i + 1) else 2
-            yield "", i, i + width
-        elif kind in _HEX:
-            width = 2 + _HEX[kind]
-            code = int(raw[i + 2 : i + width], 16)
-            if 0xD800 <= code < 0xDC00 and raw.startswith(
-                "\\u", i + width
-            ):  # JSON writes 😀 as two escapes
-                low = int(raw[i + width + 2 : i + width + 6], 16)
-                code, width = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00), width + 6
-            yield chr(code), i, i + width
-        else:
-            width = 2
-            yield _ESCAPES.get(kind, kind), i, i + width
-        i += width
-
-
-def _flow(found: list[_Letter]) -> list[_Letter]:
-    """Fold the lines of a plain or quoted text: a line break with its blanks becomes a blank, n
-    breaks become n - 1."""
-    read: list[_Letter] = []
-    i = 0
-    while i < len(found):
-        j = i
-        while j < len(found) and _is(found[j], " \t"):
-            j += 1
-        if j == len(found) or not (_is(found[j], "\r\n") or found[j][0] == ""):
-            read += found[i : j + 1]  # blanks inside a line, and the letter after them
-            i = j + 1
-            continue
-        escaped = found[j][0] == ""
-        if escaped:
-            read += found[i:j]
-        breaks: list[tuple[int, int]] = []
-        k = j + 1 if escaped else i
-        while k < len(found) and _is(found[k], " \t\r\n"):
-            if _is(found[k], "\r\n"):
-                crlf = found[k][0] == "\r" and k + 1 < len(found) and _is(found[k + 1], "\n")
-                breaks.append((found[k][1], found[k + 1 if crlf else k][2]))
-                k += crlf
-            k += 1
-        if escaped:
-            read += [("\n", *place) for place in breaks]
-        elif len(breaks) == 1:
-            read.append((" ", found[i][1], found[k - 1][2]))
-        else:
-            read += [("\n", *place) for place in breaks[1:]]
-        i = k
-    return read
-
-
-def _is(letter: _Letter, among: str) -> bool:
-    """Whether an unescaped letter is one of these."""
-    return letter[0] != "" and letter[0] in among and letter[2] - letter[1] == 1
-
-
-def _indents(raw: str) -> Iterator[int]:
-    """Possible indentations of a block scalar: that of its first line with text, then (``|2``) any
-    smaller one."""
-    lines = [line.rstrip("\r") for line in raw.replace("\r", "\n").split("\n")[1:]]
-    full = [line for line in lines if line.strip(" ")]
-    first = len(full[0]) - len(full[0].lstrip(" ")) if full else max(map(len, lines), default=0)
-    return iter(range(first, -1, -1))
-
-
-def _block(raw: str, literal: bool, indent: int) -> list[_Letter]:
-    """The rules of `|` and `>`; ``pending`` is the last line's end, ``empty`` the ends of blank
-    lines after it."""
-    raw = re.sub("\r(?!\n)", "\n", raw)
-    header = raw.find("\n") + 1 or len(raw)
-    chomp = next((c for c in raw[:header].split("#")[0] if c in "+-"), "")
-    read: list[_Letter] = []
-    pending: list[_Letter] = []
-    empty: list[_Letter] = []
-    indented = False
-    at = header
-    while at < len(raw):
-        stop = raw.find("\n", at)
-        after = len(raw) if stop < 0 else stop + 1
-        stop = len(raw) if stop < 0 else stop
-        end = [("\n", stop - raw.startswith("\r", stop - 1), after)] if after > stop else []
-        line_end = end[0][1] if end else stop
-        begin = at + indent
-        if raw[at:line_end].strip(" ") == "" and line_end <= begin:
-            empty += end
-        else:
-            more = raw[begin : begin + 1] in (" ", "\t")
-            if not literal and pending and not indented and not more:
-                read += [(" ", *pending[0][1:])] if not empty else []
-            else:
-                read += pending
-            read += empty
-            read += [(raw[i], i, i + 1) for i in range(begin, line_end)]
-            pending, empty, indented = end, [], more
-        at = after
-    return read + (pending if chomp != "-" else []) + (empty if chomp == "+" else [])
+def _placed(text: str, blanks: list[_Letter], end: int) -> Iterator[tuple[int, int]]:
+    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: the indentation
+    of a line is before its own blanks."""
+    begin, last, first = blanks[0][1] if blanks else end, len(text), 0
+    tail = list[tuple[int, int]]()
+    while last and blanks and blanks[-1][0] == text[last - 1]:
+        tail.append(blanks.pop()[1:])
+        last -= 1
+    while first < last and first < len(blanks) and blanks[first][0] == text[first]:
+        yield blanks[first][1:]
+        first += 1
+    rest = blanks[first:]
+    yield from [(rest[0][1], rest[-1][2]) if rest else (begin, begin)] * (last - first)
+    yield from reversed(tail)
 
 
 EXPR: Final = "!expr"
@@ -254,12 +172,16 @@ def _letters(source: Source, start: int, end: int, style: str, text: str) -> Let
     return letters(source.text[start:end], style, text)
 
 
-class Items(NamedTuple):
-    """A list."""
+class _Compound:
+    """What a reader can ask of a list and of a mapping as of a scalar."""
 
-    items: tuple[Node, ...]
+    __slots__ = ()
+
+    value: Any = object()
+    """No value of YAML."""
+    text = ""
+    is_expr = False
     whole: Span
-    """All of it, without tag and anchor."""
 
     @property
     def span(self) -> Span:
@@ -267,24 +189,65 @@ class Items(NamedTuple):
         return _first_line(self.whole)
 
 
-class Fields(NamedTuple):
-    """A mapping. Both dicts have the same keys, in the order of the text."""
+class _Items(NamedTuple):
+    items: tuple[Node, ...]
+    whole: Span
+    """All of it, without tag and anchor."""
 
+
+class Items(_Items, _Compound):
+    """A list."""
+
+    __slots__ = ()
+
+
+class _Fields(NamedTuple):
     fields: dict[str, Node]
     keys: dict[str, Scalar]
     """Each key with its place."""
     whole: Span
     """All of it, without tag and anchor."""
 
-    @property
-    def span(self) -> Span:
-        """Its first line."""
-        return _first_line(self.whole)
+
+class Fields(_Fields, _Compound):
+    """A mapping. Both dicts have the same keys, in the order of the text."""
+
+    __slots__ = ()
 
     @property
     def head(self) -> Span:
         """Its first key, for an error about all of it; of an empty mapping the first line."""
         return next((key.span for key in self.keys.values()), self.span)
+
+    def scalar(self, key: str) -> Scalar | None:
+        """What ``key`` has, if that is neither a list nor a mapping."""
+        node = self.fields.get(key)
+        return node if isinstance(node, Scalar) else None
+
+    def value_at(self, key: str) -> Any:
+        """The value of `scalar`; None: there is none."""
+        node = self.scalar(key)
+        return node.value if node else None
+
+    def text_at(self, key: str) -> str:
+        """The text of `scalar`; empty: there is none."""
+        node = self.scalar(key)
+        return node.text if node else ""
+
+    def inner(self, key: str) -> Fields:
+        """The mapping that ``key`` has; an empty one: it has none."""
+        node = self.fields.get(key)
+        return node if isinstance(node, Fields) else NOTHING
+
+    def entries(self, key: str) -> list[Fields]:
+        """The mappings in the list that ``key`` has."""
+        node = self.fields.get(key)
+        items = node.items if isinstance(node, Items) else ()
+        return [item for item in items if isinstance(item, Fields)]
+
+
+NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
+"""A mapping that a text does not have."""
 
 
 def _first_line(span: Span) -> Span:
@@ -327,13 +290,21 @@ def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
     return node, key
 
 
+def read_scalars(node: Node, read: Callable[[Scalar], Any]) -> Any:
+    """The JSON value of a node, with what ``read`` makes of each scalar."""
+    if isinstance(node, Scalar):
+        return read(node)
+    if isinstance(node, Items):
+        return [read_scalars(item, read) for item in node.items]
+    return {key: read_scalars(value, read) for key, value in node.fields.items()}
+
+
 def plain(node: Node) -> Any:
     """The JSON value."""
-    if isinstance(node, Scalar):
-        return node.value
-    if isinstance(node, Items):
-        return [plain(item) for item in node.items]
-    return {key: plain(value) for key, value in node.fields.items()}
+    return read_scalars(node, _value)
+
+
+_value = operator.attrgetter("value")
 
 
 def shown(node: Node) -> str:

@@ -199,11 +199,7 @@ class _Reading:
             ValueError,
         ) as error:  # the parser in Python for an escape beyond U+10FFFF
             self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
-        return tuple(
-            node
-            for node in self.open[0].items or ()
-            if not (isinstance(node, Scalar) and node.value is None)
-        )
+        return tuple(node for node in self.open[0].items or () if node.value is not None)
 
     def _readable(self) -> str:
         """The text with replacements for what the C parser cannot read; of the same length: places

@@ -21,7 +21,7 @@ from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Span
-from ..documents import MISSING, Key
+from ..documents import MISSING, Key, said
 from .calls import Whole, complete
 from .nodes import (
     Built,
@@ -68,7 +68,7 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
         )
     args = given.get("args") or ()
     key: Name | None = given.get("state_key")
-    result = key.text if key else "result"
+    result = said(given, "state_key", "result")
     chosen = fixed is None or fixed in tools.commands
     label = name.text if isinstance(name, Expression) else str(fixed)
     step = Invoke(
@@ -254,8 +254,7 @@ def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
         least=given.get("min_success", 1.0),
         # Only a function returns keys of the state (decision Y16).
         key=node["state_key"].text if "state_key" in node and inner.step.word == "python" else None,
-        tolerated=given.get("on_error") == "skip"
-        or (isinstance(skips, Scalar) and skips.text == "skip"),
+        tolerated=given.get("on_error") == "skip" or (skips is not None and skips.text == "skip"),
         span=here.span,
     )
 
@@ -357,7 +356,7 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         return None
     before = reader.error_count
     if kind is None and "prompt" not in node.fields:
-        for key in node.keys.keys() - NODES[name].keys.keys():
+        for key in (key for key in node.keys if key not in NODES[name].keys):
             others = [each for each in allowed if key in NODES[each].keys]
             if others:
                 message = f"a node without type is an {name}, which has no {key!r}"

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...flow.step import END, START, Edge, Name, Ref, Step, Walk
-from ...flow.steps import Compute, Each, Invoke, every
+from ...flow.steps import Compute, Invoke, every
+from ...flow.wiring import own_reads
 from ...text.diagnostics import suggest
 from ...text.source import Span
 from .edges import ELSE, is_plain, outgoing
@@ -27,15 +28,10 @@ MOST_VISITS = 200_000
 
 def reads_of_node(step: Step) -> Iterator[Ref]:
     """The references to the state in a node."""
-    for one in every(step):
-        match one:
-            case Invoke():
-                yield from one.args.reads()
-                yield from one.pick.by.reads() if one.pick else ()
-            case Compute():
-                yield from one.value.reads()
-            case Each():
-                yield from one.over.reads()
+    for inner in every(step):
+        yield from own_reads(inner)
+        if isinstance(inner, Invoke) and inner.pick:
+            yield from inner.pick.by.reads()
 
 
 def feeds(

@@ -17,7 +17,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, shown
-from ..documents import Finding, Kind, one_document
+from ..documents import Finding, Kind, one_document, said
 from .edges import Edges
 from .kinds import build
 from .lint import Graph, feeds, lint
@@ -86,9 +86,8 @@ class _Loader:
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
         named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
-        described: Name | None = given.get("description")
         return Flow(
-            name=given["name"].text if "name" in given else "",
+            name=said(given, "name"),
             language="graph",
             source=self.source,
             body=Sequence(
@@ -98,7 +97,7 @@ class _Loader:
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
             end=ends(keys),
-            description=described.text if described else "",
+            description=said(given, "description"),
             stores=ROOT,
             span=walk.span,
             caps=_caps(config),
@@ -126,7 +125,7 @@ class _Loader:
         return Walk(
             id="nodes",
             word="graph",
-            label=name.text if name is not None else "graph",
+            label=said(given, "name", "graph"),
             span=span,
             nodes={node: each.step for node, each in built.items()},
             edges=edges,
@@ -149,17 +148,14 @@ class _Loader:
 
     def state_names(self, document: Fields) -> None:
         """Collect the names that expressions may use before the first expression is read."""
-        state, nodes = document.fields.get("state"), document.fields.get("nodes")
+        state, nodes = document.fields.get("state"), document.inner("nodes")
         named = set(BUILT_IN)
         if isinstance(state, Fields):
             self.reader.declared = frozenset(state.fields)
             named |= state.fields.keys()
-        for node in nodes.fields.values() if isinstance(nodes, Fields) else ():
-            written = node.fields if isinstance(node, Fields) else {}
-            for key in ("state_key", "collect", "failures", "resume_key", "as"):
-                value = written.get(key)
-                named |= {value.text} if isinstance(value, Scalar) else set()
-        self.reader.known = named
+        for node in map(nodes.inner, nodes.fields):
+            named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
+        self.reader.known = named - {""}
 
     def section(self, kind: Kind, node: Fields | None) -> dict[str, Any]:
         return self.reader.fields(kind, node, node.span) if node is not None else {}
@@ -253,7 +249,7 @@ class _Loader:
                 continue
             given = self.reader.fields(EXPORT, value, value.span)
             kind, file = given.get("format") or "json", given.get("filename")
-            path = file.text if file is not None else f"{name}{ENDINGS[kind][0]}"
+            path = said(given, "filename", f"{name}{ENDINGS[kind][0]}")
             place = file.span if file is not None else name.span
             if not is_inside(path):
                 hint = (

@@ -18,6 +18,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
+from ..documents import said
 from .calls import (
     Passed,
     Values,
@@ -229,8 +230,8 @@ def build_interrupt(
     asked: Name | None = given.get("state_key")
     answered: Name | None = given.get("resume_key")
     question, answer = (
-        asked.text if asked else "interrupt_message",
-        answered.text if answered else "user_input",
+        said(given, "state_key", "interrupt_message"),
+        said(given, "resume_key", "user_input"),
     )
     keys = (
         Written(question, asked.span if asked else None),
@@ -301,7 +302,7 @@ def state_key(
     given: Given, here: Here, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, Written]:
     name: Name | None = given.get("state_key")
-    key = name.text if name else here.name
+    key = said(given, "state_key", here.name)
     declares = name is not None or how is write_object
     return how(key), Written(key, name.span if name else here.span, declares=declares)
 

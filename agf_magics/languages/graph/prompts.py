@@ -106,10 +106,10 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
             "graph.prompt-schema", f"unknown key {key!r} in schema", node.keys[key].span, hint
         )
     properties = {name: _field(reader, name, field) for name, field in fields.fields.items()}
-    title = node.fields.get("name")
+    title = node.scalar("name")
     schema: Json = {
         "type": "object",
-        **({"title": title.text} if isinstance(title, Scalar) else {}),
+        **({"title": title.text} if title else {}),
         "properties": properties,
         "required": [name for name, field in fields.fields.items() if _is_required(field)],
     }
@@ -121,10 +121,7 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
 def _is_required(field: Node) -> bool:
     if not isinstance(field, Fields):
         return True
-    optional = field.fields.get("optional")
-    return "default" not in field.fields and not (
-        isinstance(optional, Scalar) and optional.value is True
-    )
+    return "default" not in field.fields and field.value_at("optional") is not True
 
 
 def _field(reader: Reader, name: str, node: Node) -> Json:
@@ -347,8 +344,8 @@ def _is_block(reader: Reader, node: Node, key: Key) -> bool:
     (decision Y18)."""
     if key.name != "model" or not isinstance(node, Fields):
         return False
-    wanted = {"provider": node.fields.get("provider"), "model": node.fields.get("name")}
-    lines = [f"{key}: {value.text}" for key, value in wanted.items() if isinstance(value, Scalar)]
+    wanted = {"provider": node.text_at("provider"), "model": node.text_at("name")}
+    lines = [f"{key}: {text}" for key, text in wanted.items() if text]
     hint = f"write {', '.join(lines) or 'model: NAME'} as keys of the prompt to select one"
     reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
     return True

@@ -20,7 +20,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepEr
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...text.source import Span, Text
 from .. import documents
-from ..documents import MISSING, Key, Refusal, parse_at
+from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
 from .value import CANNOT, Expression, describe, find, format_value, value_failed
 from .value_grammar import Arithmetic, Bare, Sentence, Unfilled, atoms, parse_template
 
@@ -121,27 +121,10 @@ class Reader(documents.Reader):
 
     def unfilled(self, node: Scalar, found: Unfilled) -> None:
         place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
-        if found.why == "doubled":
-            message, hint = (
-                f"{shorten(text)} stays text: its braces are doubled",
-                f"write {{{text.strip('{} ')}}}",
-            )
-            self.warn("graph.literal-braces", message, place, hint)
-        elif found.why == "open":
-            self.warn(
-                "graph.text-arithmetic",
-                "this '{' is not closed, so it stays text",
-                place,
-                "close it with }",
-            )
-        else:
-            hint = "compute it into a key of its own first, then write {state.key} here"
-            self.warn(
-                "graph.text-arithmetic",
-                "this stays text: inside a text only a path is replaced",
-                place,
-                hint,
-            )
+        code = "graph.literal-braces" if found.why == "doubled" else "graph.text-arithmetic"
+        message, hint = _UNFILLED[found.why]
+        written = {"text": shorten(text), "fixed": f"{{{text.strip('{} ')}}}"}
+        self.warn(code, message.format_map(written), place, hint.format_map(written))
 
     def check_text(self, text: Text, part: str, begin: int = 0, prompt: bool = False) -> None:
         """Warn about text that looks like an expression (decision P21). ``part`` begins at
@@ -232,6 +215,16 @@ class Reader(documents.Reader):
         return self.template(node)
 
 
+_UNFILLED: Mapping[str, tuple[str, str]] = {
+    "doubled": ("{text} stays text: its braces are doubled", "write {fixed}"),
+    "open": ("this '{{' is not closed, so it stays text", "close it with }}"),
+    "computed": (
+        "this stays text: inside a text only a path is replaced",
+        "compute it into a key of its own first, then write {{state.key}} here",
+    ),
+}
+"""By `Unfilled.why`: the warning and its hint."""
+
 AT_FIRST = (
     "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
 )
@@ -251,8 +244,7 @@ def _unquoted_braces(node: Node) -> str | None:
     if not isinstance(node, Fields) or len(node.fields) != 1:
         return None
     ((name, value),) = node.fields.items()
-    empty = isinstance(value, Scalar) and value.value is None and not value.text
-    return f"{{{name}}}" if empty and name.startswith("state.") else None
+    return f"{{{name}}}" if is_nothing(value) and name.startswith("state.") else None
 
 
 def _nested_braces(node: Node) -> Iterator[tuple[Span, str | None]]:

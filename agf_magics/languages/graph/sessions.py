@@ -18,6 +18,7 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten
 from ...text.source import Span
+from ..documents import said
 from .calls import Values, Wanted, check_required, question_args, state_ref
 from .nodes import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 from .prompts import Prompts, read_output_schema, read_prompt
@@ -158,7 +159,7 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
 def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
     """The model and the settings that a node, its prompt or the defaults name."""
     provider, model = given.get("provider"), given.get("model")
-    name = model.text if model is not None else ""
+    name = said(given, "model")
     if provider is not None and model is not None and not name.startswith(f"{provider.text}:"):
         name = f"{provider.text}:{name}"
     if provider is not None and model is None and provider.span not in reader.warned:

@@ -83,11 +83,7 @@ def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
 
 
 def _mapping(reader: Reader, node: Node, key: Key) -> Any:
-    return (
-        "auto"
-        if isinstance(node, Scalar) and node.text in ("auto", "*")
-        else _pairs(reader, node, key)
-    )
+    return "auto" if node.text in ("auto", "*") else _pairs(reader, node, key)
 
 
 def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:

@@ -20,6 +20,7 @@ from ...flow.values import TEXT, Value, equal
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.nodes import Fields, Scalar, shown
 from ...text.source import Span
+from ..documents import said
 from .calls import Command, Values
 from .reading import Reader, Slot, split_slots
 from .state import Failed, State, SubgraphState, Write
@@ -144,14 +145,13 @@ def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellToo
                 p.replace("{{", "{").replace("}}", "}") if isinstance(p, str) else p for p in parts
             )
         )
-    described: Name | None = given.get("description")
     return ShellTool(
         name=name,
         words=tuple(words),
         parse=given.get("parse") or "text",
         timeout=given.get("timeout"),
         span=command.span,
-        description=described.text if described else "",
+        description=said(given, "description"),
         codes=given.get("success_codes"),
     )
 
@@ -161,8 +161,7 @@ def _file(name: str, given: Mapping[str, Any]) -> Name | None:
     where: Name | None = given.get("path") or given.get("module")
     if where is None:
         return None
-    function: Name | None = given.get("function")
-    return Name(f"{where.text}:{function.text if function else name}", where.span)
+    return Name(f"{where.text}:{said(given, 'function', name)}", where.span)
 
 
 def write_key(key: str) -> Write:

@@ -153,15 +153,15 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _check_result(sign: str, left: Any, right: Any) -> None:
-    if isinstance(left, _SIZED) and isinstance(right, _SIZED):
-        _check_size(len(left) + len(right))
-    elif sign == "*" and isinstance(left, int) and isinstance(right, int):
-        if left.bit_length() + right.bit_length() > MOST_BITS:
+    sizes = [len(side) for side in (left, right) if isinstance(side, _SIZED)]
+    numbers = [side for side in (left, right) if isinstance(side, int)]
+    if len(sizes) == 2:
+        _check_size(sum(sizes))
+    elif sign == "*" and len(numbers) == 2:
+        if sum(map(int.bit_length, numbers)) > MOST_BITS:
             raise ValueError("the product is too large")
-    elif sign == "*" and isinstance(left, int) and isinstance(right, _SIZED):
-        _check_size(left * len(right))
-    elif sign == "*" and isinstance(left, _SIZED) and isinstance(right, int):
-        _check_size(len(left) * right)
+    elif sign == "*" and len(sizes) == len(numbers) == 1:
+        _check_size(sizes[0] * numbers[0])
 
 
 def _check_size(size: int) -> None:

@@ -152,7 +152,7 @@ class Reader(documents.Reader):
         keys = self.grammar.kinds[word.text].keys
         hint = f"the keys of {word.text} are {', '.join(keys)}"
         first = next(iter(keys.values()))
-        if first.required and isinstance(body, Scalar) and body.text:
+        if first.required and body.text:
             quoted = first.takes.word in ("expression", "template")
             value = f'"{body.text}"' if quoted else body.text
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
@@ -221,9 +221,9 @@ class Reader(documents.Reader):
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {node.whole.text if node.span == node.whole else '[…]'}"
-        elif isinstance(node, Scalar) and key.name == "items":
+        elif node.text and key.name == "items":
             hint = f"write: over: {node.text}"
-        elif isinstance(node, Scalar) and key.takes.word == "pass":
+        elif node.text and key.takes.word == "pass":
             hint = f"write: pass: [{node.text}]"
         super().wrong_type(node, key, hint)
 
@@ -334,7 +334,7 @@ def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
 
 
 def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
-    text = node.text if isinstance(node, Scalar) and not node.is_expr else ""
+    text = "" if node.is_expr else node.text
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
@@ -344,15 +344,8 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"
     hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
-    if isinstance(node, Fields) and "retry" in node.fields:
-        count = node.fields["retry"]
-        hint = f"as one text: retry({count.text if isinstance(count, Scalar) else 'N'})"
-    elif isinstance(node, Items) or "," in text:
-        times = re.search("[1-9][0-9]*", shown(node))
-        count_text = times[0] if times else "2"
-        hint = f"to try again and then skip: 'retry({count_text}, then: continue)', in quotes"
-        if "wait" in text:
-            hint = f"for a pause: 'retry({count_text}, wait: 2s)', in quotes"
+    if isinstance(node, Items) or "," in text:
+        hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

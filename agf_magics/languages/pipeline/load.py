@@ -42,6 +42,7 @@ from ...text.nodes import Node as nodes_Node
 from ...text.nodes import shown
 from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
+from ..documents import said
 from .body import Grammar, Reader
 from .kinds import DOCUMENTS, PLANNED, STEPS, build_step
 from .r1 import R1
@@ -401,7 +402,6 @@ class _Loading:
         if self.problems.error_count:
             return None
         name: Name = given["pipeline"]
-        description: Name | None = given.get("description")
         steps: tuple[Step, ...] = given["steps"]
         return Flow(
             name=name.text,
@@ -415,7 +415,7 @@ class _Loading:
             stores=STORES,
             infer=infer,
             reads_are_complete=True,
-            description=description.text if description else "",
+            description=said(given, "description"),
             schemas=self.schemas,
             span=name.span,
         )

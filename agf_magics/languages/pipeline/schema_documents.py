@@ -87,7 +87,7 @@ class _Reader(documents.Reader):
     ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
-            near = _TYPES.get(node.text, node.text) if isinstance(node, Scalar) else ""
+            near = _TYPES.get(node.text, node.text)
             hint = f"{key.text}: {{type: {near if near in kinds else 'string'}}}"
             self.error(
                 "schema.type-shape",
@@ -131,7 +131,7 @@ class _Reader(documents.Reader):
             self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])
-        if not isinstance(named, Scalar) or type(named.value) is not str or named.is_expr:
+        if type(named.value) is not str or named.is_expr:
             self.error(
                 "schema.unknown-type",
                 f"a type must be one of {_CHOICES}, got {shown(named)}",

@@ -23,7 +23,6 @@ from ..documents import (
     S_TEXT,
     Key,
     Takes,
-    is_null,
     kind,
     mapping_of,
     reference,
@@ -70,18 +69,12 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
 
 def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
     if not isinstance(node, Items):
-        own = isinstance(node, Scalar) and type(node.value) is str and not node.is_expr
-        reader.wrong_type(
-            node,
-            key,
-            f'write: attach: ["{node.text}"]' if own and isinstance(node, Scalar) else None,
-        )
+        reader.wrong_type(node, key)
         return None
     exprs = []
     for item in node.items:
         if (
-            isinstance(item, Scalar)
-            and type(item.value) is str
+            type(item.value) is str
             and not item.is_expr
             and texts.is_file_name(item.text, reader.scope)
             and not reader.scope.knows(item.text.partition(".")[0])
@@ -115,9 +108,9 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
     elif isinstance(node, Items):
         words = plain(node)
         for item in node.items:
-            if not isinstance(item, Scalar) or item.is_expr or type(item.value) is not str:
-                hint = f'quote it: "{item.text}"' if isinstance(item, Scalar) else None
-                if isinstance(item, Scalar) and item.is_expr:
+            if item.is_expr or type(item.value) is not str:
+                hint = f'quote it: "{item.text}"' if item.text else None
+                if item.is_expr:
                     hint = "the whole command can be one: !expr \"['ls', ctx.folder]\""
                 message = f"a command must be a list of texts, got {shown(item)}"
                 reader.error("pipeline.command", message, item.span, hint)
@@ -243,7 +236,7 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target] | None:
     cases = {}
     for label, value in node.fields.items():
         case = Key(label, TARGET_OF_CASE)
-        if isinstance(value, Scalar) and is_null(value):
+        if isinstance(value, Scalar) and value.value is None:
             reader.empty(case, value, node.keys[label])
         elif target := _target(reader, value, case):
             cases[label] = target._replace(span=node.keys[label].span)
@@ -293,8 +286,8 @@ def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
 def written(node: Node) -> frozenset[str]:
     """The store that a step's ``output`` names; the step is not read yet."""
     for body in node.fields.values() if isinstance(node, Fields) else ():
-        output = body.fields.get("output") if isinstance(body, Fields) else None
-        if isinstance(output, Scalar):
+        output = body.scalar("output") if isinstance(body, Fields) else None
+        if output:
             return frozenset((output.text,))
     return frozenset()
 

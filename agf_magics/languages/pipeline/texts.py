@@ -31,8 +31,18 @@ from ...text.source import Source, Span, Text
 from . import r1
 from .r1 import R1
 from .r1.closures import text_form
-from .r1.hints import concatenation, spelling
-from .r1.nodes import COMBINATORS, KEYWORDS, Arithmetic, Lit, Names, Node, Path, nested
+from .r1.nodes import (
+    COMBINATORS,
+    KEYWORDS,
+    Arithmetic,
+    Lit,
+    Names,
+    Node,
+    Path,
+    concatenation,
+    nested,
+    spelling,
+)
 from .r1.nodes import STORES as STORES
 from .r1.parse import path_parts
 

@@ -21,7 +21,18 @@ from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, misspelled_names, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
 from ...text.source import Span, Text
-from ..documents import ANYTHING, FLAG, NAME, TEXT, Key, is_nothing, kind, kind_schema, reference
+from ..documents import (
+    ANYTHING,
+    FLAG,
+    NAME,
+    TEXT,
+    Key,
+    is_nothing,
+    kind,
+    kind_schema,
+    reference,
+    said,
+)
 from . import takes
 from .calls import Call, Template
 from .messages import Alternatives, kind_of, parse_output
@@ -140,11 +151,6 @@ SCHEMA: Final[Mapping[str, Any]] = {
 """JSON Schema of a plan's document."""
 
 
-def read_call(reader: Reader, index: int, node: Fields) -> Call | None:
-    """Read a call. Problems are added to ``reader``."""
-    return _CallReader(reader, index, node).call()
-
-
 class _CallReader:
     """The reading of one call."""
 
@@ -197,12 +203,8 @@ class _CallReader:
         ]
         if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
             slip = node.keys.get("tool")
-            named = node.fields.get("tool")
-            hint = (
-                f"write _tool: {named.text}"
-                if isinstance(named, Scalar) and named.text
-                else "add _tool: NAME"
-            )
+            named = node.text_at("tool")
+            hint = f"write _tool: {named}" if named else "add _tool: NAME"
             self.error(
                 "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
             )
@@ -324,7 +326,7 @@ class Document:
     """The sign of references in messages about it."""
     name: Name | None = None
     description: str = ""
-    context: str | None = None
+    context: str = ""
     calls: tuple[Call, ...] = ()
     messages: tuple[Mapping[str, Value], ...] = ()
     """The first messages of the context."""
@@ -352,11 +354,7 @@ class DocumentReader(Reader):
             return Document(self.sign)
         given = self.fields(PLAN, node, node.head)
         messages = self.messages(given, node)
-        self.kinds = (
-            KINDS
-            | {kind for one in messages if (kind := kind_of(one))}
-            | _written(node.fields.get("calls"))
-        )
+        self.kinds = KINDS | {kind for one in messages if (kind := kind_of(one))} | _written(node)
         for message in messages:  # a tool message declares tools; the last one of a name counts
             if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
                 self.tools.update(
@@ -368,12 +366,11 @@ class DocumentReader(Reader):
         in_calls = len(self.suspects)
         output = self.template(given["output"]) if "output" in given else None
         in_output = (one._replace(marked=True) for one in self.suspects[in_calls:])
-        name, description, context = (given.get(key) for key in ("name", "description", "context"))
         return Document(
             sign=self.sign,
-            name=name,
-            description=description.text if description else "",
-            context=context.text if context else None,
+            name=given.get("name"),
+            description=said(given, "description"),
+            context=said(given, "context"),
             calls=calls,
             messages=messages,
             output=output,
@@ -413,20 +410,15 @@ class DocumentReader(Reader):
 
     def call(self, index: int, node: Node) -> Call | None:
         if isinstance(node, Fields):
-            return read_call(self, index, node)
+            return _CallReader(self, index, node).call()
         hint = f"for example {{_tool: fetch, url: {self.sign}input.url}}"
-        if isinstance(node, Scalar) and (function := _FUNCTION.match(node.text)):
+        if function := _FUNCTION.match(node.text):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None
 
 
-def _written(calls: Node | None) -> frozenset[str]:
+def _written(document: Fields) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
-    nodes = (
-        [call for call in calls.items if isinstance(call, Fields)]
-        if isinstance(calls, Items)
-        else []
-    )
-    paths = [path for call in nodes if isinstance(path := call.fields.get("_outputPath"), Scalar)]
-    return frozenset(kind for path in paths for kind in _WRITTEN.findall(path.text))
+    paths = (call.text_at("_outputPath") for call in document.entries("calls"))
+    return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

@@ -11,7 +11,18 @@ from ...text.diagnostics import Diagnostics
 from ...text.nodes import Fields, Node
 from ...text.source import Source
 from ...text.yamlnodes import Bounds
-from ..documents import NAME, Finding, Key, Kind, Takes, kind, kind_schema, mapping_of, one_document
+from ..documents import (
+    NAME,
+    Finding,
+    Key,
+    Kind,
+    Takes,
+    kind,
+    kind_schema,
+    mapping_of,
+    one_document,
+    said,
+)
 from .document import PLAN, SCHEMA, DocumentReader
 from .reference import sign_of
 from .takes import INSTANCE, Reader
@@ -82,12 +93,11 @@ class HeaderReader(DocumentReader):
         read = {
             name: value for name, value in given.items() if name != "input"
         }  # which may have secrets
-        task, name, context = (given.get(key) for key in ("task", "name", "context"))
         confirm = given.get("confirm")
         return Header(
-            task=task.text if task else "",
-            name=name.text if name else "",
-            context=context.text if context else "",
+            task=said(given, "task"),
+            name=said(given, "name"),
+            context=said(given, "context"),
             messages=self.messages(read, node),
             input=given.get("input") or {},
             tools=given.get("tools") or {},

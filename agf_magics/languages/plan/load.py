@@ -343,7 +343,7 @@ def _flow(
         description=document.description,
         span=name.span,
         extension=PlanExtension(
-            plan=plan, messages=messages, context=document.context or "", latent=latent
+            plan=plan, messages=messages, context=document.context, latent=latent
         ),
     )
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
+from ...flow.schemas import first_cycle
 from ...flow.step import Node
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -76,10 +76,7 @@ class Dependencies:
         self.turns = turns
         self.log = log
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
-        self.layers: dict[tuple[str, str | None], Paths] = {}
-        for number, turn in enumerate(turns):
-            for kind, path in turn.call.destinations:
-                self.layers.setdefault((kind, turn.instance), Paths(number)).add(path, number)
+        self.layers = layers_of(turns, range(len(turns)))
         self.needs: list[dict[Reference, Dependency]] = []
         self.awaited: list[int] = []
         """How many turns each dependency waits for, by its slot."""
@@ -198,15 +195,7 @@ class Dependencies:
     @cached_property
     def cycle(self) -> list[int] | None:
         """Turns that wait for each other, with the first one again at the end."""
-        try:
-            TopologicalSorter(
-                {number: sorted(self.after[number]) for number in range(len(self.turns))}
-            ).prepare()
-        except CycleError as error:
-            found: list[int] = error.args[1][:0:-1]  # there each turn precedes the next one
-            first = found.index(min(found))
-            return [*found[first:], *found[: first + 1]]
-        return None
+        return first_cycle(dict(enumerate(map(sorted, self.after))))
 
 
 def dependencies_of(
@@ -330,41 +319,39 @@ class Order:
     def stored(self, number: int) -> None:
         self._stored.add(number)
         ahead, self._waits[number] = self._waits[number], set()
-        inherited = Overlaps(self._turns, ahead) if ahead else None
+        inherited = layers_of(self._turns, sorted(ahead))
         for other in self._frees[number]:
             waits = self._waits[other]
             if number not in waits:
                 continue
             waits.remove(number)
-            if (
-                inherited is not None
-            ):  # stored early: the turns after it wait for what it has not waited for
-                for one in inherited.of(self._turns[other]) - waits:
-                    waits.add(one)
-                    self._frees[one].append(other)
+            # Stored early: the turns after it wait for what it has not waited for.
+            for one in overlapping(self._turns[other], inherited) - waits:
+                waits.add(one)
+                self._frees[one].append(other)
             if not waits and other in self._finished:
                 heappush(self._next, (self._finished[other], other))
 
 
-class Overlaps:
-    """Finds those of some turns that write to the places of another turn, above or below them."""
+Layers = dict[tuple[str, str | None], Paths]
+"""The turns that write each path, by the kind and the instance."""
 
-    def __init__(self, turns: Sequence[Turn], some: Iterable[int]) -> None:
-        self._at: dict[Place, set[int]] = {}
-        self._inside: dict[Place, set[int]] = {}
-        for number in some:
-            for place in places(turns[number]):
-                self._at.setdefault(place, set()).add(number)
-                for outer in above(place):
-                    self._inside.setdefault(outer, set()).add(number)
 
-    def of(self, turn: Turn) -> set[int]:
-        found: set[int] = set()
-        for place in places(turn):
-            found |= self._inside.get(place, set())
-            for each in (*above(place), place):
-                found |= self._at.get(each, set())
-        return found
+def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
+    layers: Layers = {}
+    for number in numbers:
+        for kind, path in turns[number].call.destinations:
+            layers.setdefault((kind, turns[number].instance), Paths(number)).add(path, number)
+    return layers
+
+
+def overlapping(turn: Turn, layers: Layers) -> set[int]:
+    """The turns in ``layers`` that write to the places of ``turn``, above or below them."""
+    found: set[int] = set()
+    for kind, path in turn.call.destinations:
+        if layer := layers.get((kind, turn.instance)):
+            found.update(layer.overlapping(path))
+    return found
 
 
 def places(turn: Turn) -> Iterator[Place]:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.nodes import Fields, Items, Node, Scalar, plain, read_scalars, shown
 from ...text.source import Source, Span
 from .. import documents
 from ..documents import (
@@ -100,10 +100,10 @@ class Reader(documents.Reader):
 
     def template(self, node: Node) -> Any:
         """A JSON value that may contain expressions."""
-        if isinstance(node, Items):
-            return [self.template(item) for item in node.items]
-        if isinstance(node, Fields):
-            return {key: self.template(value) for key, value in node.fields.items()}
+        return read_scalars(node, self.expression)
+
+    def expression(self, node: Scalar) -> Any:
+        """An expression, or any other scalar as its value."""
         if node.is_expr:
             self.refuse_tag(node)
             return None
@@ -139,10 +139,9 @@ class Reader(documents.Reader):
 
     def authored(self, node: Node) -> Value:
         """A value as its author wrote it, with † for $."""
-        if isinstance(node, Items):
-            return [self.authored(item) for item in node.items]
-        if isinstance(node, Fields):
-            return {key: self.authored(value) for key, value in node.fields.items()}
+        return read_scalars(node, self._authored)
+
+    def _authored(self, node: Scalar) -> Value:
         if type(node.value) is str and "$" in node.text and self.begins(node.text) == "reference":
             with suppress(DefinitionError):  # `template` reports it
                 return canonical(node)
@@ -263,7 +262,7 @@ def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value
         if isinstance(schema, Fields):
             found[name.text] = plain(schema)
             _check_patterns(reader, schema)
-        elif isinstance(schema, Scalar) and schema.value is None:
+        elif schema.value is None:
             found[name.text] = {}
         else:
             message = f"the schema of a tool must be a mapping, got {shown(schema)}"
@@ -288,18 +287,16 @@ def _check_patterns(reader: Reader, node: Fields) -> None:
 
 def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | None:
     """Whether a person approves every call, or the tools whose calls a person approves."""
-    if isinstance(node, Scalar) and type(node.value) is bool:
+    if type(node.value) is bool:
         return node.value
-    if isinstance(node, Items) and all(
-        isinstance(one, Scalar) and type(one.value) is str for one in node.items
-    ):
-        return {one.text: one.span for one in node.items if isinstance(one, Scalar)}
+    if isinstance(node, Items) and all(type(one.value) is str for one in node.items):
+        return {one.text: one.span for one in node.items}
     reader.wrong_type(node, key)
     return None
 
 
 def _activity(reader: Reader, node: Node, key: Key) -> str | None:
-    if isinstance(node, Scalar) and node.value == "":
+    if node.value == "":
         return ""
     name = reader.name(node, key)
     return name.text if name else None
@@ -319,9 +316,9 @@ def _method(reader: Reader, node: Node, key: Key) -> str | None:
 
 def _instance(reader: Reader, node: Node, key: Key) -> tuple[str | None, bool]:
     """The instance, and whether the call is made once for all instances."""
-    if isinstance(node, Scalar) and node.value is None:
+    if node.value is None:
         return None, True
-    if isinstance(node, Scalar) and node.text.strip() not in ("", "*"):
+    if node.text.strip() not in ("", "*"):
         return node.text, False
     reader.wrong_type(node, key, "use any text; null makes the call once, for all instances")
     return None, False
@@ -331,7 +328,7 @@ def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
     kinds = []
     listed = reader.items(node, key)
     for item in listed.items if listed is not None else ():
-        found = KIND.match(item.text.lstrip("†$")) if isinstance(item, Scalar) else None
+        found = KIND.match(item.text.lstrip("†$"))
         if found is None:
             message = f"a scope must be a kind of messages, got {shown(item)}"
             reader.error("plan.bad-call", message, item.span, "_scopes: [state, input]")

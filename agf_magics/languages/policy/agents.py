@@ -27,7 +27,7 @@ from ...flow.step import Caps, Frame, Name, Permit, Ref, Step, Uses
 from ...flow.steps import Compute, Invoke
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain
+from ...text.nodes import NOTHING, Fields, Node, Scalar
 from ...text.source import Span
 from .matchers import Condition, Keys, condition, input_field, warn_of_braces
 from .path import PARENT, source_problem
@@ -65,16 +65,16 @@ def read_choice(
 
 
 def _read(node: Node | None) -> Choice | None:
-    if isinstance(node, Scalar) and isinstance(node.value, str):
+    if node is not None and type(node.value) is str:
         return (
             Choice(node.text, node.span)
             if node.text in STRATEGIES
             else Choice("agent", node.span, node.text)
         )
     for word, value in node.fields.items() if isinstance(node, Fields) else ():
-        if isinstance(value, Scalar) and word in ("agent", "custom_transform"):
+        if value.text and word in ("agent", "custom_transform"):
             return Choice(word, value.span, value.text)
-        if isinstance(value, Scalar) and word == "strategy" and value.text in STRATEGIES:
+        if word == "strategy" and value.text in STRATEGIES:
             return Choice(value.text, value.span)
     return None
 
@@ -134,12 +134,11 @@ def approval(
     """
     if node is None or (isinstance(node, Scalar) and node.value is not True):
         return None, None
-    fields = node.fields if isinstance(node, Fields) else {}
-    found = fields.get("condition")
+    fields = node if isinstance(node, Fields) else NOTHING
+    found = fields.fields.get("condition")
     when = condition(found, keys, problems) if found is not None else None
-    template = fields.get("message_template")
-    text = template.text if isinstance(template, Scalar) else ""
-    if isinstance(template, Scalar):
+    text = fields.text_at("message_template")
+    if template := fields.scalar("message_template"):
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
@@ -203,11 +202,9 @@ _CAPS = {
 def caps(root: Fields, problems: Diagnostics) -> Caps | None:
     """The limits of a run of the definition. An agent that it calls never gets more, whatever its
     own limits are."""
-    constraints = root.fields.get("constraints")
-    if not isinstance(constraints, Fields):
-        return None
-    loose = constraints.fields.get("tighten_only_invariant")
-    if isinstance(loose, Scalar) and loose.value is False:
+    constraints = root.inner("constraints")
+    loose = constraints.scalar("tighten_only_invariant")
+    if loose and loose.value is False:
         message = "tighten_only_invariant: false has no effect"
         problems.warn(
             "policy.only-tightened",
@@ -215,11 +212,10 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
             loose.span,
             "an agent never gets more than the agent that calls it",
         )
-    given = plain(constraints)
     found = {
-        name: given[group][key]
+        name: most
         for (group, key), name in _CAPS.items()
-        if isinstance(given.get(group), dict) and given[group].get(key) is not None
+        if (most := constraints.inner(group).value_at(key)) is not None
     }
     return Caps(**found, span=root.keys["constraints"].span) if found else None
 
@@ -227,17 +223,19 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
 def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
     """Requirements of the definition that this runtime cannot meet."""
     found: list[Diagnostic] = []
-    memory = root.fields.get("memory")
-    required = memory.fields.get("required") if isinstance(memory, Fields) else None
-    if isinstance(required, Scalar) and required.value is True:
+    required = root.inner("memory").scalar("required")
+    if required and required.value is True:
         message = "memory is required, but not supported"
         found.append(
             Diagnostic(
                 "policy.memory", message, required.span, "required: false runs without memory"
             )
         )
-    for ref, must in _governance(root):
-        if must:
+    for policy in root.inner("constraints").entries("governance_policies"):
+        ref = policy.scalar("policy_ref")
+        if ref is None:
+            continue
+        if policy.value_at("required") is not False:
             message = (
                 f"governance policy {ref.text!r} is required, but governance policies are "
                 f"not supported"
@@ -250,20 +248,6 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
             )
             problems.warn("policy.governance", message, ref.span)
     return tuple(found)
-
-
-def _governance(root: Fields) -> list[tuple[Scalar, bool]]:
-    constraints = root.fields.get("constraints")
-    listed = (
-        constraints.fields.get("governance_policies") if isinstance(constraints, Fields) else None
-    )
-    found = []
-    for each in listed.items if isinstance(listed, Items) else ():
-        ref = each.fields.get("policy_ref") if isinstance(each, Fields) else None
-        if isinstance(each, Fields) and isinstance(ref, Scalar):
-            required = each.fields.get("required")
-            found.append((ref, not (isinstance(required, Scalar) and required.value is False)))
-    return found
 
 
 LISTS = ("local_tools", "mcp_servers", "local_agents", "remote_agents")
@@ -288,9 +272,9 @@ class ActionSpace:
     """The agents and tools that a definition may use."""
 
     def __init__(self, root: Fields, problems: Diagnostics) -> None:
-        space = root.fields.get("action_space")
+        space = root.inner("action_space")
         self.problems = problems
-        self.declared = isinstance(space, Fields)
+        self.declared = space is not NOTHING
         """Whether the definition has an action space."""
         self.lists: Mapping[str, dict[str, tuple[Scalar, Fields]]] = {
             name: dict(self._entries(space, name)) for name in LISTS
@@ -309,13 +293,12 @@ class ActionSpace:
             )
         }
 
-    def _entries(self, space: object, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
+    def _entries(self, space: Fields, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
         """The aliases of one list. A duplicate is reported (AGF-S1, AGF-48)."""
-        listed = space.fields.get(name) if isinstance(space, Fields) else None
         seen: dict[str, Scalar] = {}
-        for entry in listed.items if isinstance(listed, Items) else ():
-            alias = entry.fields.get("alias") if isinstance(entry, Fields) else None
-            if not isinstance(entry, Fields) or not isinstance(alias, Scalar):
+        for entry in space.entries(name):
+            alias = entry.scalar("alias")
+            if alias is None:
                 continue
             if alias.text in seen:
                 message = f"two {name} have the alias {alias.text!r}"
@@ -352,11 +335,11 @@ class ActionSpace:
         return Delegate(Name(alias.text, alias.span), self._file(alias, entry), permit)
 
     def _file(self, alias: Scalar, entry: Fields) -> Name | None:
-        kind, source = entry.fields.get("source_type"), entry.fields.get("source")
-        word = kind.text if isinstance(kind, Scalar) else "file"
-        if word == "file" and isinstance(source, Scalar):
+        kind, source = entry.scalar("source_type"), entry.scalar("source")
+        word = kind.text if kind else "file"
+        if word == "file" and source:
             return Name(source.text, source.span)
-        if word != "kernel" and isinstance(kind, Scalar):
+        if word != "kernel" and kind:
             message = f"cannot load an agent from a source of type {word!r}"
             hint = (
                 suggest(word, ("file", "kernel"))
@@ -406,9 +389,4 @@ class ActionSpace:
 
 
 def _tool(alias: Scalar, entry: Fields) -> Offer:
-    name, description = entry.fields.get("name"), entry.fields.get("description")
-    return Offer(
-        Name(alias.text, alias.span),
-        name.text if isinstance(name, Scalar) and name.text else "",
-        description.text if isinstance(description, Scalar) else "",
-    )
+    return Offer(Name(alias.text, alias.span), entry.text_at("name"), entry.text_at("description"))

@@ -24,6 +24,7 @@ from ...flow.json_schema import (
     missing,
     place,
     schema_violations,
+    wanted_types,
 )
 from ...flow.patterns import unusable_patterns
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
@@ -36,6 +37,7 @@ from .hints import (
     KEYWORDS,
     OLD_NAMES,
     OPERATOR_HINTS,
+    OUTPUT_FROM,
     SLIPS,
     hint_for,
     missing_hint,
@@ -158,7 +160,7 @@ def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             "policy.schema",
             problem,
             key or node.span,
-            "output_from: last, merge, first or an alias",
+            OUTPUT_FROM,
         )
         return
     for leaf in leaves(violation):
@@ -186,27 +188,13 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
         problem = describe(violation)
-        if violation.keyword in ("type", "anyOf", "oneOf") and (types := _types(violation)):
+        if violation.keyword in ("type", "anyOf", "oneOf") and (types := wanted_types(violation)):
             allowed = "a path" if "input_mapping" in violation.path[:-1] else kinds(types)
             problem = f"must be {allowed.replace('an object', 'a mapping')}, got {shown(node)}"
         elif violation.keyword == "pattern":
             problem = f"must have {violation.rule['$comment']}, got {shown(node)}"
         span = node.span if node.span.text or not key else key
         yield Diagnostic("policy.schema", f"{what} {problem}", span, hint_for(violation, node))
-
-
-def _types(violation: Violation) -> list[str]:
-    """The types that a value may have."""
-    if violation.keyword == "type":
-        return [violation.wanted] if isinstance(violation.wanted, str) else list(violation.wanted)
-    ways = [
-        m.wanted
-        for way in violation.within
-        for m in way
-        if m.keyword == "type" and m.path == violation.path
-    ]
-    names = [name for wanted in ways for name in ([wanted] if isinstance(wanted, str) else wanted)]
-    return list(dict.fromkeys(names)) if len(ways) == len(violation.within) else []
 
 
 def _missing(
@@ -258,8 +246,7 @@ def _unknown(
         return
     known: Mapping[str, Any] = rule["properties"]
     if "allOf" in rule:  # an execution_policy: the fields of its config depend on its id
-        named = node.fields.get("id")
-        id = named.text if isinstance(named, Scalar) else None
+        id = node.text_at("id")
         known = {**known, "config": _config(rule, id)}
     others = [name for name in node.fields if name not in known]
     if any(
@@ -276,7 +263,7 @@ def _unknown(
             hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or (
                 f"did you mean {slip[0]}?" if slip else suggest(name, known, "its fields")
             )
-            if isinstance(value, Scalar) and not value.text and value.value is None:
+            if not value.text and value.value is None:
                 hint = f'quote a text with a comma: "…, {name}"'
             message = f"{where} has no field {name!r}: it is ignored"
             yield Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
@@ -284,10 +271,9 @@ def _unknown(
 
 def _make_whole(node: Fields, name: str, rule: Mapping[str, Any]) -> None:
     value = node.fields[name]
-    if rule.get("type") == "integer" and isinstance(value, Scalar) and type(value.value) is float:
-        node.fields[name] = (
-            value._replace(value=int(value.value)) if value.value.is_integer() else value
-        )
+    is_float = rule.get("type") == "integer" and type(value.value) is float
+    if is_float and isinstance(value, Scalar) and value.value.is_integer():
+        node.fields[name] = value._replace(value=int(value.value))
 
 
 def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
@@ -319,8 +305,8 @@ def _resolved(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_version(root: Fields, problems: Diagnostics) -> None:
-    version = root.fields.get("schema_version")
-    if isinstance(version, Scalar) and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version.text):
+    version = root.scalar("schema_version")
+    if version and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version.text):
         major = version.text.partition(".")[0]
         if (major.lstrip("0") or "0") != MAJOR:
             message = f"version {version.text} of the format is not supported"
@@ -333,11 +319,7 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
 
 
 def _check_interface(root: Fields, problems: Diagnostics) -> None:
-    interface = root.fields.get("interface")
-    ways = interface.fields if isinstance(interface, Fields) else {}
-    for node in (ways[way] for way in ("input", "output") if way in ways):
-        if not isinstance(node, Fields):
-            continue
+    for node in map(root.inner("interface").inner, ("input", "output")):
         for violation in (
             leaf for found in schema_violations(plain(node)) for leaf in leaves(found)
         ):
@@ -370,8 +352,8 @@ def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
 
 def _unusable(node: Node) -> Iterator[Diagnostic]:
     """Errors that JSON Schema itself does not report."""
-    refers = node.fields.get("$ref") if isinstance(node, Fields) else None
-    if isinstance(refers, Scalar) and not refers.text.startswith("#"):
+    refers = node.scalar("$ref") if isinstance(node, Fields) else None
+    if refers and not refers.text.startswith("#"):
         message = f"cannot load {refers.text!r}: a schema may only refer to its own document"
         hint = "write the schema here, or under $defs: $ref: '#/$defs/NAME'"
         yield Diagnostic("policy.interface", message, refers.span, hint)

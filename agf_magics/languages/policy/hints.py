@@ -126,12 +126,22 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 """Fields that are written instead of another."""
 
 
+OUTPUT_FROM = "output_from: last, merge, first or an alias"
+
 FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
     "ITS_NAME",
     "schema_version": 'write schema_version: "1.0.0"',
 }
 """What to write for a missing field, where its description does not show it."""
+
+
+_EXAMPLES: Mapping[str | int, str] = {
+    "schema_version": 'schema_version: "1.0.0"',
+    "input_mapping": "input_mapping: {FIELD: parent.input.NAME}",
+    "output_from": OUTPUT_FROM,
+}
+"""By the last name of its path: what a value of a wrong form should be."""
 
 
 def hint_for(violation: Violation, node: Node) -> str | None:
@@ -146,29 +156,16 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         )
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
-    if path == ("schema_version",):
-        return 'write "1.0.0"'
+    if path and path[-1] in _EXAMPLES:
+        return _EXAMPLES[path[-1]]
     if violation.keyword == "pattern" and isinstance(node, Scalar):
         return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
-        kind = (
-            violation.found
-            if isinstance(violation.found, str) and violation.found in TYPE_NAMES
-            else "object"
-        )
-        return f"it is a JSON Schema: {{type: {kind}}}"
+        return "it is a JSON Schema: {type: object}"
     if "input_mapping" in path[:-1]:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
-    if "input_mapping" in path[-1:]:
-        return "input_mapping: {FIELD: parent.input.NAME}"
     if path[-2:-1] == ("args_match",):
-        return (
-            "for one of several values: {in: [...]}"
-            if isinstance(violation.found, list)
-            else "a matcher cannot test null"
-        )
-    if path[-1:] == ("output_from",):
-        return "output_from: last, merge, first or an alias"
+        return "for one of several values: {in: [...]}; a matcher cannot test null"
     if path[-1:] in (("exit_condition",), ("when",), ("condition",)) and isinstance(
         violation.found, str
     ):
@@ -227,17 +224,11 @@ def _spelt(text: str, alias: bool) -> str | None:
 
 
 def _of_scalar(violation: Violation, node: Scalar) -> str | None:
-    if violation.keyword != "type" or node.value is None:
+    if violation.keyword != "type" or node.value is None or node.is_expr:
         return None
     wanted = violation.wanted if isinstance(violation.wanted, str) else ""
     if wanted == "string":
         return f'quote it: "{node.text}"'
-    if wanted in ("integer", "number") and isinstance(node.value, str) and _is_number(node.text):
-        return "leave the quotes out"
-    if wanted == "boolean" and isinstance(node.value, str):
-        return "write true or false, without quotes"
+    if wanted in ("integer", "number", "boolean") and isinstance(node.value, str):
+        return "write a number, true and false without quotes"
     return None
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).lstrip("+-").isdecimal()

@@ -17,7 +17,7 @@ from ...flow.expressions import Computed
 from ...flow.step import Asking, Frame, Name, Step, Taken
 from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, calls
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import Fields, Node, Scalar, plain
+from ...text.nodes import NOTHING, Fields, Scalar, plain
 from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from .agents import ActionSpace, Choice, caps, output_step, refused
@@ -58,7 +58,7 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
     """Concurrent agents, which all run to the end (AGF-64, AMB-21)."""
     branches: dict[str, Step] = {}
     policy.check_unique("the agents of an agf.parallel need different aliases", "agents")
-    for index, entry in enumerate(policy.items("agents")):
+    for index, entry in enumerate(policy.config.entries("agents")):
         if call := policy.step(entry, f"agents[{index}]", "policy_step", (), None):
             branches[call.label] = call
     aliases = list(branches)
@@ -117,8 +117,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
     """One agent for each element of a list (AGF-69). All inputs are built before the first call."""
     mapping = policy.config.fields.get("input_mapping")
     paths = policy.paths(mapping, "batch", (), "agent")
-    alias = policy.config.fields.get("agent")
-    if not isinstance(mapping, Fields) or not isinstance(alias, Scalar):
+    alias = policy.config.scalar("agent")
+    if not isinstance(mapping, Fields) or alias is None:
         return ()
     call = policy.call(alias, "agent", paths, mapping, None)
     if len(paths) == len(mapping.fields) and (
@@ -159,7 +159,7 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
     AGF-74)."""
     routes: dict[str, tuple[Condition, Step]] = {}
     aliases: dict[str, str | None] = {}
-    for index, entry in enumerate(policy.items("routes")):
+    for index, entry in enumerate(policy.config.entries("routes")):
         call = policy.step(entry, f"routes[{index}]", "route", (), None)
         when = entry.fields.get("when")
         if call is None or when is None:
@@ -168,8 +168,8 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         label = found.text if found.text not in routes else f"{found.text} ({index + 1})"
         routes[label] = (found, call)
         aliases[label] = alias_of(entry)
-    other, default = policy.config.fields.get("default_agent"), None
-    if isinstance(other, Scalar) and isinstance(other.value, str):
+    other, default = policy.config.scalar("default_agent"), None
+    if other and isinstance(other.value, str):
         default = policy.call(other, "default_agent", {}, None, None)
         aliases[_OTHERWISE] = other.value
     if not routes:
@@ -229,7 +229,7 @@ def _steps(policy: Policy, key: str) -> tuple[tuple[Step, ...], list[str]]:
     """The steps of a list that runs in order, and their aliases."""
     steps: list[Step] = []
     ran: dict[str, None] = {}
-    for index, entry in enumerate(policy.items(key)):
+    for index, entry in enumerate(policy.config.entries(key)):
         alias = alias_of(entry)
         call = policy.step(
             entry, f"{key}[{index}]", "policy_step", ran, store_agent(alias or "", index == 0)
@@ -294,8 +294,7 @@ def parse(text: Text) -> Path:
 
 
 def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
-    node = root.fields.get("execution_policy")
-    policy = _policy(root, node, problems) if isinstance(node, Fields) else None
+    policy = _policy(root, root.inner("execution_policy"), problems)
     limits, refuses = caps(root, problems), refused(root, problems)
     if policy is None:
         return None
@@ -328,9 +327,9 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
 
 
 def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
-    id, config = node.fields.get("id"), node.fields.get("config")
+    id, config = node.scalar("id"), node.inner("config")
     space = ActionSpace(root, problems)
-    if not isinstance(id, Scalar) or not isinstance(config, Fields):
+    if id is None or config is NOTHING:
         return None
     takes, gives = _interface(root, "input"), _interface(root, "output")
     return Policy(id, config, space, takes, gives, problems)
@@ -357,14 +356,12 @@ def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
 
 
 def _interface(root: Fields, word: Any) -> Interface:
-    interface = root.fields.get("interface")
-    node: Node | None = interface.fields.get(word) if isinstance(interface, Fields) else None
+    node = root.inner("interface").fields.get(word)
     return Interface(
         word, plain(node) if isinstance(node, Fields) else None, node.span if node else None
     )
 
 
 def _text(root: Fields, key: str) -> Scalar | None:
-    metadata = root.fields.get("metadata")
-    node = metadata.fields.get(key) if isinstance(metadata, Fields) else None
-    return node if isinstance(node, Scalar) and isinstance(node.value, str) else None
+    node = root.inner("metadata").scalar(key)
+    return node if node and isinstance(node.value, str) else None

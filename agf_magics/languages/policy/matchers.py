@@ -184,9 +184,8 @@ def condition(
 
 def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
     """The values that matchers compare with directly."""
-    for group in groups:
-        lines = group.fields.get("args_match") if isinstance(group, Fields) else None
-        for value in lines.fields.values() if isinstance(lines, Fields) else ():
+    for group in (group for group in groups if isinstance(group, Fields)):
+        for value in group.inner("args_match").fields.values():
             inner = value.fields.values() if isinstance(value, Fields) else (value,)
             yield from (one for one in inner if isinstance(one, Scalar))
 

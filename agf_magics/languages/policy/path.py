@@ -18,7 +18,7 @@ from ...flow.values import Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
-from ..documents import MISSING, Missing, Refusal, descend, parse_at
+from ..documents import MISSING, Refusal, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
 """The place of a path: the input of a step, of a batch, of a route; a key of a condition."""
@@ -96,10 +96,6 @@ class Path:
         return MISSING if any(value is MISSING for value in values) else values
 
     @property
-    def source_span(self) -> Span:
-        return self.part_span(0)
-
-    @property
     def array(self) -> str:
         """The text before ``.[]``: the path of the list."""
         return ".".join((self.source, self.direction, *self.fields))
@@ -155,13 +151,7 @@ class Path:
         return ran[self.direction]
 
     def _walk(self, value: Value, names: tuple[str, ...], start: int) -> Value:
-        """``start``: the number of the part that ``names`` begins with."""
-        found = descend(value, names)
-        return found if found is not MISSING else self._missing(value, names, start)
-
-    def _missing(self, value: Value, names: tuple[str, ...], start: int) -> Missing:
-        """MISSING for a field that does not exist; StepError if a value on the way is not an
-        object."""
+        """The value, or MISSING. ``start``: the number of the part that ``names`` begins with."""
         for index, name in enumerate(names, start):
             if type(value) is not dict:
                 before = ".".join(part.name for part in self.parts[:index])
@@ -170,9 +160,9 @@ class Path:
                     Diagnostic("policy.unresolved-path", message, self.part_span(index))
                 )
             if name not in value:
-                break
+                return MISSING
             value = value[name]
-        return MISSING
+        return value
 
     def __str__(self) -> str:
         return self.text
@@ -235,7 +225,7 @@ def source_problem(path: Path, agents: Collection[str], ran: Collection[str]) ->
     if path.source not in agents:
         hint = suggest(path.source, (*agents, PARENT), "sources")
         message = f"there is no local agent {shorten(path.source)!r}"
-        return Diagnostic("policy.unknown-alias", message, path.source_span, hint)
+        return Diagnostic("policy.unknown-alias", message, path.part_span(0), hint)
     return None if path.source in ran else out_of_order(path)
 
 
@@ -275,7 +265,7 @@ def out_of_order(path: Path) -> Diagnostic:
         return Diagnostic("policy.dependency-order", message, path.part_span(1), hint)
     message = f"{path.source!r} has not run when this is read"
     hint = "a path reads earlier steps only"
-    return Diagnostic("policy.dependency-order", message, path.source_span, hint)
+    return Diagnostic("policy.dependency-order", message, path.part_span(0), hint)
 
 
 def _parts(text: str) -> list[Part]:

@@ -26,7 +26,7 @@ from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Ste
 from ...flow.steps import Invoke
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain
+from ...text.nodes import Fields, Node, Scalar, plain
 from ...text.source import Span
 from .agents import ActionSpace, Choice, Delegate, read_choice
 from .matchers import Condition, condition, input_field, warn_of_braces
@@ -63,28 +63,16 @@ class Policy:
     """Whether the steps declare the agents and one of them names none."""
 
     def __post_init__(self) -> None:
-        named = [alias_of(entry) for entry in (*self.items("steps"), *self.items("agents"))]
+        entries = (*self.config.entries("steps"), *self.config.entries("agents"))
+        named = [alias_of(entry) for entry in entries]
         own = self.space.agents if self.space.declared else dict.fromkeys(filter(None, named))
         object.__setattr__(self, "aliases", own)
         object.__setattr__(self, "has_unread_step", None in named and not self.space.declared)
 
-    def items(self, key: str) -> list[Fields]:
-        listed = self.config.fields.get(key)
-        return (
-            [item for item in listed.items if isinstance(item, Fields)]
-            if isinstance(listed, Items)
-            else []
-        )
-
     def number(self, key: str, otherwise: int) -> int:
         """A whole number; in JSON Schema 5.0 is one."""
-        value = self.config.fields.get(key)
-        number = value.value if isinstance(value, Scalar) else None
-        return (
-            int(number)
-            if isinstance(number, (int, float)) and not isinstance(number, bool)
-            else otherwise
-        )
+        number = self.config.value_at(key)
+        return int(number) if type(number) in (int, float) else otherwise
 
     def span(self, key: str) -> Span:
         return self.config.keys[key].span if key in self.config.keys else self.id.span
@@ -93,10 +81,10 @@ class Policy:
         self, entry: Fields, id: str, where: Where, ran: Collection[str], target: Target | None
     ) -> Invoke | None:
         """The call of a PolicyStep or a route."""
-        alias = entry.fields.get("agent")
+        alias = entry.scalar("agent")
         mapping = entry.fields.get("input_mapping")
         paths = self.paths(mapping, where, ran, id)
-        if not isinstance(alias, Scalar):
+        if alias is None:
             return None
         call = self.call(alias, id, paths, mapping, target)
         return call if mapping else replace(call, args=AgentInput(None, tuple(ran)))
@@ -182,13 +170,10 @@ class Policy:
 
     def check_unique(self, why: str, key: str) -> None:
         """Report each alias that is used more than once."""
-        seen: Counter[str] = Counter()
-        for entry in self.items(key):
-            alias = entry.fields.get("agent")
-            if not isinstance(alias, Scalar):
-                continue
-            seen[alias.text] += 1
-            if seen[alias.text] == 2:
+        seen: Counter[str | None] = Counter()
+        for alias in (entry.scalar("agent") for entry in self.config.entries(key)):
+            seen[alias and alias.text] += 1
+            if alias and seen[alias.text] == 2:
                 hint = "declare a second alias with the same source"
                 message = f"{alias.text!r} is used twice, but {why}"
                 self.problems.error("policy.duplicate-alias", message, alias.span, hint)
@@ -214,8 +199,8 @@ def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
 
 
 def alias_of(entry: Fields) -> str | None:
-    alias = entry.fields.get("agent")
-    return alias.text if isinstance(alias, Scalar) else None
+    alias = entry.scalar("agent")
+    return alias and alias.text
 
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
@@ -225,10 +210,9 @@ _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 def react(policy: Policy) -> tuple[Step, ...]:
     """Reason and act until the model answers (AGF-58)."""
-    config, space = policy.config.fields, policy.space
-    values = {key: plain(node) for key, node in config.items()}
-    model = config.get("model")
-    if not isinstance(model, Scalar):
+    space, values = policy.space, plain(policy.config)
+    model = policy.config.scalar("model")
+    if model is None:
         return ()
     _check_texts(policy)
     choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
@@ -243,7 +227,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
             f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
             model.span,
         ),
-        prompt=Prompt(config.get("user_prompt_template"), model.span),
+        prompt=Prompt(policy.config.scalar("user_prompt_template"), model.span),
         instructions=str(values.get("instructions", "")),
         tools=()
         if choice == "none"
@@ -302,8 +286,7 @@ def _check_texts(policy: Policy) -> None:
         ("instructions", "instructions are sent as written; write {{%s}} in user_prompt_template"),
         ("user_prompt_template", "write {{%s}}"),
     ):
-        node = policy.config.fields.get(key)
-        if isinstance(node, Scalar):
+        if node := policy.config.scalar(key):
             warn_of_braces(node, field, policy.problems, hint, filled=key != "instructions")
 
 
@@ -314,11 +297,11 @@ class Prompt:
 
     evaluate: Callable[[Frame], Value]
 
-    def __init__(self, template: object, otherwise: Span) -> None:
-        self.template = template if isinstance(template, Scalar) else None
-        self.span = self.template.span if self.template else otherwise
+    def __init__(self, template: Scalar | None, otherwise: Span) -> None:
+        self.template = template
+        self.span = template.span if template else otherwise
         self.evaluate = (
-            self._filled if self.template else lambda frame: format_prompt(frame[PARENT]["input"])
+            self._filled if template else lambda frame: format_prompt(frame[PARENT]["input"])
         )
 
     def _filled(self, frame: Frame) -> str:

@@ -20,8 +20,16 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from ...flow.expressions import Computed, Stored
-from ...flow.json_schema import JSON_TYPES, Violation, describe_all, judge, kinds, place
-from ...flow.schemas import pointed, shown_value
+from ...flow.json_schema import (
+    JSON_TYPES,
+    Violation,
+    describe_all,
+    judge,
+    kinds,
+    place,
+    referred,
+)
+from ...flow.schemas import shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.values import Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
@@ -143,11 +151,12 @@ class Delivery:
         return field.path.span if field and field.path else next(iter(self.spans.values()), None)
 
     def _read(self, wanted: Mapping[str, Any] | None) -> _Plan:
-        rules = _rules(wanted or ANYTHING)
+        root = wanted or ANYTHING
+        rules = referred(root, root)
+        rules = rules if isinstance(rules, Mapping) else ANYTHING
         required: Sequence[str] = rules.get("required", ())
         known: Mapping[str, Any] = rules.get("properties", ANYTHING)
         unmapped = [name for name in required if name not in self.paths]
-        root = wanted or ANYTHING
         fields = (
             self._field(name, known, name in required, root) for name in (*self.paths, *unmapped)
         )
@@ -164,20 +173,6 @@ class Delivery:
         return _Field(
             name, self.paths.get(name), required, name in known, default, fits, violations
         )
-
-
-def _rules(wanted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema with the properties: the target of a root that is only a reference."""
-    rules: Any = wanted
-    for _ in range(20):
-        where = rules.get("$ref")
-        if not isinstance(where, str) or not where.startswith("#/") or "properties" in rules:
-            break
-        target = pointed(wanted, where)
-        if not isinstance(target, Mapping):
-            break
-        rules = target
-    return rules if isinstance(rules, Mapping) else ANYTHING
 
 
 def _quick(schema: Mapping[str, Any]) -> Callable[[Value], bool] | None:

@@ -59,7 +59,6 @@ Compute = Callable[[Any, Any], Any]
 """The same for two numbers only; it may raise an ArithmeticError."""
 
 ACCOUNT = object()
-JSON = ATOMS | {list, dict}
 NUMBERS = frozenset({int, float})
 TEXTS = frozenset({str})
 
@@ -114,7 +113,7 @@ def _not(node: Not) -> Run:
 
     def inverted(env: Env) -> Value:
         value = operand(env)
-        return value is False or (value is not True and not is_true(value))
+        return not is_true(value)
 
     return inverted
 
@@ -134,25 +133,15 @@ def _minus(node: Minus) -> Run:
 def _logic(node: Logic) -> Run:
     *before, last = map(closure, node.parts)
     both = node.op == "and"
-    if len(before) > 1:  # a loop: a long chain must not become a deep stack
 
-        def logic(env: Env) -> Value:
-            for part in before:
-                value = part(env)
-                if is_true(value) is not both:
-                    return value
-            return last(env)
+    def logic(env: Env) -> Value:
+        for part in before:  # a loop: a long chain must not become a deep stack
+            value = part(env)
+            if is_true(value) is not both:
+                return value
+        return last(env)
 
-        return logic
-    (first,) = before
-
-    def logic_of_two(env: Env) -> Value:
-        value = first(env)
-        if value is True or (value is not False and (type(value) not in JSON or value)):
-            return last(env) if both else value
-        return value if both else last(env)
-
-    return logic_of_two
+    return logic
 
 
 # ---- operators ---------------------------------------------------------------------------------
@@ -273,14 +262,6 @@ def _compare(node: Compare) -> Run:
 
 
 def _equality(left: Run, operand: Node, equal: bool, at: int) -> Run:
-    fixed = constant_value(operand)
-    if fixed is not NOT_CONSTANT:
-
-        def equality_with_literal(env: Env) -> Value:
-            value = left(env)
-            return (type(value) in ATOMS and value == fixed) is equal
-
-        return equality_with_literal
     right = closure(operand)
 
     def equality(env: Env) -> Value:
@@ -352,8 +333,7 @@ def _each(node: Each) -> Run:
     def filtered(env: Env, items: list[Value]) -> Value:
         found = []
         for env[level] in items:
-            value = body(env)
-            if value is True or (value is not False and (type(value) not in JSON or value)):
+            if is_true(body(env)):
                 found.append(env[level])
         return found
 

@@ -8,13 +8,12 @@ What an evaluation says when there is no value: codes, messages, hints and the p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ....flow.values import ATOMS, Value, type_name
 from ....text.diagnostics import join_hints, suggest
-from .nodes import COMBINATORS, EACH, FORMS, STORES, Path, literal
+from .nodes import COMBINATORS, EACH, FORMS, STORES, Path, concatenation, spelling
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
@@ -92,7 +91,6 @@ FUNCTIONS = {
 """Functions of other languages; what to write here."""
 
 _ELEMENT = ("count", "sum", "length", "size", "len")
-_HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
 
 
 class Finding(NamedTuple):
@@ -143,18 +141,6 @@ def lambda_expected(name: str, found: str) -> tuple[str, str]:
     )
 
 
-def concatenation(text: str) -> str:
-    """An expression for a text with holes.
-
-    >>> concatenation("Hello {ctx.name}!")
-    "'Hello ' + ctx.name + '!'"
-    """
-    parts = _HOLE.split(text)
-    return " + ".join(
-        part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part
-    )
-
-
 def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
     before = tokens[index - 1] if index else (0, "", 0)
@@ -196,12 +182,7 @@ def _unexpected(
     before = tokens[index - 1][1] if index else ""
     absent = f"there is no {text!r}"
     if text in ("'", '"'):
-        escape = "\\\n" in source[at:]
-        hint = (
-            "a backslash must be followed by a character"
-            if escape
-            else f"add {text} where the text ends"
-        )
+        hint = f"add {text} where the text ends"
         return "r1.unclosed", f"the text that begins with {text} is never closed", hint
     if text in _CHOICES:
         return "r1.operator", absent, _choice(source)
@@ -223,9 +204,7 @@ def _unexpected(
         hint = f"write: [{items}], {before} -> expression"
         return "r1.unclosed", "the list before this lambda is never closed", hint
     if text == "->":
-        form = (
-            "fields are read with a dot: ctx.name" if before == "ctx" else f"write: {FORMS['map']}"
-        )
+        form = f"write: {FORMS['map']}"
         return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
     if text == ".":
         return _dot(before, source[at + 1 : at + 2])
@@ -340,19 +319,8 @@ def _shape(text: str, before: str) -> str | None:
         return "a text with ' in it is quoted with \", or write \\'"
     if text in ("and", "or", "+", "*", "/"):
         return f"write a value on each side of {text!r}"
-    if text in (")", "]", "}"):
-        return "no comma after the last one" if before == "," else None
-    if before.isdigit() and text[0] in "_eExX":
-        return "numbers are written with digits only: 1000, 2.5"
-    if not text.isascii():
-        letters = "names are written with the letters a to z, digits and _"
-        return (
-            letters
-            if text.isalpha()
-            else "blanks are space, tab and newline"
-            if text.isspace()
-            else None
-        )
+    if text.isalpha() and not text.isascii():
+        return "names and numbers are written with the letters a to z, digits and _"
     return None
 
 
@@ -442,18 +410,6 @@ def _missing(
     near = suggest(name, keys, "its fields")
     default = f"get({base}, {rest!r}, default) gives a default for a missing field"
     return "r1.missing-path", f"{base!r} has no {name!r}", join_hints(near, default)
-
-
-_LITERALS = {
-    **{name: name for name in ("true", "false", "null")},
-    **dict.fromkeys(("none", "nil", "undefined"), "null"),
-}
-
-
-def spelling(name: str) -> str | None:
-    """The hint for a literal of another language or in the wrong case."""
-    literal = _LITERALS.get(name.lower())
-    return literal and f"write: {literal}"
 
 
 def _not_an_object(parts: tuple[str, ...], part: int, value: Value) -> tuple[str, str, str]:

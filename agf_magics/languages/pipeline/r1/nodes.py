@@ -8,6 +8,7 @@ long chain is not a deep tree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -278,3 +279,30 @@ def literal(value: Value) -> str:
         )
         return whole if "." in whole else whole + ".0"
     return "null" if value is None else str(value).lower()
+
+
+_LITERALS = {
+    **{name: name for name in ("true", "false", "null")},
+    **dict.fromkeys(("none", "nil", "undefined"), "null"),
+}
+
+
+def spelling(name: str) -> str | None:
+    """The hint for a literal of another language or in the wrong case."""
+    literal = _LITERALS.get(name.lower())
+    return literal and f"write: {literal}"
+
+
+_HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
+
+
+def concatenation(text: str) -> str:
+    """An expression for a text with holes.
+
+    >>> concatenation("Hello {ctx.name}!")
+    "'Hello ' + ctx.name + '!'"
+    """
+    parts = _HOLE.split(text)
+    return " + ".join(
+        part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part
+    )
