@@ -25,6 +25,7 @@ import fractions
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import re
 import sys
@@ -49,8 +50,9 @@ _INSTALLED = tuple(
 
 _SITES = frozenset({"site-packages", "dist-packages"})
 
-_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)", re.MULTILINE)
-"""The first name of a path in a list of files."""
+_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.].*(?:\n\1[/.].*)*|\r?$)", re.MULTILINE)
+"""The first name of the paths in a list of files; once for paths in succession that begin with it, of
+which a package has thousands."""
 
 
 def is_ours(module: str) -> bool:
@@ -87,20 +89,23 @@ def _is_ours(file: str | None, top: str) -> bool:
 @functools.cache
 def _packages(folder: Path) -> dict[str, list[str]]:
     """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass
-    over the bytes of their lists: 17 ms for 236 packages, for which
-    `importlib.metadata.packages_distributions` takes 340."""
+    over the bytes of their lists: 20 ms for 220 packages, for which
+    `importlib.metadata.packages_distributions` takes 340, and `pathlib` alone 30."""
+    # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a
+    # project.
+    names = ("RECORD",) if _SITES.isdisjoint(folder.parts) else ("RECORD", "top_level.txt")
     found: dict[str, list[str]] = {}
-    for info in sorted(folder.glob("*-info")):
-        listed = b""
-        # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that
-        # of a project.
-        for name in (
-            ("RECORD", "top_level.txt") if not _SITES.isdisjoint(folder.parts) else ("RECORD",)
-        ):
-            with suppress(OSError):
-                listed += (info / name).read_bytes() + b"\n"
-        for top in set(_TOPS.findall(listed)):
-            found.setdefault(top.decode(errors="replace"), []).append(info.stem)
+    with suppress(OSError):  # no folder
+        for info in sorted(os.listdir(folder)):
+            if not info.endswith("-info"):
+                continue
+            tops = set[bytes]()
+            for name in names:
+                with suppress(OSError), open(os.path.join(folder, info, name), "rb") as listed:
+                    tops.update(_TOPS.findall(listed.read()))
+            package = os.path.splitext(info)[0]
+            for top in tops:
+                found.setdefault(top.decode(errors="replace"), []).append(package)
     return found
 
 

@@ -203,7 +203,8 @@ async def call(
         # Before the step continues: a resumed run must know the failure that a later step has seen.
         await journal.durable(journal.raised(started, error))
         raise
-    return await journal.durable(journal.returned(started, value, site.is_secret), value)
+    alone = not site.scope.concurrent
+    return await journal.durable(journal.returned(started, value, site.is_secret, alone), value)
 
 
 async def _replay(

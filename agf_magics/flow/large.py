@@ -34,7 +34,7 @@ MOST_PARTS = 2_000_000
 class KnownValue:
     """A large value of a frame."""
 
-    __slots__ = ("_bytes", "count", "size", "stored", "text", "value", "was_copied")
+    __slots__ = ("_bytes", "copies", "count", "size", "stored", "text", "value")
 
     def __init__(self, value: Value, count: int) -> None:
         """``count``: its parts."""
@@ -43,7 +43,7 @@ class KnownValue:
         """The digest under which the journal has it, and about how many characters that are."""
         self.text: str | None = None
         """Its JSON text, as long as the journal has it not."""
-        self.was_copied = False
+        self.copies = 0
         """Most values have one reader or two: for them, bytes would be work in vain."""
         self._bytes: bytes | None = None
         """What copies are made of; empty: it is not JSON."""
@@ -54,11 +54,11 @@ class KnownValue:
             assert not IS_CHECKED or made == self.value, "a value of a frame was changed in place"
             return made
         made = isolate(self.value)
-        if self._bytes is None and self.was_copied:
+        if self._bytes is None and self.copies >= 2:
             # Marshal would turn an array into bytes. They are made of the copy, in which no list
             # has two places: marshal would keep them one.
             self._bytes = marshal.dumps(made) if is_json(made) else b""
-        self.was_copied = True
+        self.copies += 1
         return made
 
 
@@ -111,7 +111,7 @@ class LargeValues:
             if before - left[0] < FROM_PARTS:
                 return made
             known = self._know(value, before - left[0])
-            known.was_copied = True
+            known.copies = 1
         self._fresh[id(made)] = made, known
         return made
 

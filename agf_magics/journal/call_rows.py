@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..catalog import Tool
+from ..catalog import Agent, Tool
 from ..engine.limits import Grant
 from ..flow.large import WIDE, KnownValue, LargeValues
 from ..flow.steps import Invoke
@@ -168,12 +168,8 @@ class CallRows:
         """A call that is about to be made: see `Journal.start_call`."""
         received, complete, masked = NOTHING, None, True
         # Nothing is masked: then large parts are stored once.
-        if (
-            tools is not None
-            and type(callee) is Tool
-            and not callee.secret
-            and not self.secret.active
-        ):
+        is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
+        if tools is not None and is_plain and not self.secret.active:
             text, whole = self.given(given)
             # A key of the environment is in the arguments: then they are masked as all others.
             masked = self.secret.surrounds(text)

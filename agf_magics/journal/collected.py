@@ -99,7 +99,7 @@ class CollectingJournal(Journal):
         return None
 
     def returned(
-        self, call: StartedCall, value: Value, secret: bool = False
+        self, call: StartedCall, value: Value, secret: bool = False, alone: bool = False
     ) -> asyncio.Future[None] | None:
         self._add("finished", call, encode_value(value, self.most), None)
         return None

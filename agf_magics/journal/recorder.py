@@ -173,10 +173,11 @@ class Journal:
         return self.rows.start(step, callee, key, given, tools, grant)
 
     def returned(
-        self, call: StartedCall, value: Value, secret: bool = False
+        self, call: StartedCall, value: Value, secret: bool = False, alone: bool = False
     ) -> asyncio.Future[None] | None:
-        """Write the value of a call: see `durable`."""
-        return self._write(*self.rows.finished(call, value, secret))
+        """Write the value of a call: see `durable`. ``alone``: no other call of the run can end at
+        the same time, so the row does not wait for others."""
+        return self._write(*self.rows.finished(call, value, secret), alone)
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
@@ -252,9 +253,10 @@ class Journal:
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
-        """Write that something happened, and for which ``error``, without waiting."""
+        """Write that something happened, and for which ``error``, without waiting: a mark decides
+        what calls after it see, so it is durable before their records."""
         if self.is_open and (what, key) not in self._log.marks:
-            self.store.writer.later(*self.rows.mark(what, key, error=error), self._break)
+            self.store.writer.before_next(*self.rows.mark(what, key, error=error), self._break)
 
     def keep_row(
         self,
@@ -332,10 +334,10 @@ class Journal:
         if self.is_open:
             self.store.writer.later(ADD_LARGE, (self.num, digest, text), self._break)
 
-    def _write(self, statement: str, row: Any) -> asyncio.Future[None] | None:
+    def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
         return (
-            self.store.writer.write(statement, row)
+            self.store.writer.write(statement, row, alone)
             if self.broken is None and not self._closed
             else None
         )

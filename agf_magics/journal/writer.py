@@ -125,13 +125,18 @@ class Writer:
         if not IN_BROWSER:
             self._thread.start()
 
-    def write(self, statement: str, row: Sequence[Any]) -> asyncio.Future[None]:
-        """A future whose result comes when the row is durable, or a JournalError."""
+    def write(
+        self, statement: str, row: Sequence[Any], at_once: bool = False
+    ) -> asyncio.Future[None]:
+        """A future whose result comes when the row is durable, or a JournalError. ``at_once``: no
+        other row can come in this turn, so its end is not waited for."""
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         # Half of the time of PendingWrite(…): this is done for each call.
         self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))
-        if loop not in self._due:
+        if at_once and not self._is_for_thread:
+            self._turn(loop)
+        elif loop not in self._due:
             self._schedule(loop)
         return done
 
@@ -164,6 +169,19 @@ class Writer:
     ) -> None:
         """`later` for many rows, which do not change."""
         self._queue.append(PendingWrite(statement, rows, None, None, failed))
+        self._commit_soon()
+
+    def before_next(
+        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
+    ) -> None:
+        """`later` for a row that only matters for rows after it: it is committed with the next one,
+        or by the thread within two beats. On any thread."""
+        self._queue.append(PendingWrite(statement, (row,), None, None, failed))
+        # After the row was added: the thread sets `_sleeps` before it looks at the queue.
+        if self._sleeps or IN_BROWSER:
+            self._commit_soon()
+
+    def _commit_soon(self) -> None:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # no loop runs on this thread

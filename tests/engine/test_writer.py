@@ -365,3 +365,76 @@ def test_no_line_is_written_and_no_log_is_moved_once_the_file_was_replaced(tmp_p
         assert path.read_bytes() == before
         with closing(sqlite3.connect(path)) as reading:
             assert reading.execute("SELECT count(*) FROM records").fetchone() == (0,)
+
+
+# --- when it is committed ---
+
+
+def on_another_loop(main: Any) -> None:
+    """``main()`` on a loop of another thread, where the loop commits."""
+    wrong = list[BaseException]()
+
+    def there() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:
+            wrong.append(error)
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+    assert not wrong, wrong
+
+
+def lines_in(path: Path) -> list[int]:
+    with closing(sqlite3.connect(path)) as reading:
+        return [number for (number,) in reading.execute("SELECT line FROM records ORDER BY line")]
+
+
+def test_a_line_that_comes_alone_is_durable_in_the_turn_in_which_it_is_written(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+
+        async def main() -> None:
+            # The thread commits the first one, and may still hold the file when the next one comes.
+            for number in range(100):
+                done = store.writer.write(ADD, line(number), at_once=True)
+                if done.done():
+                    assert lines_in(path) == list(range(number + 1))
+                    return
+                await done
+            raise AssertionError("none was durable at once")
+
+        on_another_loop(main)
+
+
+def test_a_line_that_is_for_the_next_ones_is_committed_with_them(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store, failed = Store.at(path), list[JournalError]()
+
+        async def main() -> None:
+            await store.writer.write(ADD, line(1))
+            commits = store.writer._commits
+            store.writer.before_next(ADD, line(2), failed.append)
+            await store.writer.write(ADD, line(3))
+            assert (lines_in(path), store.writer._commits) == ([1, 2, 3], commits + 1)
+
+        on_another_loop(main)
+        assert failed == []
+
+
+@pytest.mark.parametrize("awake", [False, True], ids=["the thread sleeps", "the thread beats"])
+def test_a_line_that_no_other_follows_is_committed_soon(awake: bool, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        store = Store.at(path)
+
+        async def main() -> None:
+            if awake:
+                await store.writer.write(ADD, line(1))
+            store.writer.before_next(ADD, line(2), lambda error: None)
+            until = time.monotonic() + LONGEST
+            while 2 not in lines_in(path):
+                assert time.monotonic() < until
+                await asyncio.sleep(0.01)
+
+        on_another_loop(main)
