@@ -26,6 +26,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from IPython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from ..catalog import Agent, ModelAgent, Registry
@@ -44,17 +45,20 @@ from ..text.late_imports import IN_BROWSER
 Bundle = dict[str, Any]
 """A text for each MIME type."""
 
-FRAMED = ("VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Those of front ends that show each output in a frame of its own. The page's script cannot find an
-element there, so the output has the explorer as a widget during the run."""
+VSCODE = "__vsc_ipynb_file__"
+"""The name that VS Code sets in the namespace of each kernel that it uses, also of a remote one."""
 
 EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 """An output that keeps a place."""
 
 
 def in_frames() -> bool:
-    """Whether the front end shows each output in a frame of its own."""
-    return any(name in os.environ for name in FRAMED)
+    """Whether the front end shows each output in a frame of its own. The page's script cannot find
+    an element there, so the output has the explorer as a widget during the run. `VSCODE_PID` does
+    not tell: a JupyterLab that was started in a terminal of VS Code has it, a remote kernel of VS
+    Code has not."""
+    names = getattr(get_ipython(), "user_ns", {})  # type: ignore[no-untyped-call]
+    return "COLAB_RELEASE_TAG" in os.environ or VSCODE in names
 
 
 def hears_while_busy(shell: Any) -> bool:

@@ -53,10 +53,6 @@ from .output import (
 if TYPE_CHECKING:
     from .explorer import Channel
 
-FRONT_ENDS = ("JPY_SESSION_NAME", "VSCODE_PID", "COLAB_RELEASE_TAG")
-"""Environment variables of a kernel with a front end. nbclient sets none and would save an empty
-widget."""
-
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
 
@@ -411,9 +407,10 @@ def view_mode(wanted: str, shell: Any) -> str:
 
 def is_watched(shell: Any) -> bool:
     """Whether the kernel has a front end that shows widgets."""
-    # JupyterLite sets no environment variable, and is always a page.
+    # JupyterLite sets no environment variable, and is always a page. nbclient sets none either, and
+    # would save an empty widget.
     return getattr(shell, "kernel", None) is not None and (
-        IN_BROWSER or any(name in os.environ for name in FRONT_ENDS)
+        IN_BROWSER or "JPY_SESSION_NAME" in os.environ or in_frames()
     )
 
 

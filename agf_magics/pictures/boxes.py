@@ -76,6 +76,8 @@ GAP = 5.0
 CHIPS = 180.0
 """The width from which the tags of a box go on in a new row."""
 NARROWEST = 76.0
+STATE = 92.0
+"""The room of the longest state on the border of a box, beside a case."""
 STACK = 6.0
 """What a box inside a fan-out is larger by: two more borders behind it."""
 PILL = 8.0
@@ -187,7 +189,7 @@ def measured(box: Box, tags: Tags) -> Measured:
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),
         *(look.width(text, SMALL) for text in does),
-        look.width(box.case, SMALL) + 24,
+        look.width(box.case, SMALL) + STATE if box.case else 0.0,
         NARROWEST,
     )
     rows = _rows((*chips, *box.leaves), max(texts, CHIPS))

@@ -11,12 +11,11 @@ at.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable
 from decimal import Decimal
 from html import escape
 
-from ..text.diagnostics import AgfError, Diagnostic
+from ..text.diagnostics import AgfError, Diagnostic, wrapped
 from ..text.diagnostics import cells as cells
 
 # Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators,
@@ -187,19 +186,10 @@ def _finding_html(severity: str, text: str) -> str:
         f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px "
         f"0;white-space:pre;overflow:auto"
     )
-    first, *rest = _wrapped(f"{severity}: {text}".split("\n"))
+    first, *rest = wrapped(f"{severity}: {text}").split("\n")
     head = (
         f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
     )
     # nbconvert has a proportional font for <pre>, which moves the carets.
     inside = "\n".join([head, *map(html, rest)])
     return f'<pre style="{style};font-family:monospace">{inside}</pre>'
-
-
-def _wrapped(lines: list[str]) -> list[str]:
-    """Messages and hints on lines of WIDE columns; the lines of an excerpt as they are."""
-    found = []
-    for one in lines:
-        is_excerpt = one.startswith("  -->") or one.lstrip(" 0123456789").startswith("| ")
-        found += [one] if is_excerpt else textwrap.wrap(one, WIDE, subsequent_indent="    ") or [""]
-    return found

@@ -6,7 +6,6 @@ import socket
 import subprocess
 import sys
 import threading
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,7 +59,6 @@ def test_a_run_and_a_picture_stand_in_a_box(opened: Open) -> None:
     assert not page.errors
 
 
-@pytest.mark.skipif(find_spec("voila") is None, reason="Voilà is not installed")
 def test_a_run_and_a_picture_stand_in_a_page_of_voila(lab: Lab, browser: Browser) -> None:
     lab.write("app.ipynb", SETUP, SHOWN)
     with socket.create_server(("127.0.0.1", 0)) as free:

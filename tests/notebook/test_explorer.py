@@ -129,6 +129,22 @@ def test_an_explorer_opens_where_a_front_end_is_and_nowhere_else(seen: Kernel, h
         assert ("agf-run" in str(cell.outputs)) is wanted
 
 
+def test_a_kernel_of_vs_code_is_recognized_by_its_name_for_the_notebook_and_not_by_its_environment(
+    seen: Kernel,
+) -> None:
+    seen.good("import os; os.environ['VSCODE_PID'] = '1'")
+    for before, wanted in (("pass", False), ("__vsc_ipynb_file__ = 'a.ipynb'", True)):
+        seen.good(before)
+        cell = held(seen)
+        open_gate(seen)
+        cell.end()
+        assert (
+            any("application/vnd.jupyter.widget-view+json" in str(shown) for shown in cell.of("update_display_data"))
+            is wanted
+        )
+    seen.good("del __vsc_ipynb_file__; del os.environ['VSCODE_PID']")
+
+
 def test_the_document_never_has_a_widget(seen: Kernel) -> None:
     cell = held(seen)
     open_gate(seen)

@@ -175,6 +175,16 @@ def test_a_fold_goes_back_to_its_beginning() -> None:
     assert links(scene(load(DIGEST)), "back") == {("steps[2].do", "steps[2].do", "")}
 
 
+def test_the_case_and_the_state_of_a_box_stand_beside_each_other() -> None:
+    drawn = scene(load(DIGEST))
+    boxes = arrange(drawn).layout.boxes
+    states = look.width("– skipped", 11, bold=True) + 12
+    cases = [box for box in drawn.boxes if box.case]
+    assert len(cases) == 3
+    for box in cases:
+        assert 8 + look.width(box.case, 11) + 12 < boxes[box.id].width - 6 - states
+
+
 def test_the_case_of_a_choice_is_on_its_box() -> None:
     boxes = boxes_of(DIGEST)
     assert [boxes[f"steps[3].{way}"].case for way in ("cases.True", "cases.False", "default")] == [
