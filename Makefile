@@ -13,7 +13,7 @@ PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
 EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
 TOOLS     := hypothesis pytest pytest-xdist pytest-timeout pytest-cov coverage nbclient nbformat hatchling mypy ruff pandas-stubs \
-             types-PyYAML types-jsonschema numpy pandas pyarrow polars duckdb
+             types-PyYAML types-jsonschema numpy pandas pyarrow polars duckdb palmerpenguins
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 # The tests start hundreds of processes, and each would compile the package again: 0.25 s a process.
