@@ -13,7 +13,7 @@ PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
 EXTRAS    := test lab,diagrams lab,diagrams,docs browser release
 TOOLS     := hypothesis pytest pytest-xdist pytest-timeout pytest-cov coverage nbclient nbformat hatchling mypy ruff pandas-stubs \
-             types-PyYAML types-jsonschema numpy pandas pyarrow polars
+             types-PyYAML types-jsonschema numpy pandas pyarrow polars duckdb palmerpenguins
 EXTENSION := $(wildcard agf_magics/labextension/*.json agf_magics/labextension/static/*.js)
 
 # The tests start hundreds of processes, and each would compile the package again: 0.25 s a process.
@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors clean
+.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors newest clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,14 @@ floors:  ## the tests with the oldest dependencies that pyproject.toml allows
 	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --resolution lowest-direct --editable '.[test]'
 	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --upgrade $(TOOLS)
 	@build/floors/bin/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile -k 'not the_model_of_the_page' $(ARGS)
+
+# pydantic-evals, a tool of the tests, needs a certain pydantic-ai: without it the newest one is installed.
+newest:  ## the tests of models with the newest pydantic-ai
+	@$(PYTHON) -m venv --clear build/newest
+	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[test]'
+	@build/newest/bin/python -m pip --quiet --disable-pip-version-check uninstall --yes pydantic-evals
+	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pydantic-ai-slim genai-prices
+	@build/newest/bin/python -m pytest tests/providers tests/catalog tests/engine tests/planning tests/over $(ARGS)
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

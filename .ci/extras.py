@@ -69,6 +69,12 @@ assert agf.draw(flow).svg().lstrip().startswith("<svg"), agf.draw(flow).svg()[:8
 assert agf.draw(flow).save("flow.png").read_bytes().startswith(b"\\x89PNG")
 assert agf.draw(flow).to_graphviz().source
 """,
+    "sql": """
+import agf_magics as agf
+
+sql = agf.registry.tools["sql"].function
+assert sql(query="select sum(kg) as kg from fruit", frames={"fruit": [{"kg": 3}, {"kg": 4}]}) == [{"kg": 7}]
+""",
     "graphs": '''
 import agf_magics as agf
 

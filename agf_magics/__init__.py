@@ -107,7 +107,7 @@ else:
 __version__ = "0.1.0"
 
 registry: Registry = default()
-# file__read, file__write and shell are there from the start (decision A14); a fresh Registry() is
+# file__read, file__write, shell and sql are there from the start (decision A14); a fresh Registry() is
 # empty
 install(
     registry,

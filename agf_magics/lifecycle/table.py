@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ..flow.progress import Progress
-from ..flow.tables import Rows
+from ..flow.tables import Rows, arrow_table, in_pandas_form, json_text
 from ..flow.values import Value
 from ..journal.file import as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
@@ -160,22 +160,18 @@ class RowTable:
     # --- all of it ---
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame. Raises ImportError without pandas."""
+        """A pandas DataFrame. The columns and the index of the DataFrame that was given have the
+        types that they had there. Raises ImportError without pandas."""
         with installed_only():
             import pandas
 
         columns, rows = self._everything()
-        return pandas.DataFrame(rows, columns=columns)
+        return in_pandas_form(pandas, columns, rows, self.terms.pandas)
 
     def to_arrow(self) -> Any:
         """A table of pyarrow. A column of values of different kinds is text in JSON. Raises
         ImportError without pyarrow."""
-        with installed_only():
-            import pyarrow  # type: ignore[import-untyped]
-
-        columns, rows = self._everything()
-        arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
-        return pyarrow.table(arrays, names=columns)
+        return arrow_table(*self._everything())
 
     def to_polars(self) -> Any:
         """A polars DataFrame. Raises ImportError without polars and pyarrow."""
@@ -421,20 +417,6 @@ def _cell(value: Value, is_time: bool) -> str:
     return line(value if isinstance(value, str) else value_text(value), WIDEST)
 
 
-def _array(pyarrow: Any, values: list[Value]) -> Any:
-    try:
-        return pyarrow.array(values)
-    except (pyarrow.ArrowException, OverflowError):
-        texts = [
-            value if value is None or isinstance(value, str) else _json(value) for value in values
-        ]
-        return pyarrow.array(texts, type=pyarrow.string())
-
-
-def _json(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)
-
-
 def _write_csv(table: RowTable, path: Path) -> None:
     columns = list(table._columns(table.rows()))
     with path.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
@@ -442,17 +424,19 @@ def _write_csv(table: RowTable, path: Path) -> None:
         writer.writerow(columns)
         for row in table:
             cells = (row.get(name) for name in columns)
-            writer.writerow([_json(c) if isinstance(c, dict | list | bool) else c for c in cells])
+            writer.writerow(
+                [json_text(c) if isinstance(c, dict | list | bool) else c for c in cells]
+            )
 
 
 def _write_jsonl(table: RowTable, path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.writelines(f"{_json(row)}\n" for row in table)
+        file.writelines(f"{json_text(row)}\n" for row in table)
 
 
 def _write_parquet(table: RowTable, path: Path) -> None:
     with installed_only():
-        from pyarrow import parquet
+        from pyarrow import parquet  # type: ignore[import-untyped]
 
     parquet.write_table(table.to_arrow(), path)
 

@@ -57,7 +57,7 @@ class Shell:
         return self.ip.user_ns
 
 
-BUILT_IN = ("file__read", "file__write", "shell")
+BUILT_IN = ("file__read", "file__write", "shell", "sql")
 
 
 def empty(registry: Registry) -> None:

@@ -23,7 +23,7 @@ assert SPEC.loader
 runner = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(runner)
 
-LAYERS = "agent|flow|graph|journal|limit|magic|model|on|pipeline|plan|planner|policy|r1|run|schema|step|tool|yaml"
+LAYERS = "agent|flow|graph|journal|limit|magic|model|on|over|pipeline|plan|planner|policy|r1|run|schema|step|tool|yaml"
 CODE = rf"(?:{LAYERS})\.[a-z][a-z-]*"
 FENCED = re.compile(r"^```\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 WANTED = re.compile(r"must give `(.+)`\.$|must show:\n\n```text\n(.*?)\n```$", re.MULTILINE | re.DOTALL)

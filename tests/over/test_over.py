@@ -93,6 +93,39 @@ def test_missing_values_and_times_become_json(registry: agf.Registry) -> None:
     ]
 
 
+INDEXES = {
+    "numbers": None,
+    "other numbers": pd.RangeIndex(2, 8, 2),
+    "a name": pd.Index(["x", "y", "z"], name="id"),
+    "no name": pd.Index([7, 5, 6]),
+    "two levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)], names=["group", None]),
+    "times": pd.date_range("2026-03-28", periods=3, tz="Europe/Berlin", name="day"),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry, index: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "n": pd.array([1, 2, 3], dtype="int8"),
+            "category": pd.Categorical(["b", "a", None], categories=["b", "a", "z"], ordered=True),
+            "nullable": pd.array([None, 2**60 + 1, 3], dtype="Int64"),
+            "flag": pd.array([True, None, False], dtype="boolean"),
+            "day": pd.to_datetime(["2026-03-28 12:00", "2026-03-29 12:00", None]).tz_localize("Europe/Berlin"),
+            "naive": pd.to_datetime(["2026-03-28", None, "2026-03-29"]),
+            "span": pd.to_timedelta([1, 2, None], unit="h"),
+            "text": ["x", None, "y"],
+            "mixed": pd.Series([1, "a", None], dtype=object).to_numpy(),
+        }
+    ).rename(columns={"day": "when"} if index == "times" else {})
+    if INDEXES[index] is not None:
+        frame.index = INDEXES[index]
+    result = find_past_run(over(registry, frame).run_id).table.to_pandas()
+    pd.testing.assert_frame_equal(result[list(frame.columns)], frame, check_freq=False, check_index_type=False)
+    assert result.index.names == frame.index.names
+    assert list(result["status"]) == ["ok", "ok", "failed"]
+
+
 def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, folder: Path) -> None:
     path = folder / "rows.jsonl"
     path.write_text('{"n": 1}\n\n{"n": \n[2]\n{"n": 5}\n')

@@ -191,6 +191,26 @@ def test_a_data_set_of_pydantic_evals_is_read_and_the_export_has_its_report(
     assert exported["failures"][0]["error_message"] == "tool 'double' failed: ValueError: no three"
 
 
+def test_an_evaluator_of_pydantic_evals_is_a_score(registry: agf.Registry, folder: Path) -> None:
+    evals = pytest.importorskip("pydantic_evals", reason="it needs a certain pydantic-ai")
+    evaluators = pytest.importorskip("pydantic_evals.evaluators")
+    rows = [
+        {"name": "one", "n": 1, "expected_output": {"twice": 2}},
+        {"name": "two", "n": 2, "expected_output": {"twice": 5}},
+    ]
+    run = agf.run("doubled", over=rows, registry=registry)
+    scores = agf.score_over(run, evaluators.EqualsExpected(), seed=1)
+    assert [summary.mean.mean for summary in scores.values()] == [0.5]
+    dataset = evals.Dataset(name="set", cases=[evals.Case(name="one", inputs={"n": 1}, expected_output={"twice": 2})])
+    dataset.to_file(folder / "set.yaml")
+    assert agf.run("doubled", over=folder / "set.yaml", registry=registry).table[0]["twice"] == 2
+    from pydantic_evals.reporting import EvaluationReportAdapter
+
+    report = json.loads(find_past_run(run.run_id).export(folder / "run.json").read_text())
+    cases = EvaluationReportAdapter.validate_python({"name": "run", **report}).cases
+    assert [case.output for case in cases] == [{"twice": 2}, {"twice": 4}]
+
+
 TOOLS = """
 import agf_magics as agf
 

@@ -1,0 +1,149 @@
+"""The tool `sql`: one SELECT over frames, and nothing else that a query could reach."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import agf_magics as agf
+from agf_magics.text.diagnostics import StepError
+
+ENDLESS = "select count(*) from range(1000000000) a, range(1000000000) b where a.range * b.range = 7"
+
+
+def sql(query: str, **options: Any) -> Any:
+    tool = agf.registry.tools["sql"]
+    return tool.function(**tool.check({"query": query, **options}))
+
+
+ROWS = [{"fruit": "pear", "kg": 3}, {"fruit": "fig", "kg": 1}, {"fruit": "pear", "kg": 4}]
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table.from_pylist, "records": list}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_result_is_of_the_kind_of_the_first_frame(kind: str) -> None:
+    frame = KINDS[kind](ROWS)
+    result = sql("select fruit, sum(kg) kg from t group by fruit order by kg", frames={"t": frame, "u": ROWS})
+    assert type(result) is type(frame)
+    rows = {"pandas": lambda: result.to_dict("records"), "polars": lambda: result.to_dicts()}
+    expected = [{"fruit": "fig", "kg": 1}, {"fruit": "pear", "kg": 7}]
+    assert rows.get(kind, lambda: result if kind == "records" else result.to_pylist())() == expected
+
+
+def test_a_frame_passes_by_reference_between_steps() -> None:
+    registry = agf.Registry()
+    registry.tools.add(agf.registry.tools["sql"])
+
+    @agf.tool(registry=registry)
+    def kilos(frame: pd.DataFrame) -> int:
+        return int(frame["kg"].sum())
+
+    query = "select kg from orders where fruit = 'pear'"
+    text = f"""
+pipeline: main
+steps:
+- tool: {{name: sql, args: {{query: "{query}", frames: !expr "{{orders: ctx.orders}}"}}, output: pears}}
+- tool: {{name: kilos, args: {{frame: !expr pears}}}}
+"""
+    run = agf.run(text, {"orders": pd.DataFrame(ROWS)}, registry=registry)
+    assert run.output == 7
+    assert isinstance(run.stores["pears"], pd.DataFrame)
+
+
+def test_types_and_an_index_survive_a_query() -> None:
+    frame = pd.DataFrame(
+        {"c": pd.Categorical(["a", "b"], categories=["b", "a", "z"]), "i": pd.array([None, 2**60 + 1], dtype="Int64")},
+        index=pd.Index([5, 6], name="k"),
+    )
+    result = sql("select * from t order by k", frames={"t": frame})
+    assert result["k"].tolist() == [5, 6]
+    assert list(result["c"].dtype.categories) == ["b", "a", "z"]
+    assert result["i"].iloc[1] == 2**60 + 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select 1; select 2",
+        "",
+        "attach 'x.db'",
+        "copy (select 1) to 'x.csv'",
+        "install httpfs",
+        "load httpfs",
+        "pragma database_list",
+        "set enable_external_access = true",
+        "create table t as select 1",
+        "export database 'x'",
+        "select * from read_csv('secret.csv')",
+        "select * from read_text('secret.csv')",
+        "select * from glob('*')",
+        "select * from sniff_csv('secret.csv')",
+        "select * from read_parquet('https://example.org/x.parquet')",
+        "from query('attach ''x.db''')",
+        "select * from 'secret.csv'",
+        "select * from frame",
+    ],
+)
+def test_a_query_reaches_nothing_but_its_frames(query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({"x": ["secret"]})
+    frame.to_csv("secret.csv")
+    with pytest.raises(StepError) as failure:
+        sql(query)
+    assert failure.value.code in ("tool.sql-refused", "tool.sql-query")
+    assert "secret\n" not in str(failure.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+@pytest.mark.parametrize("frame", ["orders.csv", Path("orders.csv"), 1, [1], [], {"a": 1}])
+def test_what_is_no_table_is_no_frame(frame: object) -> None:
+    with pytest.raises(StepError) as failure:
+        sql("select 1", frames={"orders": frame})
+    assert failure.value.code == "tool.sql-frame"
+    assert failure.value.diagnostic.message.startswith("the frame 'orders' cannot be used: ")
+
+
+@pytest.mark.parametrize("query", ["select * from range(10000000000)", "select list(range) from range(1000000000)"])
+def test_a_query_and_its_result_have_a_limit_of_memory(
+    query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StepError) as failure:
+        sql(query)
+    assert failure.value.code == "tool.sql-memory"
+    assert not list(tmp_path.iterdir())  # DuckDB would go on in a file
+
+
+def test_a_query_ends_with_its_time() -> None:
+    start = time.monotonic()
+    with pytest.raises(StepError) as failure:
+        sql(ENDLESS, timeout=0.2)
+    assert failure.value.code == "tool.sql-time"
+    assert time.monotonic() - start < 10
+
+
+def test_a_cancelled_run_ends_its_query() -> None:
+    text = f"pipeline: main\nsteps:\n- tool: {{name: sql, args: {{query: '{ENDLESS}', timeout: 3600}}}}\n"
+
+    async def cancelled() -> str:
+        run = agf.start(text, stream=True)
+        async for event in run.events():
+            if type(event).__name__ == "StepStarted":
+                break
+        run.cancel()
+        with pytest.raises(agf.RunCancelled):
+            await run
+        return run.status
+
+    assert asyncio.run(asyncio.wait_for(cancelled(), 30)) == "cancelled"
+
+
+def test_a_model_is_offered_it_only_where_it_is_listed() -> None:
+    assert agf.registry.tools["sql"].listed_only
