@@ -456,7 +456,7 @@ class RemotePool(Generic[C]):
         self.grant = granted.get()
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
         self.shared = SharedData(share()) if share is not None else None
-        self.halted = False
+        self._is_closed = self.halted = False
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""
         self._line: CallLine | None = None
@@ -474,6 +474,7 @@ class RemotePool(Generic[C]):
         """So many more calls are with workers."""
         self.in_flight += count
         self._shown.show(self.in_flight)
+        self._remove_shared()
 
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         new = [CallEntry(call, self) for call in calls]
@@ -508,10 +509,16 @@ class RemotePool(Generic[C]):
     def close(self) -> None:
         self.take_back()
         self._shown.close()
-        if self.shared is not None:
-            self.shared.close()
+        self._is_closed = True
+        self._remove_shared()
         if self._line is not None and self.terms.limit is not None:
             self.queue.forget(self._line)
+
+    def _remove_shared(self) -> None:
+        # Not while a chunk is on its way: a call of another fan-out may be in it, and its worker
+        # has not read the files yet.
+        if self._is_closed and not self.in_flight and self.shared is not None:
+            self.shared.close()
 
     def _withdraw(self) -> list[CallEntry]:
         found = list[CallEntry]()

@@ -1,11 +1,19 @@
-"""What is sent to workers is collected while other threads of the kernel work."""
+"""What is sent to workers: it is collected while other threads of the kernel work, and large arguments are in files."""
 
+import asyncio
 import gc
 import itertools
 import sys
 import types
+from pathlib import Path
+from typing import Any
 
+import numpy
+
+from agf_magics.engine.threads import Call, Terms
+from agf_magics.workers.queue import CallQueue, RemotePool
 from agf_magics.workers.sending import own_modules
+from tests.workers.in_process import InProcess
 
 
 def test_the_modules_are_listed_while_another_one_is_imported() -> None:
@@ -28,3 +36,55 @@ def test_the_modules_are_listed_while_another_one_is_imported() -> None:
     for number in range(count):
         sys.modules.pop(f"added_{number}", None)
     assert count > 0
+
+
+# --- two fan-outs over one function ---
+
+
+class Apart(InProcess):
+    """With a folder for large arguments, as processes have."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(lanes=1, holds=True)
+        self.folder = lambda: folder
+
+
+def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path) -> None:
+    """A chunk may have calls of two fan-outs, and one of them may end while the other's calls have not begun."""
+
+    async def main() -> None:
+        backend, loop = Apart(str(tmp_path)), asyncio.get_running_loop()
+        queue = CallQueue(backend)
+        ends: RemotePool[Call] = queue.pool(lambda calls: None, Terms(), False, lambda placement: None)
+        stays: RemotePool[Call] = queue.pool(lambda calls: None, Terms(), False, lambda placement: None)
+
+        def calls(*numbers: int) -> list[Call]:
+            return [Call(first_of, {"a": numpy.full(50_000, number)}, loop) for number in numbers]
+
+        # The first chunk has one call, the next ones have more.
+        ends.hand(calls(0))
+        await turns()
+        backend.release()
+        await turns()
+        ends.hand(calls(1))
+        kept = calls(2)
+        stays.hand(kept)
+        await turns()
+        assert (len(backend.held), len(list(tmp_path.iterdir()))) == (1, 2), "one chunk, a file for each array"
+        ends.close()
+        backend.release()
+        await turns()
+        stays.close()
+        assert kept[0].result == (True, 2.0)
+        assert not list(tmp_path.iterdir())
+
+    asyncio.run(main())
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def first_of(a: Any) -> float:
+    return float(a[0])
