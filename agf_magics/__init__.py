@@ -9,6 +9,7 @@ magics do. Functions use `registry`, the registry of this process, unless they g
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -157,9 +158,17 @@ def draw(
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext agf_magics``"""
-    from .notebook import load
+    # What is imported stays, and a collection meanwhile goes through all objects of the shell: a
+    # sixth of the time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        from .notebook import load
 
-    load(shell)
+        load(shell)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def unload_ipython_extension(shell: Any) -> None:
