@@ -52,7 +52,7 @@ from .notebook.given import value
 from .notebook.options import Token
 from .pictures.page import progress_text
 from .pictures.plain import counted
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, wrapped
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
 from .text.source import UNUSABLE, Source, path_error_reason
 
 PACKAGE = Path(__file__).parent
@@ -133,7 +133,8 @@ def _finish_rows(options: argparse.Namespace, table: RowTable, scores: Sequence[
     """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
     no least one is given and a row failed."""
     if scores:
-        print(score_over(table, *scores, against=options.against, yes=options.yes), file=sys.stderr)
+        shown = {"against": options.against, "seed": options.seed, "yes": options.yes}
+        print(score_over(table, *scores, **shown), file=sys.stderr)
     least = options.fail_below
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
@@ -154,13 +155,20 @@ def _score(text: str) -> Any:
         return text
     try:
         if module.endswith(".py"):
-            return runpy.run_path(module)[name]
-        sys.path.insert(0, "")
-        return getattr(importlib.import_module(module), name)
+            names = runpy.run_path(module)
+        else:
+            sys.path.insert(0, "")
+            names = vars(importlib.import_module(module))
     except Exception as error:  # code of the user
         message = f"--score {text}: {type(error).__name__}: {error}"
         hint = "write --score MODULE:FUNCTION, --score FILE.py:FUNCTION or --score FLOW"
         raise DefinitionError(Diagnostic("score.kind", message, hint=hint)) from None
+    if name not in names:
+        functions = [each for each, value in names.items() if callable(value)]
+        near = suggest(name, functions, f"the functions of {module}")
+        message = f"--score {text}: {module} has no {name!r}"
+        raise DefinitionError(Diagnostic("score.kind", message, hint=near))
+    return names[name]
 
 
 def _resume(options: argparse.Namespace) -> int:
@@ -443,7 +451,7 @@ def _add_row_options(one: argparse.ArgumentParser, is_new: bool) -> None:
     one.add_argument("--map", action="append", default=[], metavar="INPUT=COLUMN", help=about)
     one.add_argument("--limit", type=_count, metavar="N", help="run only the first N rows")
     one.add_argument("--sample", type=_count, metavar="N", help="run only N rows, chosen at random")
-    one.add_argument("--seed", type=int, metavar="N", help="the seed of --sample")
+    one.add_argument("--seed", type=int, metavar="N", help="the seed of --sample and of intervals")
     one.add_argument("--repeat", type=_count, metavar="N", help="run each row N times")
     one.add_argument("--width", type=_count, metavar="N", help="run N rows at the same time")
     about = "run only the rows that failed in RUN"

@@ -491,7 +491,7 @@ def _lines(file: Any) -> Iterator[bytes]:
 
 def _object(line: bytes, number: int) -> Cells | StepError:
     try:
-        row = json.loads(line)
+        row = json.loads(line.rstrip())  # a place is one in this line
     except (ValueError, RecursionError) as error:
         where = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         return _broken(number, f"it is not valid JSON{where}", "line")

@@ -26,6 +26,7 @@ from . import commands, view, watching
 from .config import AgfMagics
 from .given import (
     at,
+    count,
     inputs,
     limits_of,
     new_name,
@@ -62,6 +63,8 @@ class RunRequest(NamedTuple):
     scores: Sequence[Any] = ()
     against: str | None = None
     """The column with the right labels."""
+    seed: int | None = None
+    """Of the intervals of scores."""
     replay: Token | None = None
 
 
@@ -212,6 +215,7 @@ class Notebook:
             save=parsed.word("--save"),
             scores=scores_of(parsed, self.names),
             against=parsed.text("--against"),
+            seed=count(seed) if (seed := parsed.word("--seed")) is not None else None,
             replay=parsed.word("--replay"),
         )
 
@@ -276,7 +280,8 @@ class Notebook:
     def _finish_rows(self, run: launch.Run, request: RunRequest) -> None:
         """Score the rows of a run over data, and save its table, as the line says."""
         if request.scores:
-            options: dict[str, Any] = {"against": request.against, "registry": self.registry}
+            options: dict[str, Any] = {"against": request.against, "seed": request.seed}
+            options["registry"] = self.registry
             scores = score_over(run, *request.scores, **options)
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:

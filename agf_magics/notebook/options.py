@@ -448,7 +448,10 @@ FOR_ROWS = (
     Option("--limit", "run only the first N rows", "count", "N"),
     Option("--sample", "run only N rows, chosen at random", "count", "N"),
     Option(
-        "--seed", "the seed of --sample; by default a new one, which the run shows", "count", "N"
+        "--seed",
+        "the seed of --sample and of the intervals of scores; by default a new one, which is shown",
+        "count",
+        "N",
     ),
     Option("--repeat", "run each row N times, for models that vary", "count", "N"),
     Option("--width", "run N rows at the same time; by default 8", "count", "N"),

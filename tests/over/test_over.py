@@ -132,7 +132,7 @@ def test_a_broken_line_is_a_failed_row_with_its_number(registry: agf.Registry, f
     run = over(registry, path)
     assert [row["status"] for row in run.table] == ["ok", "failed", "failed", "ok"]
     assert [row["error_text"] for row in run.table][1:3] == [
-        "line 3 cannot be used: it is not valid JSON at character 1",
+        "line 3 cannot be used: it is not valid JSON at character 6",
         "line 4 cannot be used: it is a list, not an object",
     ]
 

@@ -258,3 +258,11 @@ def test_the_command_line_runs_scores_and_decides(project: Path, options: str, c
         assert len((project / "out.jsonl").read_text().splitlines()) == printed["ok"] + printed.get("failed", 0)
     else:
         assert not (project / "out.jsonl").exists()
+
+
+def test_a_score_that_is_not_there_names_the_functions_of_its_file(project: Path) -> None:
+    words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "scores.py:rigth"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
+    )
+    assert "scores.py has no 'rigth'\n    [score.kind]\n  = did you mean right?" in ended.stderr
