@@ -68,6 +68,7 @@ notebooks: $(VENV)/.has-test  ## run all notebooks with a real kernel (pages in 
 
 docs: $(VENV)/.has-lab,diagrams,docs  ## the documentation, into build/docs; a warning is an error
 	@$(PY) -m sphinx -q -W --keep-going -b html docs build/docs
+	@$(PY) -m docs.search build/docs
 	@echo "docs: build/docs/index.html"
 
 bench: $(VENV)/.has-test,bench  ## measure against the limit and the peers; writes docs/benchmarks.md

@@ -6,6 +6,7 @@ needs no network, and a warning is an error, such as a broken link or a page wit
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ html_theme = "furo"
 html_title = f"agf-magics {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "scorer.js")
 html_extra_path = [f"{name}.schema.json" for name in ("pipeline", "policy", "plan", "graph")]
 html_show_copyright = False
 # Each page links to the site that runs in a browser (`make lite`), which the published documentation has as lite/.
@@ -57,8 +59,15 @@ def copy_notebooks(app: object, config: object) -> None:
         (copies / notebook.name).write_text(text, encoding="utf-8")
 
 
+def index_words(app: object, name: str, source: list[str]) -> None:
+    """The words that a reader searches for: ``<!-- search: cache, memoize -->`` in a page is an entry of its index."""
+    found = r"<!-- search: (.+) -->"
+    source[0] = re.sub(found, lambda words: f"```{{index}} ! {words[1].replace(', ', ', ! ')}\n```", source[0])
+
+
 def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
+    app.connect("source-read", index_words)
     for name, lexer in (
         ("ipython", CellLexer),
         ("ipython3", CellLexer),

@@ -12,8 +12,10 @@ import argparse
 import ast
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Mapping
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, get_args
 
 import agf_magics as agf
@@ -34,6 +36,7 @@ from .markdown import code as _code
 from .markdown import table as _table
 from .policy_tables import policy
 
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 END = "<!-- end of generated -->"
 MARK = re.compile(
     rf"^(<!-- generated: ([\w-]+)(?: ([\w-]+))? -->)$(?:(?:\n(?!<!-- generated).*)*?\n{END}$)?", re.MULTILINE
@@ -330,7 +333,42 @@ def way_list() -> str:
     return _table(("way", "files", "where"), rows)
 
 
+EXTRAS: Mapping[str, tuple[str, str]] = {
+    "diagrams": (
+        "pictures, `.png` and `.pdf` files, `to_graphviz()`",
+        "pictures need the system's `dot`; runs need none",
+    ),
+    "openai": ("OpenAI's models as agents, and servers with its protocol; prices", "agents are Python functions"),
+    "anthropic": ("Anthropic's models as agents; prices", "the same"),
+    "google": ("Google's models as agents; prices", "the same"),
+    "llm": ("the models of all three", "the same"),
+    "graphs": ("Jinja2 prompts in graphs", "a graph with such a prompt is refused with `graph.jinja-not-installed`"),
+    "processes": ("`--on processes`, and any Python value in the journal", "concurrent calls run on threads"),
+    "dask": ("`--on dask`: concurrent calls on a cluster", "the same"),
+    "otel": ("runs as OpenTelemetry traces", "`trace_to` needs the SDK"),
+    "lab": ("JupyterLab, Notebook and the kernel", "for those who have them already"),
+    "test": ("all above, and what `make test` needs", "for contributors"),
+    "docs": ("what `make docs` needs", "for contributors"),
+    "bench": ("what `make bench` compares with", "for contributors"),
+    "browser": ("what `make test-browser` needs", "for contributors"),
+    "lite": ("what `make lite` needs", "for contributors"),
+    "release": ("what a release needs", "for contributors"),
+}
+"""Each extra: what it is for, and what holds without it. The packages come from pyproject.toml."""
+
+
+def extras() -> str:
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    rows = []
+    for name, requirements in project["optional-dependencies"].items():
+        packages = [f"`{re.split('[<>=;]', requirement)[0]}`" for requirement in requirements]
+        shown = ", ".join(packages[:4]) + (f" and {len(packages) - 4} more" if len(packages) > 4 else "")
+        rows.append((f"`{name}`", EXTRAS[name][0], shown, EXTRAS[name][1]))
+    return _table(("extra", "what you get", "packages", "without it"), rows)
+
+
 TABLES: Mapping[str, Callable[..., str]] = {
+    "extras": extras,
     "plan": plan_keys,
     "plan-methods": plan_methods,
     "step": step,

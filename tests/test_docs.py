@@ -23,7 +23,7 @@ from agf_magics.languages.policy import SCHEMA
 from agf_magics.lifecycle.settings import OPENING, Settings
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
-from docs import tables
+from docs import search, tables
 from tests import doc_codes
 from tests.doc_pages import (
     DOCS,
@@ -273,3 +273,10 @@ def _section(page: str, title: str) -> str:
 def _column(section: str) -> str:
     """The first cells of a table."""
     return "\n".join(line.split("|")[1] for line in section.splitlines() if line.startswith("|"))
+
+
+@pytest.mark.parametrize("word", search.ANSWERS)
+def test_a_page_names_the_words_that_a_search_for_it_uses(word: str) -> None:
+    """`make docs` asks the search of the built site."""
+    named = re.findall(r"<!-- search: (.+) -->", SITE[f"{search.ANSWERS[word]}.md"])
+    assert word in {each for words in named for each in words.split(", ")}
