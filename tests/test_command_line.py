@@ -190,3 +190,36 @@ def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
     assert "\r\x1b[2K▱▱▱▱▱▱▱▱▱▱ fan · ▶ running · 0 of 1 step · 0 of 3 elements" in said
     assert "▰▰▰▰▰▰▱▱▱▱ fan" in said
     assert said.rindex("\r\x1b[2K") < said.index("✓ ok")  # it is gone before the end is written
+
+
+SPANS = """\
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+def named(span):
+    return f"span {span.name}\\n"
+
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(ConsoleSpanExporter(formatter=named)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "variable", "spans"),
+    [
+        (["--trace"], "", ["span transform steps[0]", "span invoke_agent good"]),
+        ([], "1", ["span transform steps[0]", "span invoke_agent good"]),
+        (["--trace"], "0", ["span transform steps[0]", "span invoke_agent good"]),
+        ([], "0", []),
+        ([], "", []),
+    ],
+)
+def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variable: str, spans: list[str]) -> None:
+    Path("tools.py").write_text(SPANS)
+    command = [sys.executable, "-m", "agf_magics", "run", "good.yaml", "--tools", "tools.py", "--set", "n=1", *words]
+    settings = {"AGF_MAGICS_TRACING": variable} if variable else {}
+    told = subprocess.run(
+        command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..lifecycle.contexts import PlanOffer, make_offer
 from ..lifecycle.input import RunOptions, settle_fields
 from ..lifecycle.launch import Run
 from ..lifecycle.planner import THINK, named_model, run_model
+from ..lifecycle.replay import replay
 from ..lifecycle.settings import current
 from ..lifecycle.ticks import Begin, PlannerResult, TickOptions
 from ..pictures.page import headline
@@ -31,7 +33,7 @@ from .options import ParsedLine, Token, line_error
 from .output import Bundle
 from .watching import format_findings
 
-NOT_FOR_A_MODEL = ("--dry", "--reuse", "--replay", "--ordered", "--keep-going")
+NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
 """Options of a plan that a planner does not have."""
 
 
@@ -60,9 +62,10 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
     given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
-    result = run_model(
-        assignment, options, given, resume="--resume" in parsed, messages=header.messages
-    )
+    resume = "--resume" in parsed
+    # All ticks take their calls from one recording.
+    with replay(request.replay.text) if request.replay is not None else nullcontext():
+        result = run_model(assignment, options, given, resume=resume, messages=header.messages)
     return _report(notebook, result, request)
 
 

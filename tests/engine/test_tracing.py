@@ -18,6 +18,8 @@ from agf_magics.catalog import Registry
 from agf_magics.lifecycle import tracing
 from tests.engine.test_react import Script, call
 from tests.engine.test_react import text as reply
+from tests.planning.scripted_planner import Planner, plan
+from tests.planning.scripted_planner import call as planned
 
 TEXT = """\
 pipeline: shop
@@ -221,3 +223,13 @@ def test_an_exporter_that_fails_does_not_fail_the_run(registry: Registry) -> Non
         agf.trace_to(False)
     assert run.output == 7.0
     assert "tracing raised OSError: no collector" in str(run.warnings[0])
+
+
+def test_a_run_of_a_planner_is_a_span_with_the_name_of_plans(exported: Exported, registry: Registry) -> None:
+    agf.trace_to(exported.provider)
+    planner = Planner(plan(planned("price", "†state.price", fruit="fig"), output="†state.price"))
+    agf.planning.run_planner(planner.model, "figs?", tools=["price"], registry=registry, context="traced")
+    (root,) = [span for span in exported.spans if span.name.startswith("plan ")]
+    assert attributes(root)["gen_ai.operation.name"] == "plan"
+    assert exported.around(root) == []
+    assert len(exported.named("execute_tool price")) == 1

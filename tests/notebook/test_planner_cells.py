@@ -105,3 +105,32 @@ def test_a_cell_asks_a_server(ready: Shell) -> None:
     assert shown.ok, shown.out
     assert shown.value.output == 2.5
     assert len(server.requests) == 2
+
+
+def test_a_cell_replays_a_planner_and_asks_no_model(ready: Shell) -> None:
+    ready.names["model"] = Planner(plan(PRICE), plan(TOTAL, output="†state.total")).model
+    ready.good(
+        "import agf_magics as agf\n"
+        "with agf.replay('figs.agf', missing='record'):\n"
+        "    agf.planning.run_planner(\n"
+        "        model, 'What do two kilos cost?',\n"
+        "        tools=['price', 'times'], context='recorded', input={'fruit': 'fig'}\n"
+        "    )"
+    )
+    silent = Planner()
+    shown = cell(ready, silent, " --replay figs.agf")
+    assert shown.ok, shown.out
+    assert shown.value.output == 14.0
+    assert silent.asked == []
+
+
+def test_a_replayed_planner_says_that_its_task_is_another_one(ready: Shell) -> None:
+    ready.names["model"] = Planner(plan(PRICE, output="†state.price")).model
+    ready.good(
+        "import agf_magics as agf\n"
+        "with agf.replay('figs.agf', missing='record'):\n"
+        "    agf.planning.run_planner(model, 'Another task', tools=['price'], context='r', input={'fruit': 'fig'})"
+    )
+    silent = Planner()
+    assert "replay.missing" in cell(ready, silent, " --replay figs.agf").out
+    assert silent.asked == []
