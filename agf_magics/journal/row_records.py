@@ -6,13 +6,15 @@ read by its places. So a page of a table with a million rows costs what its rows
 
 from __future__ import annotations
 
+import json
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from ..flow.values import Value
 from .codec import encode
+from .file import JournalError
 from .reading import read_records
 from .records import COLUMNS, Record, decoded
 from .store import ROOM, Store
@@ -104,3 +106,37 @@ def _use(stored: Value) -> tuple[int | None, str | None]:
         case [int(tokens), str(cost)]:
             return tokens, cost
     return None, None
+
+
+COLUMN = "column "
+"""What the key of an added column begins with, in the table of large values: no digest has it."""
+
+
+def read_columns(store: Store, num: int) -> dict[str, dict[int, Value]]:
+    """The columns that were added to the table of a run: their names, and their values by the place
+    of the row. Raises JournalError."""
+    sql = "SELECT substr(digest, ?), text FROM large WHERE num=? AND substr(digest, 1, ?)=?"
+    with store.reading() as connection:
+        cells = (len(COLUMN) + 1, num, len(COLUMN), COLUMN)
+        columns = connection.execute(sql, cells).fetchall()
+    return {name: _column(name, text) for name, text in columns}
+
+
+def write_column(store: Store, num: int, name: str, values: Mapping[int, Value], new: bool) -> None:
+    """Save values of an added column by their places. ``new``: they replace the column, else what
+    other processes wrote in it stays. Raises JournalError."""
+    key = COLUMN + name
+    with store.writing() as connection:
+        sql = "SELECT text FROM large WHERE num=? AND digest=?"
+        row = None if new else connection.execute(sql, (num, key)).fetchone()
+        merged = {**(_column(name, row[0]) if row is not None else {}), **values}
+        text = json.dumps({place: value for place, value in merged.items() if value is not None})
+        connection.execute("INSERT OR REPLACE INTO large VALUES (?, ?, ?)", (num, key, text))
+        connection.execute("COMMIT")
+
+
+def _column(name: str, text: str) -> dict[int, Value]:
+    try:
+        return {int(place): value for place, value in json.loads(text).items()}
+    except (ValueError, AttributeError, RecursionError):
+        raise JournalError(f"the added column {name!r} cannot be read") from None

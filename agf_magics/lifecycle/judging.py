@@ -55,16 +55,20 @@ def score_over(
     """
     table = table_of(run)
     registry, rows = registry or default(), list(table.rows())
-    if against is not None and against not in table.terms.columns:
-        hint = suggest(against, table.terms.columns, "the columns")
+    names = [*table.terms.columns, *table.added]
+    if against is not None and against not in names:
+        hint = suggest(against, names, "the columns")
         message = f"the table has no column {against!r}"
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
+    right = dict(table.added.get(against or "", {}))
+    if against in table.terms.columns:
+        right = {place: str(row.input.get(against)) for place, row in enumerate(rows)}
     known = [
-        Known(row.number, str(row.input.get(against)) if against is not None else None)
-        for row in rows
+        Known(row.number, str(label) if (label := right.get(place)) is not None else None)
+        for place, row in enumerate(rows)
     ]
     named = named_scorers(scores, registry, yes)
-    summaries, taken = Scores(), {*table.columns} - {*table.scores}
+    summaries, taken = Scores(), {*table.columns} - {*table.added} | {table.label_column}
     for name, scorer in named:
         outcomes = scorer(rows)
         for key in dict.fromkeys(k for value, _ in outcomes for k in _keys(value)) or [""]:

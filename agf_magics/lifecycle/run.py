@@ -403,6 +403,7 @@ class Run:
 
         if self._table is None or not self.done:  # of a run that goes on, as it is now
             self._table = RowTable(self)
+        self._table.refresh()
         return self._table
 
     @property

@@ -6,6 +6,7 @@ It is read page by page from the journal, so that a table of a million rows need
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +17,10 @@ from typing import Any, NamedTuple, Protocol
 from ..flow.progress import Progress
 from ..flow.tables import Rows, arrow_table, in_pandas_form, json_text
 from ..flow.values import Value
-from ..journal.file import as_definition_errors
+from ..journal.file import JournalError, as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
-from ..journal.row_records import RowOutcome, RowRecords
+from ..journal.row_records import RowOutcome, RowRecords, read_columns, write_column
+from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted, duration, line
@@ -41,6 +43,11 @@ ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
 """The columns about a row's run."""
 
 NOT_RUN = "not run"
+
+LABEL = "label"
+
+LONGEST = 200
+"""Characters of a label."""
 
 
 class TableRow(NamedTuple):
@@ -77,6 +84,8 @@ class RunOfRows(Protocol):
     @property
     def progress(self) -> Progress: ...
     @property
+    def secrets(self) -> Secrets: ...
+    @property
     def _in_journal(self) -> tuple[Store, int] | None: ...
     @property
     def _definition(self) -> tuple[str, Source]:
@@ -98,7 +107,10 @@ class RowTable:
         self.run, self.terms = run, terms_of(run)
         self.scores = Scores()
         """What its scores are over all rows, by name."""
-        self._scores: dict[str, list[Value]] = {}
+        self.added: dict[str, dict[int, Value]] = {}
+        """The columns that were added, the scores and the labels: their values by place. The
+        journal has them, too."""
+        self.refresh()
 
     def __len__(self) -> int:
         return self.terms.total * self.terms.repeat
@@ -146,16 +158,53 @@ class RowTable:
 
     def value(self, name: str, place: int) -> Value:
         """The value of an added column (``name``) in the row at ``place``, both required."""
-        return self._scores[name][place]
+        return self.added[name].get(place)
+
+    def refresh(self) -> None:
+        """Read the added columns again: the page, or another process, may have changed a label."""
+        if (place := self.run._in_journal) is not None:
+            with as_definition_errors():
+                self.added.update(read_columns(*place))
 
     def add_column(self, name: str, values: Sequence[Value]) -> None:
         """Add a column, or replace one that was added: ``name`` and a value for each row
-        (``values``), both required."""
+        (``values``), both required. The journal keeps it with the run."""
         if len(values) != len(self):
             raise ValueError(
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
             )
-        self._scores[name] = list(values)
+        self.added[name] = dict(enumerate(self.run.secrets.shown(value) for value in values))
+        # A journal that cannot be written, of a colleague, is no reason to have no scores.
+        with contextlib.suppress(JournalError):
+            self._save(name, self.added[name], new=True)
+
+    def label(self, place: int, text: str | None) -> None:
+        """Label a row: what a person says about it, in the column ``label``.
+
+        ``place``: the place of the row, as in ``table[place]``; ``text``: at most 200 characters,
+        None or "" takes the label away. Both required. The journal keeps it with the run. Raises
+        DefinitionError for a text that is longer, IndexError for a row that does not exist.
+        """
+        place = range(len(self))[place]
+        if text is not None and (not isinstance(text, str) or len(text) > LONGEST):
+            message = f"a label is a text of at most {LONGEST} characters"
+            raise DefinitionError(
+                Diagnostic("over.label", message, hint="keep it to a word or two")
+            )
+        shown = self.run.secrets.text(text) if text else None
+        with as_definition_errors():
+            self._save(self.label_column, {place: shown}, new=False)
+        self.added.setdefault(self.label_column, {})[place] = shown
+
+    @cached_property
+    def label_column(self) -> str:
+        """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
+        others = {*self.columns} - {*self.added}
+        return f"run.{LABEL}" if LABEL in others else LABEL
+
+    def _save(self, name: str, values: Mapping[int, Value], new: bool) -> None:
+        if (place := self.run._in_journal) is not None:
+            write_column(*place, name, values, new)
 
     # --- all of it ---
 
@@ -213,7 +262,7 @@ class RowTable:
                 )
             if row.status != "ok":
                 continue
-            values = {name: self.value(name, place) for name in self.scores}
+            values = {name: self.value(name, place) for name in self.added}
             metrics = {"tokens": row.tokens, "cost": row.cost}
             kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
             graded: dict[str, dict[str, Value]] = {kind: {} for kind in kinds}
@@ -249,7 +298,7 @@ class RowTable:
         for row in rows:
             columns.update(dict.fromkeys(self._outputs(row)))
         columns.update(dict.fromkeys(map(self._about, ABOUT)))
-        columns.update(dict.fromkeys(self._scores))
+        columns.update(dict.fromkeys(self.added))
         return columns
 
     # --- rows ---
@@ -273,7 +322,7 @@ class RowTable:
             **row.input,
             **self._outputs(row),
             **dict(zip(map(self._about, ABOUT), about, strict=True)),
-            **{name: values[place] for name, values in self._scores.items()},
+            **{name: values.get(place) for name, values in self.added.items()},
         }
 
     def _numbers(self, number: int, repeat: int) -> dict[str, Value]:

@@ -266,3 +266,43 @@ def test_a_score_that_is_not_there_names_the_functions_of_its_file(project: Path
         [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
     )
     assert "scores.py has no 'rigth'\n    [score.kind]\n  = did you mean right?" in ended.stderr
+
+
+def test_labels_and_scores_are_kept_with_the_run(table: Any) -> None:
+    agf.score_over(table, size, seed=1)
+    table.label(0, "good")
+    table.label(-1, "<b>bad</b>")
+    table.label(1, "gone")
+    table.label(1, None)
+    later = find_past_run(table.run.run_id).table
+    assert later[0]["label"] == "good"
+    assert later[-1]["label"] == "<b>bad</b>"
+    assert later[1]["label"] is None
+    assert "<b>bad" not in later._repr_html_()
+    assert later[2]["size"] == 2.0
+    assert table.to_pandas()["label"][0] == "good"
+    later.label(4, "late")
+    assert table.run.table[4]["label"] == "late"
+
+
+def test_scores_are_counted_against_labels(table: Any) -> None:
+    for place, text in enumerate(["even", "even", "odd", "even"]):
+        table.label(place, text)
+    scores = agf.score_over(table, parity, against="label")
+    assert scores["parity"].agreement == 0.75
+    assert sum(scores["parity"].against.values()) == 4
+
+
+def test_a_label_is_a_short_text_of_a_row_that_exists(table: Any) -> None:
+    with pytest.raises(agf.DefinitionError, match=r"at most 200 characters"):
+        table.label(0, "x" * 201)
+    with pytest.raises(IndexError):
+        table.label(16, "good")
+
+
+def test_a_column_of_the_table_named_label_stays(registry: agf.Registry) -> None:
+    rows = [{"n": number, "label": "mine"} for number in range(2)]
+    table = agf.run("doubled", over=rows, registry=registry).table
+    table.label(0, "good")
+    assert table[0]["label"] == "mine"
+    assert table[0]["run.label"] == "good"
