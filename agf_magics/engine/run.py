@@ -70,6 +70,7 @@ async def run(
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     recording: Recording | None = None,
+    shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
@@ -80,12 +81,12 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``recording``: the calls that are replayed.
+    flow reaches. ``recording``: the calls that are replayed. ``shapes``: how each kind of step runs.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     budget = Budget(limits) if budget is None else budget
-    runner = Runner(SHAPES, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner = Runner(shapes, host, emit, budget, dry, journal, secrets, stream, progress)
     runner.on_frame, runner.recording = on_frame, recording
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))

@@ -26,6 +26,19 @@ CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 
 RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
+ORDERS = {
+    "ended": "line",
+    "failed": "what='failed' DESC, line",
+    "slowest": "ended-started DESC, line",
+}
+"""The orders of calls, by name: that of their ends, failed ones first, the slowest ones first."""
+
+HAS_TEXT = (
+    "instr(lower(at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
+    "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')), lower(?)) > 0"
+)
+"""The condition for calls with a text in their path, name, input, output or error."""
+
 MOST_GROUPED = 200_000
 """Calls that are read to group them; more are not grouped."""
 
@@ -71,10 +84,10 @@ class RunCalls:
         error."""
         self._store, self._num, self._errors = store, num, errors
 
-    def count(self, row: Row, index: Sequence[int] = ()) -> CallCount:
+    def count(self, row: Row, index: Sequence[int] = (), text: str = "") -> CallCount:
         """How many calls a step made, and how many of them failed. ``index``: only of this
-        element."""
-        with self._calls(row, index) as (connection, where, cells):
+        element; ``text``: only calls that have it, in any case of letters."""
+        with self._calls(row, index, text) as (connection, where, cells):
             sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
             return CallCount(*connection.execute(sql, cells).fetchone())
 
@@ -85,16 +98,15 @@ class RunCalls:
         offset: int = 0,
         *,
         failed: bool = False,
-        failed_first: bool = False,
+        order: str = "ended",
         index: Sequence[int] = (),
+        text: str = "",
     ) -> list[Record]:
-        """At most ``limit`` calls of a step after the first ``offset``, in the order of their ends.
-        ``failed``: only failed calls; ``failed_first``: these before all others; ``index``: only of
-        this element."""
+        """At most ``limit`` calls of a step after the first ``offset``, in one of the `ORDERS`.
+        ``failed``: only failed calls; ``index``, ``text``: see `count`."""
         only = " AND what='failed'" if failed else ""
-        order = "what='failed' DESC, line" if failed_first else "line"
-        with self._calls(row, index) as (connection, where, cells):
-            sql = f"{RECORDS} WHERE {where}{only} ORDER BY {order} LIMIT ? OFFSET ?"
+        with self._calls(row, index, text) as (connection, where, cells):
+            sql = f"{RECORDS} WHERE {where}{only} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
             return list(read_records(connection.execute(sql, (*cells, limit, offset))))
 
     def number(self, record: Record) -> int:
@@ -173,7 +185,7 @@ class RunCalls:
 
     @contextmanager
     def _calls(
-        self, row: Row, index: Sequence[int] = ()
+        self, row: Row, index: Sequence[int] = (), text: str = ""
     ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
         """A connection, the condition for the calls of a step, and the condition's values."""
         key, numbers = row.key, tuple(index)
@@ -191,6 +203,8 @@ class RunCalls:
                     "agf_is_of", 1, lambda at: is_of(_path(at), key, numbers), deterministic=True
                 )
                 where += " AND agf_is_of(at)"
+            if text:
+                where, cells = f"{where} AND {HAS_TEXT}", (*cells, text)
             yield connection, where, cells
 
 

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 from ..catalog import Context, Registry, agent, default, tool
 from ..engine.limits import refuse_inside
 from ..engine.linked import Linked
+from ..engine.run import SHAPES
+from ..engine.runner import Shape
 from ..flow import events as ev
 from ..flow.rows import key_of
-from ..flow.step import FlowInput, Frame
+from ..flow.step import FlowInput, Frame, Step
 from ..flow.steps import Flow, every, stores_in
 from ..flow.values import Value
 from ..journal.queries import records
@@ -189,28 +191,52 @@ class _Recorder:
 def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
-    refuse_inside("moments")
-    past = run if isinstance(run, PastRun) else _past(run)
-    order, (store, num), bounded = past.order, past._in_journal, Bounded()
-    with as_definition_errors():
-        journal = _Recorded(past.run_id, bounded.read(records(store, num)))
-    linked = run._linked if isinstance(run, Run) else _link(order, journal.callees)
-    input = run.input
-    if isinstance(run, PastRun) and isinstance(input, dict):
-        input = {**input, **dict.fromkeys(order.secret, HIDDEN)}
-    context = Context(order.context_name, order.context) if order.context_name else None
-    recorder = _Recorder(linked.flow, journal, past.started.timestamp())
-    error = run_offline(
-        linked,
-        FlowInput(input, None, context),
-        journal,
-        emit=recorder.on_event,
-        on_frame=recorder.on_frame,
-        limits=order.limits,
-        grant=order.grant,
-    )
-    note = "; ".join(filter(None, (_note(error), bounded.note)))
-    return Moments(linked.flow, recorder.moments, note, run.secrets)
+    again = _Again(run)
+    recorder = _Recorder(again.linked.flow, again.journal, again.past.started.timestamp())
+    note = again.evaluate(emit=recorder.on_event, on_frame=recorder.on_frame)
+    return Moments(again.linked.flow, recorder.moments, note, run.secrets)
+
+
+def evaluate_again(run: Run | PastRun, shapes: Mapping[type[Step], Shape]) -> str:
+    """Evaluate the definition of ``run`` with its recorded results, by these ``shapes``. Returns
+    why the end is missing, else an empty text. Raises DefinitionError as `find_moments`."""
+    return _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
+
+
+class _Again:
+    """An evaluation of the definition of a run."""
+
+    def __init__(self, run: Run | PastRun) -> None:
+        refuse_inside("moments")
+        self.past = run if isinstance(run, PastRun) else _past(run)
+        order, (store, num), self._bounded = self.past.order, self.past._in_journal, Bounded()
+        with as_definition_errors():
+            self.journal = _Recorded(self.past.run_id, self._bounded.read(records(store, num)))
+        self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
+        self._input = run.input
+        if isinstance(run, PastRun) and isinstance(run.input, dict):
+            self._input = {**run.input, **dict.fromkeys(order.secret, HIDDEN)}
+
+    def evaluate(
+        self,
+        emit: Callable[[ev.Event], None],
+        on_frame: Callable[[Frame], None] | None = None,
+        shapes: Mapping[type[Step], Shape] = SHAPES,
+    ) -> str:
+        """Why the end of it is missing; empty if nothing is."""
+        order = self.past.order
+        context = Context(order.context_name, order.context) if order.context_name else None
+        error = run_offline(
+            self.linked,
+            FlowInput(self._input, None, context),
+            self.journal,
+            emit=emit,
+            on_frame=on_frame,
+            shapes=shapes,
+            limits=order.limits,
+            grant=order.grant,
+        )
+        return "; ".join(filter(None, (_note(error), self._bounded.note)))
 
 
 def _past(run: Run) -> PastRun:

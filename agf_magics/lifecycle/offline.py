@@ -18,11 +18,12 @@ from ..engine.host import Host, NoUser
 from ..engine.limits import Grant, Limits, granted
 from ..engine.linked import Linked
 from ..engine.loop import run_apart
-from ..engine.run import run
+from ..engine.run import SHAPES, run
+from ..engine.runner import Shape
 from ..engine.user_code import Result
 from ..flow import events as ev
 from ..flow.progress import Progress
-from ..flow.step import FlowInput, Frame
+from ..flow.step import FlowInput, Frame, Step
 from ..flow.steps import Invoke
 from ..flow.values import Value, source_of
 from ..journal.call_rows import StartedCall
@@ -116,6 +117,7 @@ def run_offline(
     secrets: Secrets | None = None,
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
+    shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
     its error, if it has one. The other parameters are those of `engine.run.run`."""
@@ -135,6 +137,7 @@ def run_offline(
             secrets=secrets,
             progress=progress,
             on_frame=on_frame,
+            shapes=shapes,
         )
 
     return run_apart(main)

@@ -16,8 +16,9 @@ from ..engine.linked import Linked
 from ..flow.events import format_path
 from ..flow.rows import Row
 from ..flow.steps import Flow
-from ..journal.calls import MOST_GROUPED, CallSpan, RunCalls
+from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
+from ..lifecycle.evaluations import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of, linked_flow
 from ..lifecycle.run import Run
@@ -186,16 +187,19 @@ def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]],
 
 
 def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """A page of the calls of a step, failed ones first. ``offset``; ``failed``: only failed calls;
-    ``index``: only of this element."""
+    """A page of the calls of a step. ``offset``; ``failed``: only failed calls; ``index``: only of
+    this element; ``text``: only those that have it; ``order``: one of `ORDERS`, else failed ones
+    first."""
     row, calls = row_of(run, given), journal_of(run)
     offset, failed, index = (
         natural(given.get("offset")),
         given.get("failed") is True,
         naturals(given.get("index")),
     )
-    total, lost = calls.count(row, index)
-    page = calls.page(row, PAGE, offset, failed=failed, failed_first=True, index=index)
+    text, order = str(given.get("text") or "")[:SHORT], given.get("order")
+    total, lost = calls.count(row, index, text)
+    order = order if isinstance(order, str) and order in ORDERS else "failed"
+    page = calls.page(row, PAGE, offset, failed=failed, order=order, index=index, text=text)
     return {
         "total": lost if failed else total,
         "failed": lost,
@@ -309,6 +313,42 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
 
 
+class _Evaluated:
+    """The last evaluations that a page asked for: its next pages are of the same ones."""
+
+    of: tuple[str, str] = ("", "")
+    found: tuple[list[Evaluation], str] = ([], "")
+
+
+def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """A page of what a step that only evaluates read and gave, failed ones first."""
+    row, offset = row_of(run, given), natural(given.get("offset"))
+    journal_of(run)
+    if offset == 0 or _Evaluated.of != (run.run_id, row.id):
+        kept, note = find_evaluations(run, row)
+        kept.sort(key=lambda one: one.error is None)
+        _Evaluated.of, _Evaluated.found = (run.run_id, row.id), (kept, note)
+    kept, note = _Evaluated.found
+    return {
+        "total": len(kept),
+        "offset": offset,
+        "page": PAGE,
+        "note": plain(note, 400),
+        "rows": [_evaluation_row(run, one) for one in kept[offset : offset + PAGE]],
+    }
+
+
+def _evaluation_row(run: AnyRun, one: Evaluation) -> list[Any]:
+    error = one.error
+    return [
+        list(one.index),
+        [[line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()],
+        line(one.case, 60),
+        line(value_text(one.value), SHORT) if error is None else "",
+        line(run.secrets.text(format_exception(error)), SHORT) if error is not None else "",
+    ]
+
+
 def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The conversation of a model's session; of several sessions, the one with ``index``, else the
     first one."""
@@ -331,6 +371,7 @@ CALL_REQUESTS = {
     "call": _call,
     "spans": _spans,
     "elements": _elements,
+    "evaluations": _evaluations,
     "session": _session,
 }
 

@@ -26,6 +26,7 @@ from ..engine.linked import Linked
 from ..flow.rows import Row
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
+from ..lifecycle.evaluations import evaluates
 from ..lifecycle.moments import Moments, find_moments
 from ..lifecycle.past_runs import calls_of, linked_flow
 from ..lifecycle.run import Run
@@ -329,6 +330,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
+        "evaluates": evaluates(row.step) and row.started > 0 and calls_of(run) is not None,
     }
     if (
         isinstance(row.step, Invoke)

@@ -18,13 +18,15 @@ from .counters import corner_of, numbers_of, paths, tallies
 from .dot import Arranged, Direction, arrange, graph_text
 from .layout import NoPicture, export, needs
 from .outline import mermaid, outline, outline_html
-from .plain import html
+from .plain import html, not_saved
 from .scene import scene
 from .svg import EDGE, States, described, paint, tooltip
 
 SMALLEST = 0.5
 """A picture is not shown smaller than this fraction of its width; below that it is scrolled."""
 MAX_PICTURE_HEIGHT = 800
+SAVED_PICTURE = 280_000
+"""Characters of what a cell saves of a picture (decision D58)."""
 """Pixels of height; a taller picture is scrolled."""
 PRINTED = (
     "<style>@media print{.agf-figure,.agf-figure>div{max-height:none!important;"
@@ -123,7 +125,16 @@ class Diagram:
         return self.outline()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        return self._shown(SMALLEST)
+        shown = self._shown(SMALLEST)
+        if _size(shown) > SAVED_PICTURE:
+            shown.pop("image/svg+xml", None)
+        if (size := _size(shown)) > SAVED_PICTURE:
+            code = f"agf.draw({self.flow.name!r}).save('picture.svg')"
+            text = shown["text/plain"]
+            cut = f"{text[: SAVED_PICTURE // 4]}…" if len(text) > SAVED_PICTURE // 4 else text
+            page = f"<pre>{html(cut)}</pre>{not_saved('the picture', size, code)}"
+            shown = {"text/html": page, "text/plain": cut}
+        return shown
 
     def _states(self) -> States:
         return states(self.progress) if self.progress else {}
@@ -147,6 +158,10 @@ class Diagram:
         picture = paint(self._scene, placed, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
         return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
+
+
+def _size(bundle: dict[str, str]) -> int:
+    return sum(map(len, bundle.values()))
 
 
 def states(progress: Progress) -> States:

@@ -193,3 +193,10 @@ def _finding_html(severity: str, text: str) -> str:
     # nbconvert has a proportional font for <pre>, which moves the carets.
     inside = "\n".join([head, *map(html, rest)])
     return f'<pre style="{style};font-family:monospace">{inside}</pre>'
+
+
+def not_saved(name: str, size: int, where: str) -> str:
+    """The sentence in the place of a part that is too large for a saved cell. ``where``: the Python
+    that gives it."""
+    code = f"<code>{html(where)}</code>"
+    return f"<p><em>not saved here, {size / 1e3:,.0f} kB: {name} ({code})</em></p>"

@@ -27,6 +27,7 @@ from .plain import (
     html,
     line,
     money,
+    not_saved,
     padded,
     warnings_html,
     warnings_text,
@@ -133,9 +134,7 @@ def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
     shown = ""
     for name, part in parts:
         if len(shown) + len(part) > room:
-            kilobytes = f"{len(part) / 1e3:,.0f} kB"
-            where = f"<code>agf.runs({html(repr(run_id))})</code>"
-            part = f"<p><em>not saved here, {kilobytes}: {name} ({where})</em></p>"
+            part = not_saved(name, len(part), f"agf.runs({run_id!r})")
         shown += part
     return shown
 

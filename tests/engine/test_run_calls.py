@@ -83,7 +83,7 @@ def test_a_fan_out_has_the_calls_of_all_its_elements_also_of_called_flows(run: a
 
 def test_failed_calls_come_first_and_pages_do_not_overlap(run: agf.Run) -> None:
     row, calls = run.steps["steps[0]"], found(run)
-    pages = [calls.page(row, 10, offset, failed_first=True) for offset in (0, 10, 20, 30)]
+    pages = [calls.page(row, 10, offset, order="failed") for offset in (0, 10, 20, 30)]
     assert [len(page) for page in pages] == [10, 10, 4, 0]
     assert len({record.line for page in pages for record in page}) == 24
     assert [record.what for page in pages for record in page] == ["failed"] * 8 + ["finished"] * 16

@@ -380,7 +380,7 @@ def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
 
 
 def test_a_flow_too_large_for_a_picture_is_an_outline_that_can_be_opened() -> None:
-    assert "image/svg+xml" in Diagram(load(long(MOST_BOXES)))._repr_mimebundle_()
+    assert Diagram(load(long(MOST_BOXES))).svg().startswith("<svg")
     diagram = Diagram(load(long(MOST_BOXES + 1)))
     bundle = diagram._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain"}
@@ -532,3 +532,15 @@ def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
     assert Diagram(load(text)).to_mermaid().splitlines()[1:] == [
         '  n0["fetch<br/>on error: retry(3), then continue<br/>→ page"]'
     ]
+
+
+def test_a_picture_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
+    steps = "".join(
+        f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(180)
+    )
+    drawn = Diagram(load(f"pipeline: p\nsteps:\n{steps}"))
+    assert len(drawn.html()) > 280_000
+    shown = drawn._repr_mimebundle_()
+    assert sum(map(len, shown.values())) < 300_000
+    assert "not saved here" in shown["text/html"]
+    assert "agf.draw(&#x27;p&#x27;)" in shown["text/html"]

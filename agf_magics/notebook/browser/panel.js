@@ -2,6 +2,8 @@
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes
 const CALL_COLUMNS = ["element", "", "took", "output or error", "input"];
+const ORDERS = { failed: "failed first", slowest: "slowest first", ended: "by their ends" };
+const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 class Panel {
   constructor(view) {
@@ -100,7 +102,8 @@ class Panel {
     if (step.printed) part("Printed", element("pre", {}, step.printed));
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output));
     if (step.attempts) part("Attempts", this.attempts(step));
-    if (step.many && !step.note) part("Calls", this.part("calls", () => new CallPages(this.state, step.id, step.elements)));
+    if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.state, step.id)));
+    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates)));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
     this.node.replaceChildren(...children);
@@ -165,25 +168,36 @@ function definitionElement({ start, first, last, lines }) {
 
 // The calls of a step that runs several times, page by page, failed ones first; or one of them.
 class CallPages {
-  constructor(state, step, hasElements) {
+  constructor(state, step, hasElements, hasValues) {
     this.state = state;
     this.step = step;
     this.hasElements = hasElements;
+    this.hasValues = hasValues; // without a call there is nothing to say
     this.byElement = false;
     this.index = []; // of the element whose calls are shown
     this.offset = 0;
     this.failed = false;
     this.isOpen = false; // whether one call is shown
-    this.node = element("div");
+    this.order = "failed";
+    this.text = "";
+    const again = changes => { Object.assign(this, { ...changes, offset: 0 }); this.fetch(); };
+    const search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", on: { change: event => again({ text: event.target.value.trim() }) } });
+    const sort = element("select", { "aria-label": "Order of the calls", on: { change: event => again({ order: event.target.value }) } },
+      Object.entries(ORDERS).map(([value, name]) => element("option", { value }, name)));
+    this.tools = element("div", { class: "actions", hidden: true }, search, sort);
+    this.inner = element("div");
+    this.node = element("div", {}, element("h4", {}, "Calls"), this.tools, this.inner);
   }
 
   async fetch() {
     if (this.isOpen) return;
-    const { step, offset, failed, index, byElement } = this;
+    const { step, offset, failed, index, byElement, order, text } = this;
     let page;
-    try { page = await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index }); }
-    catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    try { page = await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); }
+    catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
+    this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
+    this.tools.hidden = byElement || !text && page.total < SEARCHED_CALLS;
     if (byElement) this.showElements(page); else this.showCalls(page);
   }
 
@@ -203,7 +217,7 @@ class CallPages {
     const rows = page.rows.map(([numbers, calls, failed, isFailed, took]) => ({ numbers, bad: isFailed, cells: [
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
     const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
-    this.node.replaceChildren(
+    this.inner.replaceChildren(
       element("div", { class: "actions" }, this.pages(page), this.go("Calls", "List the calls", { byElement: false, index: [], offset: 0 })),
       table(["", "element", "calls", "failed", "took"], rows, open));
   }
@@ -218,24 +232,56 @@ class CallPages {
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
-    this.node.replaceChildren(
+    this.inner.replaceChildren(
       element("div", { class: "actions" }, this.pages(page),
         page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || ""), only,
       table(CALL_COLUMNS, rows, row => this.open(row.number)));
   }
 
   async open(number_) {
-    this.isOpen = true;
+    this.isOpen = this.tools.hidden = true;
     const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
     let call;
     try { call = await this.state.request("call", { step: this.step, number: number_ }); }
-    catch (error) { return this.node.replaceChildren(back, errorElement(error.message)); }
+    catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
     const children = [back, element("h3", {}, `${call.name} ${call.at}`)];
     if (call.error) children.push(errorElement(call.error));
     if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
     if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));
-    this.node.replaceChildren(...children);
+    this.inner.replaceChildren(...children);
     back.focus({ preventScroll: true });
+  }
+}
+
+// What a step that only evaluates read and gave: an element, an accumulator, the case of a match.
+class ValuePages {
+  constructor(state, step) {
+    Object.assign(this, { state, step, offset: 0, asked: null });
+    this.node = element("div", { hidden: true });
+  }
+
+  // The definition is evaluated for it, so a running step is asked only once.
+  async fetch() {
+    const { live } = this.state.last, key = `${this.offset} ${live}`;
+    if (this.asked === key) return;
+    this.asked = key;
+    let page;
+    try { page = await this.state.request("evaluations", { step: this.step, offset: this.offset }); }
+    catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    const names = [...new Set(page.rows.flatMap(([, given]) => given.map(([name]) => name)))];
+    const has = column => page.rows.some(row => row[column].length), columns = [[0, "element"], [2, "case"], [4, "error"]].filter(([column]) => has(column)).map(([, name]) => name);
+    const heads = ["element", ...names, "case", "output", "error"].filter(name => names.includes(name) || name === "output" || columns.includes(name));
+    const rows = page.rows.map(([numbers, given, picked, output, error]) => {
+      const cells = { ...Object.fromEntries(given), element: numbers.map(n => `#${n}`).join(""), case: picked, output, error };
+      return { bad: Boolean(error), cells: heads.map(head => cells[head] ?? "") };
+    });
+    const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
+    const last = page.offset + rows.length, isPaged = page.total > page.page;
+    this.node.hidden = !rows.length;
+    this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
+      element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
+      go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
+      table(heads, rows), page.note ? hint(page.note) : "");
   }
 }
 
