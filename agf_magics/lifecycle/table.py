@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 from ..flow.progress import Progress
 from ..flow.tables import Rows, arrow_table, in_pandas_form, json_text
 from ..flow.values import Value
+from ..journal.calls import RowOutcome, RowRecords
 from ..journal.file import as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
-from ..journal.row_records import RowOutcome, RowRecords
 from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted, duration, line

@@ -19,7 +19,7 @@ from ..flow.steps import Flow
 from ..journal.calls import MOST_GROUPED, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import calls_of, elements_of, linked_flow
+from ..lifecycle.past_runs import calls_of, elements_of
 from ..lifecycle.run import Run
 from ..pictures.plain import duration, format_exception, line, plain
 from ..pictures.values import value_json, value_text
@@ -377,4 +377,4 @@ def texts_of(texts: object) -> list[str]:
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
     """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_within(linked_flow(run), row.key[:-1]).flow
+    return linked_within(run._linked, row.key[:-1]).flow
