@@ -10,11 +10,15 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "agf_magics"
+
+parse = cache(ast.parse)
+"""Three of these tests read the whole package."""
 
 MAY = {
     "text": (),
@@ -88,7 +92,7 @@ def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iter
     """What this module, ``("engine", "run")``, imports and may not."""
     here = ".".join(module)
     own = ".".join(module[:2] if module[0] == "languages" and len(module) > 2 - is_package else module[:1])
-    tree = ast.parse(code)
+    tree = parse(code)
     free = {id(inner) for node in ast.walk(tree) if _is_deferred(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
         for name in _imported(node, module if is_package else module[:-1]):
@@ -180,7 +184,7 @@ def import_circles(folder: Path) -> list[tuple[str, ...]]:
     package = ("agf_magics", *folder.relative_to(PACKAGE).parts)
     found: dict[str, set[str]] = {}
     for path in sorted(folder.glob("*.py")):
-        names = {name for node in ast.walk(ast.parse(path.read_text("utf-8"))) for name in _imported(node, package[1:])}
+        names = {name for node in ast.walk(parse(path.read_text("utf-8"))) for name in _imported(node, package[1:])}
         inside = {tuple(name.split("."))[len(package)] for name in names if _within(name, ".".join(package))
                   and len(name.split(".")) > len(package)}  # fmt: skip
         found[path.stem] = inside - {path.stem}
@@ -230,7 +234,7 @@ def test_the_package_makes_no_code() -> None:
     found = {
         str(path.relative_to(PACKAGE)): names
         for path in sorted(PACKAGE.rglob("*.py"))
-        if (names := list(dynamic(ast.parse(path.read_text("utf-8")))))
+        if (names := list(dynamic(parse(path.read_text("utf-8")))))
     }
     assert found == {}
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
-from collections.abc import Sequence as walk_Sequence
 
 from ..flow import events as ev
 from ..flow.step import END, START, Dag, Edge, Frame, Outcome, Scheduler, Skip, Walk, finished
@@ -27,7 +26,17 @@ from ..flow.steps import Choose, Compute, Fold, Invoke, Repeat, Sequence
 from ..flow.values import Value, is_true
 from ..journal.records import CallKey
 from ..text.diagnostics import Diagnostic, StepError
-from .runner import CallSite, Runner, Scope, ShapeResult, clock, is_rescuable, separate_prints
+from .pool import Plan, Pool
+from .runner import (
+    CallSite,
+    Runner,
+    Scope,
+    ShapeResult,
+    StepResult,
+    clock,
+    is_rescuable,
+    separate_prints,
+)
 from .sequences import Elements, first_of, read_elements
 
 
@@ -281,23 +290,11 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
             raise StepError(step.endless(step.rounds))
         for name in ready:
             visits[name] = visits.get(name, 0) + 1
-        if len(ready) == 1:
-            (name,) = ready
-            value, _ = await run.run_step(
-                step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
-            )
-            # No worker and no dict for a round of one node, which is nearly every round.
-            frame = step.join(frame, ((name, finished((value, None, None, "finished"))),))
-        else:
-            outcomes = await _round(site, ready, visits, frame, inside)
-            frame = step.join(frame, outcomes)
-            value = outcomes[-1][1].value
+        outcomes = await _round(site, ready, visits, frame, inside)
+        frame, value = step.join(frame, outcomes), outcomes[-1][1].value
         run.reach(site.scope, frame)
         at = (*site.at, rounds)
-        if len(ready) == 1:
-            ready = _after(run, step, at, ready[0], frame)
-        else:
-            ready = [target for name in ready for target in _after(run, step, at, name, frame)]
+        ready = [target for name in ready for target in _after(run, step, at, name, frame)]
     return ShapeResult(value, frame=frame)
 
 
@@ -306,49 +303,22 @@ async def _round(
 ) -> list[tuple[str, Outcome]]:
     """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
     names."""
-    run, step = site.run, site.step
+    run, step, names = site.run, site.step, sorted(ready)
+    values: list[Value] = [None] * len(names)
+
+    def at(i: int) -> ev.StepPath:
+        return site.path_of(step.nodes[names[i]], visits[names[i]] - 1)
+
+    async def start(i: int, attempt: int) -> StepResult:
+        index = (*site.index, visits[names[i]] - 1)
+        return await run.run_step(step.nodes[names[i]], frame, inside, index)
+
     earlier = run.journal.earlier if run.journal is not None else None
-    # One iterator for all workers: each takes the next name.
-    names = iter(sorted(ready))
-    if earlier is not None:  # what failed is known before anything in the round starts
-        failed = {
-            name: earlier.has_failed(site.path_of(step.nodes[name], visits[name] - 1))
-            for name in ready
-        }
-        names = iter(sorted(ready, key=lambda name: (not failed[name], name)))
-    outcomes: dict[str, Outcome] = {}
-    failure: BaseException | None = None
-
-    async def work() -> None:
-        nonlocal failure
-        separate_prints(run)
-        for name in names:
-            if failure is not None:  # no further node of the round starts
-                return
-            try:
-                value, _ = await run.run_step(
-                    step.nodes[name], frame, inside, (*site.index, visits[name] - 1)
-                )
-            except Exception as error:
-                # `nonlocal`, because the group raises only after all workers have ended: the others
-                # must not begin another node meanwhile.
-                failure = failure or error
-                raise
-            outcomes[name] = Outcome(value)
-
-    width = min(step.width or len(ready), len(ready))
-    if width == 1:
-        await work()
-    else:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(width):
-                    group.create_task(work())
-        except BaseExceptionGroup as several:
-            failure = failure or several.exceptions[0]
-    if failure is not None:
-        raise failure
-    return sorted(outcomes.items())
+    # What failed is known before anything in the round starts.
+    first = [i for i in range(len(names)) if earlier is not None and earlier.has_failed(at(i))]
+    plan = Plan(len(names), step.width or len(names), first=first)
+    await Pool(site, start, values.__setitem__, at).run(plan)
+    return list(zip(names, map(Outcome, values), strict=True))
 
 
 def _allowed(
@@ -356,8 +326,6 @@ def _allowed(
 ) -> list[str]:
     """The nodes to run next, each once. A node over its limit is replaced by the target of its
     exit."""
-    if len(ready) == 1 and ready[0] not in step.limits:
-        return ready if ready[0] != END else []
     allowed: dict[str, None] = {}
     skipped: set[str] = set()
     for name in ready:
@@ -379,15 +347,7 @@ def _allowed(
 def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
     """The targets of a node's edges: the unconditional ones, the first whose condition is true,
     else ``otherwise``."""
-    edges = step.leaving.get(name, ())
-    taken = edges if len(edges) == 1 and edges[0].when is None else _taken(edges, frame)
-    for edge in taken:
-        run.steps.follow(at, name, edge.target)
-    return [edge.target for edge in taken]
-
-
-def _taken(edges: walk_Sequence[Edge], frame: Frame) -> walk_Sequence[Edge]:
-    taken, chosen = [], False
+    edges, taken, chosen = step.leaving.get(name, ()), list[Edge](), False
     for edge in edges:
         if edge.when is None:
             if not edge.otherwise:
@@ -395,4 +355,8 @@ def _taken(edges: walk_Sequence[Edge], frame: Frame) -> walk_Sequence[Edge]:
         elif not chosen and is_true(edge.when.evaluate(frame)):
             chosen = True
             taken.append(edge)
-    return taken if chosen else [*taken, *(edge for edge in edges if edge.otherwise)]
+    if not chosen:
+        taken += [edge for edge in edges if edge.otherwise]
+    for edge in taken:
+        run.steps.follow(at, name, edge.target)
+    return [edge.target for edge in taken]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 from ..catalog import Tool, Transform
 from ..flow import events as ev
-from ..flow.step import Step
+from ..flow.step import Step, Walk
 from ..flow.steps import Branches, Each, Invoke, every
 from ..flow.values import Value
 from ..journal.codec import preview
@@ -174,7 +174,7 @@ class Parts(ABC):
 
     def __init__(
         self,
-        site: CallSite[Each] | CallSite[Branches],
+        site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
         items: list[Value] | Elements | None = None,
@@ -248,7 +248,7 @@ class Pool(Parts):
 
     def __init__(
         self,
-        site: CallSite[Each] | CallSite[Branches],
+        site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from types import MethodType
 from typing import (
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     Protocol,
@@ -519,6 +520,12 @@ class Walk(Step):
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
     """How many nodes of a round run at a time; 0: all."""
+    retries: ClassVar[int] = 0
+    wait: ClassVar[float] = 0.0
+    on_error: ClassVar[Literal["abort"]] = "abort"
+    gather: ClassVar[None] = None
+    keeps_failures: ClassVar[bool] = False
+    """A round is a fan-out that its first failure ends."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys of the state that each node writes, as far as its text determines them."""
     feeds: tuple[tuple[str | None, str, str], ...] = ()

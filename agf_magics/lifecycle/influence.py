@@ -20,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Several
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..catalog import Tool
 from ..engine.linked import Linked, callees_of, flows_of, reachable_flows
@@ -50,6 +50,8 @@ a call; a field of the ``input``; a ``store``. Of decisions: the step ``reads`` 
 ``whether`` it runs."""
 
 Links = Mapping[Node, list[Node]]
+
+T = TypeVar("T")
 
 ALL = ""
 """All arguments of a call, where it is not known which one."""
@@ -358,7 +360,7 @@ def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
     return names
 
 
-def spread(start: Iterable[Node], *links: Links) -> set[Node]:
+def spread(start: Iterable[T], *links: Mapping[T, list[T]]) -> set[T]:
     """``start``, and all that the links lead to from there."""
     nodes = set(start)
     queue = list(nodes)
@@ -380,15 +382,10 @@ def backwards(links: Links) -> Links:
     return back
 
 
-def reached(start: str, edges: Collection[tuple[str, str]]) -> Collection[str]:
+def reached(start: str, edges: Iterable[tuple[str, str]]) -> set[str]:
     """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
     a circle."""
     targets: dict[str, list[str]] = defaultdict(list)
     for source, target in edges:
         targets[source].append(target)
-    names, queue = dict[str, None](), [start]
-    while queue:
-        new = [name for name in targets[queue.pop()] if name not in names]
-        names.update(dict.fromkeys(new))
-        queue += new
-    return names.keys()
+    return spread(targets[start], targets)

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog.builtin import write_file
-from ..engine.linked import Linked
 from ..flow.events import format_path
 from ..flow.rows import Row, key_of
 from ..flow.step import Step, Walk
@@ -258,12 +257,6 @@ def loops_around(outer: Step, step: Step) -> int | None:
             )
             return loops + repeats
     return None
-
-
-def linked_flow(run: Run | PastRun) -> Linked:
-    """The flow of a run and the flows that it calls. Raises DefinitionError if those of a past run
-    cannot be loaded."""
-    return run._linked
 
 
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 from ..flow.progress import Progress
 from ..flow.tables import Rows, arrow_table, in_pandas_form, json_text
 from ..flow.values import Value
+from ..journal.calls import RowOutcome, RowRecords, read_columns, write_column
 from ..journal.file import JournalError, as_definition_errors
 from ..journal.records import UNREADABLE, Record, error_from
-from ..journal.row_records import RowOutcome, RowRecords, read_columns, write_column
 from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms

@@ -20,7 +20,7 @@ from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
 from ..lifecycle.evaluations import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import calls_of, elements_of, linked_flow
+from ..lifecycle.past_runs import calls_of, elements_of
 from ..lifecycle.run import Run
 from ..pictures.plain import duration, format_exception, line, plain
 from ..pictures.values import value_json, value_text
@@ -418,4 +418,4 @@ def texts_of(texts: object) -> list[str]:
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
     """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_within(linked_flow(run), row.key[:-1]).flow
+    return linked_within(run._linked, row.key[:-1]).flow

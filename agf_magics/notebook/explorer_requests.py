@@ -28,7 +28,7 @@ from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
 from ..lifecycle.evaluations import evaluates
 from ..lifecycle.moments import Moments, find_moments
-from ..lifecycle.past_runs import calls_of, linked_flow
+from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale
 from ..pictures.boxes import Frame
@@ -205,7 +205,7 @@ def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
 
 def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """See `picture_json`."""
-    return picture_json(linked_flow(run), given)
+    return picture_json(run._linked, given)
 
 
 def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:

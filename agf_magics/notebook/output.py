@@ -57,7 +57,7 @@ def in_frames() -> bool:
     an element there, so the output has the explorer as a widget during the run. `VSCODE_PID` does
     not tell: a JupyterLab that was started in a terminal of VS Code has it, a remote kernel of VS
     Code has not."""
-    names = getattr(get_ipython(), "user_ns", {})  # type: ignore[no-untyped-call]
+    names = getattr(get_ipython(), "user_ns", {})
     return "COLAB_RELEASE_TAG" in os.environ or VSCODE in names
 
 

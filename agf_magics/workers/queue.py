@@ -162,11 +162,20 @@ class CallEntry(Entry):
 
     def end(self, result: Result) -> None:
         """Set the result of the call and report it."""
-        self.call.end(result)
-        if self.pool is not None:
-            if self.pool.halts and not result[0]:
-                self.pool.halt()
-            self.pool.report([self.call])
+        _report([(self, result)])
+
+
+def _report(ended: list[tuple[CallEntry, Result]]) -> None:
+    """Set results; each fan-out gets all its calls at once."""
+    pools = dict[Any, list[Call]]()
+    for entry, result in ended:
+        entry.call.end(result)
+        if entry.pool is not None:
+            pools.setdefault(entry.pool, []).append(entry.call)
+            if entry.pool.halts and not result[0] and not entry.pool.halted:
+                entry.pool.halt()
+    for pool, calls in pools.items():
+        pool.report(calls)
 
 
 class CallLine(Line[CallEntry]):
@@ -324,7 +333,7 @@ class CallFlight(Flight[CallEntry]):
             error = problem
         if error is not None:
             failure = self._failure(error)
-            self._report([(entry, (False, failure)) for entry in self.entries])
+            _report([(entry, (False, failure)) for entry in self.entries])
 
     def _open(
         self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
@@ -352,7 +361,7 @@ class CallFlight(Flight[CallEntry]):
                 entry.losses = 1
             line.give_back(self.entries, line.lost)
             return
-        self._report(list(zip(begun, results, strict=True)))
+        _report(list(zip(begun, results, strict=True)))
         left = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark == "n"]
         line.give_back(left, line.waiting)
 
@@ -395,18 +404,6 @@ class CallFlight(Flight[CallEntry]):
                 return False, TimedOut(value, f"left running: {self.line.name} on {worker}")
         message = f"the result of {self.line.name!r} cannot be sent to the kernel: {value}"
         return False, StepError(Diagnostic("step.unsent-result", message, hint=_FILE))
-
-    def _report(self, ended: list[tuple[CallEntry, Result]]) -> None:
-        """Set results; each fan-out gets all its calls at once."""
-        pools = dict[Any, list[Call]]()
-        for entry, result in ended:
-            entry.call.end(result)
-            if entry.pool is not None:
-                pools.setdefault(entry.pool, []).append(entry.call)
-                if entry.pool.halts and not result[0] and not entry.pool.halted:
-                    entry.pool.halt()
-        for pool, calls in pools.items():
-            pool.report(calls)
 
     def _unread(self, error: BaseException) -> StepError:
         """The failure of calls whose function or arguments a worker could not read."""
