@@ -6,7 +6,6 @@ needs no network, and a warning is an error, such as a broken link or a page wit
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS))
 
+import markdown  # noqa: E402
 from lexers import CellLexer, GrammarLexer, MessageLexer  # noqa: E402
 
 from agf_magics import __version__ as release  # noqa: E402
@@ -59,15 +59,13 @@ def copy_notebooks(app: object, config: object) -> None:
         (copies / notebook.name).write_text(text, encoding="utf-8")
 
 
-def index_words(app: object, name: str, source: list[str]) -> None:
-    """The words that a reader searches for: ``<!-- search: cache, memoize -->`` in a page is an entry of its index."""
-    found = r"<!-- search: (.+) -->"
-    source[0] = re.sub(found, lambda words: f"```{{index}} ! {words[1].replace(', ', ', ! ')}\n```", source[0])
+def show_comments(app: object, name: str, source: list[str]) -> None:
+    source[0] = markdown.site(source[0])
 
 
 def setup(app: Any) -> None:
     app.connect("config-inited", copy_notebooks)
-    app.connect("source-read", index_words)
+    app.connect("source-read", show_comments)
     for name, lexer in (
         ("ipython", CellLexer),
         ("ipython3", CellLexer),

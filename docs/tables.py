@@ -241,7 +241,8 @@ EVENTS: Mapping[str, str] = {
     "StepFinished": "The attempt ended with this value.",
     "StepFailed": "The attempt failed.",
     "StepCancelled": "The attempt was cancelled.",
-    "FannedOut": "A `for_each`, `fold` or `parallel` knows the number of its items or branches.",
+    "FanOutStarted": "A fan-out starts: `for_each`, `fold`, `parallel`, a `map` of a graph; `width` is the number of its items or branches.",
+    "QuestionAnswered": "A question has its answer, from a person or from `ask=`.",
     "Warned": "The run has a warning.",
     "RunEnded": "The last event; `status` is `ok`, `error` or `cancelled`.",
 }
@@ -346,6 +347,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "processes": ("`--on processes`, and any Python value in the journal", "concurrent calls run on threads"),
     "dask": ("`--on dask`: concurrent calls on a cluster", "the same"),
     "otel": ("runs as OpenTelemetry traces", "`trace_to` needs the SDK"),
+    "sql": ("SQL over tables, in DuckDB", "the message has the line that installs it"),
     "lab": ("JupyterLab, Notebook and the kernel", "for those who have them already"),
     "test": ("all above, and what `make test` needs", "for contributors"),
     "docs": ("what `make docs` needs", "for contributors"),

@@ -23,7 +23,7 @@ from agf_magics.languages.policy import SCHEMA
 from agf_magics.lifecycle.settings import OPENING, Settings
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
-from docs import search, tables
+from docs import markdown, search, tables
 from tests import doc_codes
 from tests.doc_pages import (
     DOCS,
@@ -50,6 +50,8 @@ PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent !
 CODES = doc_codes.codes()
 
 SITE = {page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
+
+README = DOCS.parent / "README.md"
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
@@ -123,6 +125,26 @@ def test_a_page_does_what_it_shows(page: Path, shell: Shell) -> None:
             reader.read(block)
             findings, printed = reader.results()
             assert not [each for each in findings if each.when.startswith("error")]
+
+
+def test_the_blocks_of_the_readme_can_be_pasted(shell: Shell) -> None:
+    """Its cells in YAML are coloured as YAML, as the language of a cell is not known where it is shown."""
+    with session(shell) as reader:
+        cells = [block for block in blocks(README.read_text(encoding="utf-8")) if not block.aside]
+        assert {block.language for block in cells} == {"python", "yaml"}
+        for block in cells:
+            reader.read(block._replace(language="ipython"))
+            assert not [each.text for each in reader.results()[0] if each.when.startswith("error")]
+
+
+@pytest.mark.parametrize("name", SITE)
+def test_a_reader_of_the_site_sees_what_is_not_run(name: str) -> None:
+    skipped = [block for block in blocks(SITE[name]) if block.aside == "not run"]
+    reasons = re.findall(r"^<!-- not run: (.+) -->$", SITE[name], re.MULTILINE)
+    assert len(skipped) == len(reasons)
+    forms = [reason for reason in reasons if reason in markdown.FORMS]
+    assert markdown.site(SITE[name]).count('<p class="not-run">') == len(reasons) - len(forms)
+    assert not forms or "not cells" in SITE[name].partition("\n## ")[0], "the top of the page says it"
 
 
 def _is_like(wanted: str, printed: str) -> bool:

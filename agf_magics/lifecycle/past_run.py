@@ -62,7 +62,11 @@ MOST_IMPORTED = 500_000_000
 
 class PastRun:
     """A run in the journal. All attributes can be read at any time; they contain the journaled
-    data."""
+    data: ``run_id``, ``flow``, ``status``, ``started``, ``ended``, ``seconds``, ``input``,
+    ``output``, ``error``, ``warnings``, ``stores``, ``steps``, ``trace``, ``calls``, ``table``,
+    ``usage``, ``cost``, ``progress`` and ``note``. ``load(step)`` reads the result of a call,
+    ``compare(other)`` the differences, ``export(path)`` writes everything as JSON.
+    """
 
     warnings: tuple[Diagnostic, ...] = ()
 

@@ -423,7 +423,7 @@ MAX_COST = Option(
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 REUSE = Option(
     "--reuse",
-    "reuse the results of identical calls in the last run of this name or in RUN",
+    "reuse the results of identical calls in the last 20 runs of this name, or in RUN",
     "run",
     "RUN",
     optional=True,
