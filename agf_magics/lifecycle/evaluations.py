@@ -28,7 +28,7 @@ MOST_EVALUATIONS = 10_000
 class Evaluation(NamedTuple):
     """One evaluation of a step, without secrets."""
 
-    index: tuple[int, ...]
+    numbers: tuple[int, ...]
     """The numbers of the elements around it."""
     given: Mapping[str, Value]
     """What it read, by its name: ``item``, ``acc``, ``ctx.total``."""
@@ -54,7 +54,7 @@ def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], st
     recorder = _Recorder((*key[:-1], watched.id), _reads(step), run.secrets)
     shape = type(watched)
     note = evaluate_again(run, shapes={**SHAPES, shape: recorder.around(SHAPES[shape])})
-    kept = sorted(recorder.kept, key=lambda one: one.index)
+    kept = sorted(recorder.kept, key=lambda one: one.numbers)
     return kept, "; ".join(filter(None, (note, recorder.note)))
 
 

@@ -62,7 +62,7 @@ def score_over(
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
     right = dict(table.added.get(against or "", {}))
     if against in table.terms.columns:
-        right = {place: str(row.input.get(against)) for place, row in enumerate(rows)}
+        right = {place: str(row.input.get(against or "")) for place, row in enumerate(rows)}
     known = [
         Known(row.number, str(label) if (label := right.get(place)) is not None else None)
         for place, row in enumerate(rows)

@@ -341,7 +341,7 @@ def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
 def _evaluation_row(run: AnyRun, one: Evaluation) -> list[Any]:
     error = one.error
     return [
-        list(one.index),
+        list(one.numbers),
         [[line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()],
         line(one.case, 60),
         line(value_text(one.value), SHORT) if error is None else "",
