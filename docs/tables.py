@@ -32,6 +32,7 @@ from agf_magics.notebook.config import SHARED, AgfMagics
 from agf_magics.notebook.options import Command
 from tests import ways
 
+from .cards import card
 from .markdown import code as _code
 from .markdown import table as _table
 from .policy_tables import policy
@@ -241,7 +242,7 @@ EVENTS: Mapping[str, str] = {
     "StepFinished": "The attempt ended with this value.",
     "StepFailed": "The attempt failed.",
     "StepCancelled": "The attempt was cancelled.",
-    "FanOutStarted": "A fan-out starts: `for_each`, `fold`, `parallel`, a `map` of a graph; `width` is the number of its items or branches.",
+    "FanOutStarted": "A `for_each`, `fold`, `parallel` or `map` starts; `width` is its number of items or branches.",
     "QuestionAnswered": "A question has its answer, from a person or from `ask=`.",
     "Warned": "The run has a warning.",
     "RunEnded": "The last event; `status` is `ok`, `error` or `cancelled`.",
@@ -370,6 +371,7 @@ def extras() -> str:
 
 
 TABLES: Mapping[str, Callable[..., str]] = {
+    "card": card,
     "extras": extras,
     "plan": plan_keys,
     "plan-methods": plan_methods,
