@@ -156,6 +156,15 @@ class RowTable:
                 for number, outcome in zip(some, self._records.read(some), strict=True):
                     yield self._row(number, outcome)
 
+    def at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
+        """The rows at these places (required) as mappings, read page by page."""
+        return self._flat(places)
+
+    def column_of(self, name: str) -> str:
+        """The name of a column about the run (``name``, required): ``status`` is ``run.status``
+        where the input has that column."""
+        return self._about(name)
+
     def value(self, name: str, place: int) -> Value:
         """The value of an added column (``name``) in the row at ``place``, both required."""
         return self.added[name].get(place)
@@ -419,7 +428,7 @@ class RowTable:
         columns = tuple(name for name in columns if name not in empty)
         seconds = self._about("seconds")
         cells = tuple(
-            tuple(_cell(row.get(name), name == seconds) for name in columns) for row in named
+            tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in named
         )
         counts = ", ".join(f"{count:,} {status}" for status, count in self.counts.items())
         more = f"; the first {SHOWN} are shown" if len(self) > SHOWN else ""
@@ -458,7 +467,8 @@ def _error(record: Record) -> StepError | None:
         raise DefinitionError(Diagnostic("journal.damaged", message)) from None
 
 
-def _cell(value: Value, is_time: bool) -> str:
+def cell_text(value: Value, is_time: bool = False) -> str:
+    """A value in a displayed cell. ``is_time``: it is seconds."""
     if value is None:
         return ""
     if is_time:

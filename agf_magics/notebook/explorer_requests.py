@@ -43,6 +43,7 @@ from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 from ..text.source import Span
+from .explorer_table import has_table, label_row, table_page
 from .explorer_calls import (
     CALL_REQUESTS,
     MOST_ERROR,
@@ -67,13 +68,13 @@ MOST_MARKS = 2_000
 MOST_NEW = 50
 """New and removed steps that are named."""
 
-SCRIPT = Path(__file__).parent / "browser" / "later.js"
+BROWSER = Path(__file__).parent / "browser"
 
 
 @cache
 def later_script() -> str:
     """The script of these views."""
-    text = SCRIPT.read_text(encoding="utf-8")
+    text = "\n".join((BROWSER / name).read_text("utf-8") for name in ("table.js", "later.js"))
     lines = map(str.strip, text.splitlines())
     return "\n".join(one for one in lines if one and not one.startswith("//"))
 
@@ -254,6 +255,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
         "how": "" if run.how_to_continue in run.note else how_to_continue(run),
+        "table": has_table(run) and calls_of(run) is not None,
         "warnings": [
             plain(run.secrets.text(str(one)), MOST_ERROR)
             for one in list(run.warnings)[:MOST_FINDINGS]
@@ -439,7 +441,9 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "text": _text,
     "picture": _picture,
     "step": _step,
+    "table": table_page,
+    "label": label_row,
     **CALL_REQUESTS,
     **LATER_REQUESTS,
 }
-"""Requests that only read. `Explorer` has those that act."""
+"""Requests that read, and that of a label. `Explorer` has those that act."""

@@ -191,5 +191,6 @@ export default base => {
     }
   }
 
-  return { time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
+  const RowTable = rowTable(base);
+  return { table: (...given) => new RowTable(...given), time: (...given) => new Time(...given), runs: (...given) => new RunsPage(...given), opened };
 };

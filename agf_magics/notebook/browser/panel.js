@@ -55,6 +55,7 @@ class Panel {
     if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.output) part("Output", this.copy({}), valueElement(run.output));
+    if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...run.dropped.map(failureElement));
@@ -107,12 +108,20 @@ class Panel {
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
     this.node.replaceChildren(...children);
+    if (this.wanted) this.parts.get("calls")?.openElement(this.wanted);
+    this.wanted = null;
   }
 
   // One call of the selected step, by its number.
   openCall(number_) {
     this.parts.get("calls")?.open(number_);
     this.parts.get("calls")?.node.scrollIntoView({ block: "nearest" });
+  }
+
+  // Select a step, and show the calls of one of its elements.
+  openElement(step, index) {
+    this.wanted = index; // until its panel is there
+    this.view.choose(step);
   }
 
   part(name, make) {
@@ -166,6 +175,20 @@ function definitionElement({ start, first, last, lines }) {
   }));
 }
 
+// The table of a run over data, whose script comes when it is shown.
+class RowsPart {
+  constructor(view) {
+    this.view = view;
+    this.node = element("div");
+  }
+
+  async fetch() {
+    try { this.table ??= (await loadLater(this.view.state)).table(this.view, this.node); }
+    catch (error) { return this.node.replaceChildren(hint(error.message)); }
+    this.table.fetch();
+  }
+}
+
 // The calls of a step that runs several times, page by page, failed ones first; or one of them.
 class CallPages {
   constructor(state, step, hasElements, hasValues) {
@@ -199,6 +222,12 @@ class CallPages {
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
     this.tools.hidden = byElement || !text && page.total < SEARCHED_CALLS;
     if (byElement) this.showElements(page); else this.showCalls(page);
+  }
+
+  openElement(index) {
+    Object.assign(this, { isOpen: false, byElement: false, index, offset: 0, failed: false });
+    this.fetch();
+    this.node.scrollIntoView({ block: "nearest" });
   }
 
   go(name, title, changes, off = false) {

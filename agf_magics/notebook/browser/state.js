@@ -2,7 +2,7 @@
 
 // These only read, or do the same when they are repeated.
 const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", "calls", "call", "spans", "session", "elements", "cancel",
-  "later", "stale", "moments", "moment"]);
+  "later", "stale", "moments", "moment", "table", "label"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
