@@ -43,7 +43,6 @@ from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 from ..text.source import Span
-from .explorer_table import has_table, label_row, table_page
 from .explorer_calls import (
     CALL_REQUESTS,
     MOST_ERROR,
@@ -58,6 +57,7 @@ from .explorer_calls import (
     row_of,
     texts_of,
 )
+from .explorer_table import has_table, label_row, table_page
 
 SLOW = 1.0
 """Seconds: after a comparison that took longer, only the button compares."""

@@ -54,8 +54,8 @@ class Panel {
     if (run.error) part("Error", errorElement(run.error));
     if (run.python) children.push(element("p", {}, "in Python: ", element("code", {}, run.python)));
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
-    if (run.output) part("Output", this.copy({}), valueElement(run.output));
     if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
+    if (run.output) part("Output", this.copy({}), valueElement(run.output));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...run.dropped.map(failureElement));

@@ -1,13 +1,15 @@
 // The table of a run over data: sorted, filtered, page by page. A row opens its calls, a label is written at once.
 
 function rowTable({ element, button, hint, number }) {
+  // Enter ends the writing: JupyterLab takes the key for the cell otherwise.
+  const ends = event => { event.stopPropagation(); if (event.key === "Enter") event.target.blur(); };
   return class RowTable {
     constructor(view, node) {
       Object.assign(this, { view, state: view.state, node, offset: 0, sort: "", down: false, only: "", below: null });
       const again = changes => { Object.assign(this, { ...changes, offset: 0 }); this.fetch(); };
       this.again = again;
       this.filter = element("select", { "aria-label": "Rows that are shown", on: { change: event => again({ only: event.target.value }) } });
-      this.most = element("input", { type: "number", step: "any", "aria-label": "Only rows below", on: { change: event => again({ below: event.target.value === "" ? null : Number(event.target.value) }) } });
+      this.most = element("input", { type: "number", step: "any", "aria-label": "Only rows below", on: { keydown: ends, change: event => again({ below: event.target.value === "" ? null : Number(event.target.value) }) } });
       this.bound = element("label", { hidden: true }, "below ", this.most);
       this.where = element("span", { role: "status" });
       this.go = [["‹", "Previous page", -1], ["›", "Next page", 1]].map(([sign, title, by]) =>
@@ -17,7 +19,7 @@ function rowTable({ element, button, hint, number }) {
     }
 
     async fetch() {
-      if (this.body.contains(this.node.getRootNode().activeElement)) return; // a person writes a label
+      if (this.body.querySelector("input:focus")) return; // a person writes a label
       const { offset, sort, down, only, below } = this;
       let page;
       try { page = await this.state.request("table", { offset, sort, down, only, below }); }
@@ -38,9 +40,11 @@ function rowTable({ element, button, hint, number }) {
     show({ columns, rows }) {
       const head = columns.map(([name, text]) => element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
         button(`${text}${name === this.sort ? (this.down ? " ▾" : " ▴") : ""}`, () => this.by(name), { class: "link", title: `Sort by ${text}` })));
-      const body = rows.map(([place, isFailed, cells, label]) => element("tr", { class: isFailed && "bad" }, cells.map((text, k) => element("td", { title: text },
-        k ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, this.labelField(place, label))));
-      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, head, element("th", { scope: "col" }, "label"))), element("tbody", {}, body)))
+      // The label is beside the number: it is seen without scrolling.
+      const labelled = (cells, label) => [cells[0], label, ...cells.slice(1)];
+      const body = rows.map(([place, isFailed, cells, label]) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && "bad" },
+        k ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, this.labelField(place, label)))));
+      this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
         : hint("There is no such row."));
     }
 
@@ -56,7 +60,7 @@ function rowTable({ element, button, hint, number }) {
         try { await this.state.request("label", { place, text: field.value }); field.classList.remove("bad"); field.title = "saved with the run"; }
         catch (error) { field.classList.add("bad"); field.title = error.message; this.view.inform(error.message); }
       });
-      field.addEventListener("keydown", event => { event.stopPropagation(); if (event.key === "Enter") field.blur(); });
+      field.addEventListener("keydown", ends);
       return field;
     }
 

@@ -1,0 +1,98 @@
+"""The table of a run over data as the page asks for it: order, filters, bad wishes, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.catalog import Registry
+from agf_magics.notebook.explorer_calls import Refused
+from agf_magics.notebook.explorer_requests import answer_request
+from tests.engine import kept
+
+FLOW = "pipeline: sizes\nsteps: [{tool: {name: size, args: {name: !expr ctx.name}}}]"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[agf.Run]:
+    monkeypatch.chdir(tmp_path)
+    registry = Registry()
+    shift = [0]
+
+    @agf.tool(registry=registry)
+    def size(name: str) -> Any:
+        number = int(name[1:])
+        if number == 7:
+            raise ValueError("no sevens")
+        mixed = {1: None, 2: "text", 3: [1], 4: float("nan")}
+        return {"value": mixed.get(number, number % (5 + shift[0]))}
+
+    flow = agf.define(FLOW, "pipeline", registry=registry)
+    rows = [{"name": f"n{number}"} for number in range(60)]
+    with kept.journal_in(tmp_path / "kept"):
+        agf.run(flow, over=rows, registry=registry)
+        shift[0] = 1
+        yield agf.run(flow, over=rows, registry=registry)
+
+
+def places(run: Any, **wish: Any) -> list[int]:
+    return [row[0] for row in answer_request(run, "table", wish)["rows"]]
+
+
+def test_numbers_come_before_texts_and_rows_without_a_value_are_last(run: agf.Run) -> None:
+    whole = answer_request(run, "table", {"sort": "value"})
+    assert whole["total"] == 60
+    last = [row[0] for row in answer_request(run, "table", {"sort": "value", "offset": 50})["rows"]]
+    assert last[-5:] == [2, 3, 1, 4, 7]
+    down = [row[0] for row in answer_request(run, "table", {"sort": "value", "down": True, "offset": 50})["rows"]]
+    assert down[-3:] == [1, 4, 7]
+    assert places(run, sort="value", down=True)[:2] == [3, 2]
+
+
+def test_rows_are_filtered(run: agf.Run) -> None:
+    assert places(run, only="failed") == [7]
+    assert (
+        places(run, sort="value", below=1)
+        == [number for number in range(60) if number > 4 and number % 6 == 0] + [0][:0]
+    )
+    assert set(places(run, only="changed")) <= {number for number in range(5, 60) if number % 5 != number % 6}
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"offset": -1},
+        {"offset": 10**9},
+        {"offset": "x"},
+        {"sort": ["value"]},
+        {"sort": "nothing", "down": "yes"},
+        {"only": "odd"},
+        {"below": "1"},
+        {"below": float("nan")},
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_answered(run: agf.Run, wish: dict[str, Any]) -> None:
+    assert answer_request(run, "table", wish)["total"] == 60
+
+
+def test_a_label_is_saved_and_a_wrong_one_is_refused(run: agf.Run) -> None:
+    answer_request(run, "label", {"place": 5, "text": " <b>good</b> "})
+    assert answer_request(agf.runs(run.run_id), "table", {})["rows"][5][-1] == "<b>good</b>"
+    answer_request(run, "label", {"place": 5, "text": ""})
+    assert answer_request(run, "table", {})["rows"][5][-1] == ""
+    for wrong in ({"place": 60, "text": "x"}, {"place": 5}, {"place": 5, "text": 7}):
+        with pytest.raises(Refused):
+            answer_request(run, "label", wrong)
+    with pytest.raises(agf.DefinitionError, match=r"over\.label"):
+        answer_request(run, "label", {"place": 5, "text": "x" * 201})
+
+
+def test_a_run_without_rows_has_no_table() -> None:
+    run = agf.run("pipeline: p\nsteps: [{transform: {value: '1'}}]")
+    assert not answer_request(run, "run", {})["table"]
+    with pytest.raises(Refused, match="no table"):
+        answer_request(run, "table", {})
