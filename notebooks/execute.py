@@ -3,6 +3,8 @@
 They run in a copy of their folder, so the files that they write do not end up in the checkout; as many at a time as
 the computer has processors. ``--save`` also stores the outputs in the notebooks themselves. Outputs that differ only
 in what no two runs have in common (times, ids of runs, the order of concurrent calls; see `stable`) leave it as it is.
+``--record`` stores instead what models and tools answered, in ``recordings/NAME.agf`` beside the notebook: a test runs
+it from there, without a model.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ MOST_BYTES = 500_000
 VARIES = "varies"
 """The tag of a cell whose output depends on the environment: only the kinds of its outputs are compared."""
 
+READS_JOURNAL = "agf.runs("
+"""Cells with this text are left out with a recording: the journal has no run whose calls were not made."""
+
 KEPT_METADATA = {"kernelspec", "language_info"}
 KEPT_LANGUAGE = {"name", "file_extension", "mimetype", "pygments_lexer"}
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -51,18 +56,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("notebooks", nargs="+", type=Path)
     parser.add_argument("--into", type=Path, default=Path("build/notebooks"), help="a folder, emptied first")
-    parser.add_argument("--save", action="store_true", help="store the outputs in the notebooks")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--save", action="store_true", help="store the outputs in the notebooks")
+    what.add_argument("--record", action="store_true", help="store what models and tools answered")
     options = parser.parse_args()
     shutil.rmtree(options.into, ignore_errors=True)
     leave_out = shutil.ignore_patterns(Path(__file__).name, ".*", "__pycache__")
     for folder in {notebook.parent for notebook in options.notebooks}:
         shutil.copytree(folder, options.into, ignore=leave_out, dirs_exist_ok=True)
     (options.into / "pyproject.toml").touch()  # a project of its own: no settings and no journal of another one
+    paths = [options.into / notebook.name for notebook in options.notebooks]
+    for path in paths if options.record else ():
+        recording_of(path).parent.mkdir(exist_ok=True)
+        recording_of(path).unlink(missing_ok=True)
+        nbformat.write(within_recording(nbformat.read(path, as_version=4), recording_of(path), new=True), path)
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        succeeded = list(threads.map(execute, [options.into / notebook.name for notebook in options.notebooks]))
+        succeeded = list(threads.map(execute, paths))
     if options.save and all(succeeded):
         for notebook in options.notebooks:
             save(options.into / notebook.name, notebook)
+    for notebook, path in zip(options.notebooks, paths, strict=True) if options.record and all(succeeded) else ():
+        recording_of(notebook).parent.mkdir(exist_ok=True)
+        shutil.copy(recording_of(path), recording_of(notebook))
     return 0 if all(succeeded) else 1
 
 
@@ -91,6 +106,27 @@ def execute(path: Path) -> bool:
         return False
     print(f"{last_output(notebook)}\n\n{path.name} ran in {seconds:.1f} s. Its page: {page}", flush=True)
     return True
+
+
+def recording_of(notebook: Path) -> Path:
+    return notebook.parent / "recordings" / f"{notebook.stem}.agf"
+
+
+def within_recording(notebook: nbformat.NotebookNode, file: Path, *, new: bool) -> nbformat.NotebookNode:
+    """The notebook with a cell before it that takes the outcomes of its calls from the file, and one behind it that
+    checks that all were taken. Its model has an address where nothing listens. ``new``: the file is written instead.
+    """
+    options = 'missing="record"' if new else "strict=True"
+    begin = [
+        "import agf_magics as agf",
+        f"recording = agf.replay({str(file.resolve())!r}, {options})",
+        "recording.__enter__();",
+    ]
+    begin += [] if new else ['agf.registry.choose("openai:scripted", base_url="http://127.0.0.1:9/v1");']
+    cells = [cell for cell in notebook.cells if READS_JOURNAL not in cell.source]
+    first, last = "\n".join(begin), "recording.__exit__(None, None, None);"
+    notebook.cells = [nbformat.v4.new_code_cell(first), *cells, nbformat.v4.new_code_cell(last)]
+    return notebook
 
 
 def last_output(notebook: nbformat.NotebookNode) -> str:

@@ -166,6 +166,15 @@ def test_calls_that_nobody_made_again_are_an_error_if_that_is_wanted() -> None:
     assert caught.value.code == "replay.unused"
 
 
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.filterwarnings("error")
+def test_after_a_failure_nothing_is_said_about_calls_that_were_not_made(strict: bool) -> None:
+    shop = Shop()
+    path = recorded(shop, "fig", "pear")
+    with pytest.raises(agf.StepError, match=r"replay\.missing"), agf.replay(path, strict=strict):
+        shop.run("kiwi")
+
+
 def test_redact_sees_every_line_and_the_arguments_of_the_replaying_run() -> None:
     def redact(line: dict[str, Any]) -> dict[str, Any]:
         text = json.dumps(line, ensure_ascii=False)

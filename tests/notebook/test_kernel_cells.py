@@ -39,6 +39,27 @@ def test_a_run_is_shown_once_in_its_cell_and_again_when_asked_for(headless: Kern
     assert not headless.good("%run_pipeline p --quiet --out r").outputs
 
 
+EXPORT = """\
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+spans = InMemorySpanExporter()
+trace.set_tracer_provider(TracerProvider())
+trace.get_tracer_provider().add_span_processor(SimpleSpanProcessor(spans))
+"""
+
+
+def test_runs_of_a_notebook_are_traced_while_its_setting_says_so(headless: Kernel) -> None:
+    headless.good(EXPORT)
+    names = "print([span.name for span in spans.get_finished_spans()])"
+    headless.good("%%pipeline\npipeline: traced\nsteps: [{transform: {value: '1'}}]")
+    for setting, wanted in (("True", "['transform steps[0]', 'invoke_agent traced']\n"), ("False", "[]\n")):
+        headless.good(f"%config AgfMagics.tracing = {setting}")
+        headless.good("spans.clear()\n%run_pipeline traced --quiet --out r")
+        assert headless.good(names).printed == wanted
+
+
 def test_the_same_cell_may_define_again_and_another_one_is_told_of(headless: Kernel) -> None:
     def define(cell_id: str) -> str:
         code = "%%pipeline\npipeline: mine\nsteps: [{transform: {value: '1'}}]"

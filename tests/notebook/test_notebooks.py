@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shutil
 from pathlib import Path
@@ -86,6 +87,42 @@ def test_our_notebooks_run_give_the_stored_outputs_and_announce_their_errors(pat
     assert announced == {id: raised for id, (_, raised) in expected.items()}
     now, before = runner.stable(done), runner.stable(stored)
     assert {id: now[id] for id in now if now[id] != before[id]} == {}, "python -m docs notebooks stores the outputs"
+
+
+COST = re.compile(r"\b\d+ requests, \d+ tokens")
+
+
+def values(notebook: Any) -> dict[str, Any]:
+    """What the cells of a notebook give, without the pages of its runs: these tell what a replay is."""
+    given = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and runner.VARIES not in cell.metadata.get("tags", ()):
+            outputs = [output.get("data", {}) for output in cell.outputs]
+            texts = [data["text/plain"] for data in outputs if "text/plain" in data and "text/html" not in data]
+            given[cell.id] = codes(cell), COST.sub("", "\n".join(texts))
+    return given
+
+
+@pytest.mark.parametrize("name", ["agents-and-tools", "plans"])
+def test_notebooks_that_ask_a_model_replay_without_it(name: str, tmp_path: Path) -> None:
+    """`scripted_server.py` is not there, and nothing listens at the address of the model."""
+    path = FOLDER / f"{name}.ipynb"
+    stored, again = (nbformat.read(path, as_version=4) for _ in range(2))
+    done = execute(runner.within_recording(again, runner.recording_of(path), new=False), tmp_path)
+    now = values(done)
+    assert {id: now[id] for id in values(stored) if now.get(id) != values(stored)[id]} == {}
+    assert any(text for _, text in now.values())
+
+
+def test_a_recording_of_a_notebook_has_its_calls_in_a_file_of_their_own(tmp_path: Path) -> None:
+    shutil.copy(FOLDER / "scripted_server.py", tmp_path)
+    path, new = FOLDER / "plans.ipynb", tmp_path / "plans.agf"
+    execute(runner.within_recording(nbformat.read(path, as_version=4), new, new=True), tmp_path)
+    calls = [json.loads(line) for line in runner.recording_of(path).read_text("utf-8").splitlines()]
+    made = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
+    same = [sorted((line.get("kind", ""), line["name"]) for line in lines) for lines in (calls, made)]
+    assert same[0] == same[1], "python notebooks/execute.py --record notebooks/plans.ipynb"
+    assert ("model", "openai:scripted") in same[0]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
