@@ -101,6 +101,13 @@ class RunOptions:
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
+    def __post_init__(self) -> None:
+        limits: object = self.limits
+        if limits is not None and not isinstance(limits, Limits):
+            pairs = limits.items() if isinstance(limits, dict) else ()
+            write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
+            raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
+
 
 DEFAULTS = RunOptions()
 

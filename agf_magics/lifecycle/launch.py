@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -48,6 +49,8 @@ WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-install
 WHICH_MODEL = ("model.no-key", "model.not-installed")
 """Problems that only a request has, and a replayed one is not made."""
 
+LIMITS = frozenset(field.name for field in fields(Limits))
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -61,9 +64,11 @@ def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **named: P.kwargs) -> R:
         for name in named:
             if name not in parameters:
-                near = suggest(name, parameters)
+                hint = suggest(name, parameters)
+                if name in LIMITS and "limits" in parameters:
+                    hint = f"write limits=agf.Limits({name}={named[name]!r})"
                 hint = (
-                    near or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+                    hint or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
                 )
                 raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
         return function(*args, **named)

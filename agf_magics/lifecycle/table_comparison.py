@@ -57,6 +57,11 @@ class TableComparison:
         """The rows whose status or output differs."""
 
     @property
+    def runs(self) -> tuple[str, str]:
+        """The ids of the two runs."""
+        return self.first.run.run_id, self.other.run.run_id
+
+    @property
     def matched(self) -> int:
         """The number of rows that both have."""
         return len(self._pairs)
@@ -92,7 +97,7 @@ class TableComparison:
             rows.append(("tokens", *(f"{count:,}" for count in tokens)))
             costs = [sum(row.cost or 0 for row in rows) for rows in tables]
             rows.append(("cost", *(f"${cost:,.4g}" for cost in costs)))
-        return ("", self.first.run.run_id, self.other.run.run_id), tuple(rows)
+        return ("", *self.runs), tuple(rows)
 
     @property
     def definitions(self) -> str:
@@ -113,13 +118,13 @@ class TableComparison:
 
     @property
     def _past(self) -> tuple[PastRun, PastRun]:
-        return find_past_run(self.first.run.run_id), find_past_run(self.other.run.run_id)
+        return find_past_run(self.runs[0]), find_past_run(self.runs[1])
 
     # --- display ---
 
     def _parts(self) -> Iterator[tuple[str, Cells | None, str]]:
         """The parts: a title, a table or None, a unified diff."""
-        title = f"{self.first.run.run_id}, compared with {self.other.run.run_id}"
+        title = ", compared with ".join(self.runs)
         by = f"by {self.key!r}" if self.key else "by number"
         yield f"{title}: {counted(self.matched, 'row')} matched {by}", self.totals, ""
         scores = tuple(

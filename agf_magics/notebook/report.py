@@ -26,6 +26,7 @@ from ..lifecycle.driving import live
 from ..lifecycle.past_run import PastRun, find_past_run
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
+from ..lifecycle.table_comparison import TableComparison
 from ..pictures import counters as look
 from ..pictures.diagram import Diagram
 from ..pictures.layout import NoPicture
@@ -49,7 +50,10 @@ REPORT_FILES = Path(__file__).parent / "browser"
 
 
 def report(
-    run: Run | PastRun | Comparison | str, path: str | Path, *, most: int = MOST_RECORDED
+    run: Run | PastRun | Comparison | TableComparison | str,
+    path: str | Path,
+    *,
+    most: int = MOST_RECORDED,
 ) -> Path:
     """Write a run, or the comparison of two, as one HTML file that opens without a kernel and
     without a connection, and return its path.
@@ -60,8 +64,8 @@ def report(
 
     Parameters:
 
-    - ``run``: a `Run`, a `PastRun`, the id of a run, or what ``run.compare(other)`` returns.
-      Required.
+    - ``run``: a `Run`, a `PastRun`, the id of a run, or a comparison: what ``run.compare(other)``
+      or ``agf.compare_over(first, other)`` returns. Required.
     - ``path``: the file; an existing one is replaced. Required.
     - ``most``: the largest number of characters of the recorded values. What is left out is named
       in the file. Default 10000000.
@@ -70,7 +74,8 @@ def report(
     """
     if isinstance(run, str):
         run = live.find(run) or find_past_run(run)
-    page = _comparison_page(run) if isinstance(run, Comparison) else _run_page(run, most)
+    compares = isinstance(run, Comparison | TableComparison)
+    page = _comparison_page(run) if compares else _run_page(run, most)
     target = Path(path)
     target.write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
     return target
@@ -162,8 +167,11 @@ def _run_page(run: AnyRun, most: int) -> str:
     return _document(title, f'{explorer}<main id="agf-page">{plain_page}</main>', data)
 
 
-def _comparison_page(comparison: Comparison) -> str:
+def _comparison_page(comparison: Comparison | TableComparison) -> str:
     shown = Secrets().text(comparison._repr_html_()).replace("<details>", "<details open>")
+    if isinstance(comparison, TableComparison):  # rows of this process are not masked yet
+        for table in (comparison.first, comparison.other):
+            shown = table.run.secrets.text(shown)
     title = f"{line(comparison.runs[0], 90)} compared with {line(comparison.runs[1], 90)}"
     return _document(title, f'<main id="agf-page">{shown}</main>')
 

@@ -118,7 +118,7 @@ def edited(registry: agf.Registry) -> None:
     agf.define(text, registry=registry)
 
 
-def test_two_runs_are_compared_row_by_row(registry: agf.Registry) -> None:
+def test_two_runs_are_compared_row_by_row(registry: agf.Registry, folder: Path) -> None:
     first = agf.run("doubled", over=ROWS, registry=registry)
     edited(registry)
     other = agf.run("doubled", over=ROWS, registry=registry)
@@ -132,6 +132,9 @@ def test_two_runs_are_compared_row_by_row(registry: agf.Registry) -> None:
     assert compared.tools == []
     assert "2 rows changed" in repr(compared)
     assert "2 rows changed" in compared._repr_html_()
+    page = agf.report(compared, folder / "both.html").read_text(encoding="utf-8")
+    assert "2 rows changed" in page
+    assert f"{first.run_id} compared with {other.run_id}" in page
 
 
 def test_rows_of_other_tables_are_matched_by_a_column(registry: agf.Registry) -> None:
