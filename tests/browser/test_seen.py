@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
 
-from tests.browser.harness import Open
+from tests.browser.harness import Lab, Open
 
 pytestmark = pytest.mark.browser
 
 SETUP = """%load_ext agf_magics
 %config AgfMagics.journal = "runs.sqlite"
-import threading, time
+import asyncio, os, threading, time
 import agf_magics as agf
 from agf_magics import tool
 
@@ -35,6 +36,14 @@ async def clean(n: int) -> int:
     return n
 
 @tool
+async def holds(n: int) -> int:
+    if n > 3:
+        while not os.path.exists("rest"):
+            await asyncio.sleep(0.02)
+    await asyncio.sleep(0.2 * n)  # the fourth ends when a pace is no guess any more
+    return n
+
+@tool
 def fragile() -> int:
     if not WORKS:
         raise RuntimeError("the service is down")
@@ -51,6 +60,17 @@ steps:
     output: cleaned
 - tool: {name: fragile, output: answer}"""
 FAN = FAN.replace("--out result", "--out result --set numbers=$numbers")
+
+HELD = """%%pipeline --run --set numbers=$numbers
+pipeline: held
+steps:
+- for_each:
+    over: ctx.numbers
+    max_parallel: 40
+    on_error: continue
+    do: {tool: {name: holds, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: kept"""
 
 
 def chain(count: int, last: str) -> str:
@@ -72,6 +92,15 @@ WHOLE = """
 
 def whole(selector: str) -> str:
     return WHOLE.strip().replace("SELECTOR", selector)
+
+
+IN_SIGHT = """node => {
+  const inner = node.getBoundingClientRect();
+  const outers = [node.parentNode, node.closest('.list')].map(outer => outer.getBoundingClientRect());
+  return inner.width > 0 && outers.every(outer => inner.left >= outer.left - 1 && inner.right <= outer.right + 1
+    && inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1);
+}"""
+"""Whether the whole of a part of a row is in sight: parts without room are below the row."""
 
 
 def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(opened: Open) -> None:
@@ -96,6 +125,33 @@ def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(op
     explorer.locator("header >> text=✓ ok").wait_for()
     page.run(4)
     page.says(4, "ok 42")
+
+
+@pytest.mark.parametrize("width", [1200, 900])
+def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_and_the_header(
+    opened: Open, lab: Lab, width: int
+) -> None:
+    page = opened(SETUP, "numbers = [n % 5 if n < 4 else 4 for n in range(40)]", HELD, width=width)
+    page.run_all(wait=False)
+    explorer = page.explorer(2)
+    pace = re.compile(r"4 ok, 36 running of 40 · [\d.]+/s, .+ left")
+    row = explorer.locator(".row", has_text="for_each").filter(has_text=pace)
+    row.wait_for()
+    explorer.locator("header", has_text=re.compile(r"4 of 40 elements · [\d.]+/s, .+ left")).wait_for()
+    for theme in ("Dark", "Light"):
+        page.theme(theme)
+        page.picture(f"seen-fan-out-{width}-{theme.lower()}", 2)
+    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
+    row.click()
+    explorer.locator(".panel h4").first.wait_for()
+    page.picture(f"seen-fan-out-{width}-panel", 2)
+    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
+    assert row.locator(".took").evaluate(IN_SIGHT)
+    (lab.folder / "rest").touch()
+    page.finished()
+    (lab.folder / "rest").unlink()
+    explorer.locator("header >> text=40 of 40 elements").wait_for()
+    assert not row.is_visible()
 
 
 def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:

@@ -110,9 +110,12 @@ class StepList {
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
     const shown = (row[END] === null && row[TAIL]) || row[COUNTED] || row[TAIL] || "";
-    setText(node.counted, shown, [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"));
-    // Numbers are never cut: the name is. Below those of a fan-out, a line shows its shares.
-    node.counted.classList.toggle("numbers", Boolean(shown) && shown === row[COUNTED]);
+    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === row[COUNTED];
+    if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
+    node.shown = shown;
+    if (node.counted.title !== whole) node.counted.title = whole;
+    // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
+    node.counted.classList.toggle("numbers", isNumbers);
     const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
     node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
