@@ -37,11 +37,17 @@ ORDERS = {
 }
 """The orders of calls, by name: that of their ends, failed ones first, the slowest ones first."""
 
-HAS_TEXT = (
-    "instr(lower(at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
-    "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')), lower(?)) > 0"
+_BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
+
+HAS_TEXT = "instr({}, {}) > 0".format(
+    _BARE.format(
+        "at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
+        "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')"
+    ),
+    _BARE.format("?"),
 )
-"""The condition for calls with a text in their path, name, input, output or error."""
+"""The condition for calls with a text in their path, name, input, output or error. Spaces and quotes
+do not count: a table shows ``n: 5`` for what the journal has as ``{"n":5}``."""
 
 MOST_GROUPED = 200_000
 """Calls that are read to group them; more are not grouped."""
