@@ -209,7 +209,7 @@ class RowTable:
     def label_column(self) -> str:
         """The name of the column of labels: ``label``, or ``run.label`` if the table has one."""
         others = {*self.columns} - {*self.added}
-        return f"run.{LABEL}" if LABEL in others else LABEL
+        return "run." + LABEL if LABEL in others else LABEL
 
     def _save(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := self.run._in_journal) is not None:
