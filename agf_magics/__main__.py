@@ -48,12 +48,13 @@ from .lifecycle.past_runs import chosen_rows
 from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
 from .lifecycle.table import RowTable
+from .lifecycle.targets import FIGURES, TABLE, check_target
 from .notebook.given import value
 from .notebook.options import Token
 from .pictures.page import progress_text
 from .pictures.plain import counted
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
-from .text.source import UNUSABLE, Source, path_error_reason
+from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 
 PACKAGE = Path(__file__).parent
 
@@ -184,6 +185,11 @@ def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run])
     is_new = options.act is _run
     scores = [_score(text) for text in options.score]
     named_scorers(scores, default())  # a wrong one is told before anything is paid for
+    for target, kind in ((options.save, TABLE), (options.figures, FIGURES)):
+        if target is not None:
+            check_target(target, kind)
+    if options.report is not None and (why := unwritable_reason(options.report)) is not None:
+        return _no_report(options.report, why)
     chosen = RunOptions(
         dry=options.dry,
         limits=limits if is_new or given else None,
@@ -222,10 +228,13 @@ def _report(run: agf.Run, path: Path) -> bool:
     try:
         print(f"wrote {agf.report(run, path)}", file=sys.stderr)
     except UNUSABLE as error:
-        why = path_error_reason(error)
-        print(f"agf-magics: error: --report: {path}: {why}", file=sys.stderr)
-        return False
+        return not _no_report(path, path_error_reason(error))
     return True
+
+
+def _no_report(path: Path, why: str) -> int:
+    print(f"agf-magics: error: --report: {path}: {why}", file=sys.stderr)
+    return 2
 
 
 def _json(value: Value) -> str:

@@ -180,16 +180,18 @@ def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
     """Check that a call passes what its callee certainly reads."""
     if step.args.names is None:
         return
-    passed = [name for name, _ in step.args.names]
+    passed = dict(step.args.names)
+    read = {ref.path[-1] for ref in flow.inputs}
     for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
         name = ref.path[-1]
         if ref.certain and name not in passed:
-            hint = suggest(name, passed) or f"pass: [{', '.join([*passed, name])}]"
+            meant = misspelled_names([name], passed.keys() - read)
+            hint = f"did you mean {name}?" if meant else f"pass: [{', '.join([*passed, name])}]"
+            span = passed[meant.pop()] if meant else None
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()
-            findings.add(
-                Diagnostic("flow.not-passed", message, step.name.span, hint, related=related)
-            )
+            at = span or step.name.span
+            findings.add(Diagnostic("flow.not-passed", message, at, hint, related=related))
 
 
 def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostics) -> bool:

@@ -24,6 +24,7 @@ from .judging import Score, named_scorers, score_over
 from .launch import run
 from .scores import Scores
 from .table import RowTable
+from .targets import FIGURES, check_target
 
 OK = "ok"
 """The name of the share of rows that did not fail, which every check has."""
@@ -107,13 +108,9 @@ class CheckReport:
         """Write the report to the file ``path`` (required), ``.html`` or ``.json``, and return the
         path. Raises DefinitionError if it cannot be written."""
         target = Path(path)
-        if target.suffix not in (".html", ".json"):
-            message = f"{str(target)!r} is no file for a report"
-            raise DefinitionError(
-                Diagnostic("over.file", message, hint="it ends in .html or .json")
-            )
+        check_target(target, FIGURES)
         try:
-            text = self._page() if target.suffix == ".html" else _json(self.as_json())
+            text = self._page() if target.suffix.lower() == ".html" else _json(self.as_json())
             target.write_text(text, encoding="utf-8", errors="backslashreplace")
         except UNUSABLE as error:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"

@@ -71,11 +71,10 @@ def find_run(store: Store, run_id: str) -> RunRow:
         if row is None:
             raise refused_running(run_id)
         return row
-    hint = (
-        f"it may be {', '.join(near[:5])}"
-        if near
-        else suggest(run_id, run_ids, "runs") or "the journal is empty"
-    )
+    if run_id and near:
+        message = f"{len(near):,} runs have ids that begin with {run_id!r}"
+        raise refused("journal.unknown-run", message, f"write more of it: {', '.join(near[:5])}")
+    hint = suggest(run_id, run_ids, "runs") or "the journal is empty"
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 

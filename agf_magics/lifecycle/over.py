@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import random
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -180,6 +180,11 @@ def _check_columns(
     certain.update((ref.path[-1], ref.span) for ref in flow.inputs if ref.certain)
     read: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs} | certain
     read.update((name, None) for name in read_names(flow) if name and name not in read)
+    whole = "".join(flow.stores[-1:])
+    if whole in read and whole not in certain:
+        del read[whole]  # the whole input, which is no column
+    else:
+        problems.extend(_mapped_in_vain(flow, renamed, read))
     missing = {name: span for name, span in read.items() if name not in given}
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
@@ -192,6 +197,20 @@ def _check_columns(
         problems.add(Diagnostic("over.column", message, span, cure, severity))
     problems.refuse()
     return tuple(problems)
+
+
+def _mapped_in_vain(
+    flow: Flow, renamed: Mapping[str, str], read: Collection[str]
+) -> Iterator[Diagnostic]:
+    """The names that columns are mapped to and that ``flow`` certainly does not read: its language
+    says all that it reads, or the name looks like one that it reads."""
+    names = sorted(filter(None, read))
+    for name, column in renamed.items():
+        near = suggest(name, names)
+        if name not in read and (near or flow.reads_are_complete):
+            message = f"{column!r} is mapped to {name!r}, which {flow.name!r} does not read"
+            hint = suggest(name, names, "its inputs") or "it reads no input"
+            yield Diagnostic("over.column", message, hint=hint)
 
 
 def _accepted(flow: Flow) -> list[str] | None:

@@ -397,7 +397,7 @@ def import_run(path: str | Path) -> PastRun:
     except (OSError, *UNREADABLE, JournalError, DefinitionError) as error:
         why = path_error_reason(error) if isinstance(error, OSError) else _first_line(error)
         message = f"{path.name!r} cannot be opened as a run: {why}"
-        hint = "write it with %runs RUN --export FILE (in Python: run.export(FILE))"
+        hint = "write it with %runs RUN --export FILE (in Python: agf.runs(ID).export(FILE))"
         raise refused("run.import", message, hint) from None
 
 

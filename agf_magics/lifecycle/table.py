@@ -29,6 +29,7 @@ from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
 from ..text.source import UNUSABLE, Source, path_error_reason
 from .scores import Scores
+from .targets import TABLE, check_target
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -242,13 +243,9 @@ class RowTable:
         """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or
         ``.parquet``, and return the path. Raises DefinitionError if it cannot be written."""
         target = Path(path)
-        write = _WRITERS.get(target.suffix.lower())
-        if write is None:
-            message = f"{str(target)!r} is not a file of rows"
-            hint = f"it ends in {', '.join(_WRITERS)}"
-            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        check_target(target, TABLE)
         try:
-            write(self, target)
+            _WRITERS[target.suffix.lower()](self, target)
         except UNUSABLE as error:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None

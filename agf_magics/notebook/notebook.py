@@ -17,6 +17,7 @@ from ..lifecycle import launch, settings
 from ..lifecycle.define import Defined, findings_before_run, register
 from ..lifecycle.input import RunOptions, unused_fields
 from ..lifecycle.judging import named_scorers, score_over
+from ..lifecycle.targets import TABLE, check_target
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
@@ -234,6 +235,9 @@ class Notebook:
         if shown is None:
             shown = () if inline else flow.warnings
         named_scorers(request.scores, self.registry)  # before the run is paid for
+        if request.save is not None:
+            target = request.save
+            at(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         drawn = flow if request.draw else None
         display = view.choose_view(

@@ -74,10 +74,11 @@ def report(
     """
     if isinstance(run, str):
         run = live.find(run) or find_past_run(run)
-    if isinstance(run, Comparison | TableComparison):
-        page = _comparison_page(run)
-    else:
-        page = _run_page(run, most)
+    page = (
+        _comparison_page(run)
+        if isinstance(run, Comparison | TableComparison)
+        else _run_page(run, most)
+    )
     target = Path(path)
     target.write_text(page, encoding="utf-8", errors="backslashreplace", newline="\n")
     return target

@@ -26,6 +26,16 @@ def path_error_reason(error: Exception) -> str:
     )
 
 
+def unwritable_reason(path: Path) -> str | None:
+    """Why no file can be written at ``path``, as far as this is known before it is tried."""
+    try:
+        if path.is_dir():
+            return "it is a folder"
+        return None if path.parent.is_dir() else f"there is no folder {str(path.parent)!r}"
+    except UNUSABLE as error:
+        return path_error_reason(error)
+
+
 def source_folder(name: str) -> Path:
     """The folder of the file ``name``; the current folder if there is no such file."""
     try:

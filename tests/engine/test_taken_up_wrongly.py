@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.lifecycle.past_run import find_past_run
 from agf_magics.engine.host import Host
 from tests.engine import kept
 from tests.engine.jobs import start
@@ -57,6 +58,13 @@ def test_what_is_no_id_names_no_run(registry: agf.Registry, named: Any) -> None:
         with pytest.raises(agf.DefinitionError) as caught:
             ask(named)
         assert caught.value.code == "journal.unknown-run"
+
+
+def test_a_beginning_that_several_ids_have_is_told_with_them(registry: agf.Registry) -> None:
+    ids = [agf.run("sale", {"pears": 3}, registry=registry, raises=False).run_id for _ in range(2)]
+    with pytest.raises(agf.DefinitionError, match="2 runs have ids that begin with 'sale-'") as caught:
+        find_past_run("sale-")
+    assert all(id in (caught.value.diagnostic.hint or "") for id in ids)
 
 
 def test_without_an_id_the_last_run_that_did_not_end_well_is_taken_up(registry: agf.Registry) -> None:

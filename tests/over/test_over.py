@@ -148,6 +148,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no table": (7, "over.no-table"),
     "a misspelt column": ([{"nn": 1, "m": 2}], "over.column"),
     "a mapped column that is missing": (agf.Over(table=ROWS, map={"n": "m"}), "over.column"),
+    "a column mapped to a misspelt input": (agf.Over(table=ROWS, map={"m": "n"}), "over.column"),
     "another file": ("rows.txt", "over.file"),
     "no file": ("rows.csv", "over.file"),
     "two columns of a name": (pd.DataFrame([[1, 2]], columns=["n", "n"]), "over.columns"),
@@ -182,6 +183,12 @@ def test_a_row_can_be_repeated_and_an_input_mapped(registry: agf.Registry, calls
         (0, 0, 2), (0, 1, 2), (1, 0, 4), (1, 1, 4),
     ]  # fmt: skip
     assert sorted(calls) == [1, 1, 2, 2]
+
+
+def test_a_flow_that_reads_its_whole_input_reads_each_mapped_name(registry: agf.Registry) -> None:
+    agf.define("pipeline: whole\nsteps:\n- transform: {value: '{all: ctx}'}\n", registry=registry)
+    run = over(registry, agf.Over(table=[{"a": 1}], map={"b": "a"}), "whole")
+    assert run.table[0]["all"] == {"a": 1, "b": 1}
 
 
 def test_the_input_is_what_all_rows_have_in_common(registry: agf.Registry) -> None:

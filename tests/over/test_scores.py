@@ -263,6 +263,29 @@ def test_the_command_line_runs_scores_and_decides(project: Path, options: str, c
         assert not (project / "out.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--save out.xlsx", "'out.xlsx' is not a file of rows"),
+        ("--save missing/out.csv", "there is no folder 'missing'"),
+        ("--figures report.txt", "'report.txt' is no file for a report"),
+        ("--report missing/run.html", "there is no folder 'missing'"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_first_row(project: Path, options: str, says: str) -> None:
+    began = (
+        "import agf_magics as agf\nfrom pathlib import Path\n\n@agf.tool\ndef double(n):\n    Path('began').touch()\n"
+    )
+    (project / "tools.py").write_text(began)
+    words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", *options.split()]
+    ended = subprocess.run(
+        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
+    )
+    assert ended.returncode != 0
+    assert says in " ".join(ended.stderr.split())
+    assert not (project / "began").exists()
+
+
 def test_a_score_that_is_not_there_names_the_functions_of_its_file(project: Path) -> None:
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "scores.py:rigth"]
     ended = subprocess.run(

@@ -346,6 +346,9 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
     hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Items) or "," in text:
         hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
+    timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # it had no unit
+    if _RETRY.fullmatch(timed):
+        hint = f"write: '{timed}'"
     reader.error(
         "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
     )

@@ -41,6 +41,12 @@ function table(columns, rows, open) {
   return element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body)));
 }
 
+// Enter ends the writing in a field: JupyterLab takes the key for the cell otherwise.
+function ends(event) {
+  event.stopPropagation();
+  if (event.key === "Enter") event.target.blur();
+}
+
 function duration(seconds) {
   if (seconds == null) return "";
   if (seconds < 0.9995) return seconds >= 0.0005 ? `${Math.round(seconds * 1e3)} ms` : "< 1 ms";

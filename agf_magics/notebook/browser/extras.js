@@ -6,7 +6,7 @@ let later = null; // all explorers of a page share it
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-    try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText, duration }); }
+    try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends }); }
     finally { URL.revokeObjectURL(url); }
   });
   later.catch(() => { later = null; }); // the next click asks again

@@ -204,7 +204,7 @@ class CallPages {
     this.order = "failed";
     this.text = "";
     const again = changes => { Object.assign(this, { ...changes, offset: 0 }); this.fetch(); };
-    const search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", on: { change: event => again({ text: event.target.value.trim() }) } });
+    const search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", on: { keydown: ends, change: event => again({ text: event.target.value.trim() }) } });
     const sort = element("select", { "aria-label": "Order of the calls", on: { change: event => again({ order: event.target.value }) } },
       Object.entries(ORDERS).map(([value, name]) => element("option", { value }, name)));
     this.tools = element("div", { class: "actions", hidden: true }, search, sort);

@@ -1,8 +1,6 @@
 // The table of a run over data: sorted, filtered, page by page. A row opens its calls, a label is written at once.
 
-function rowTable({ element, button, hint, number }) {
-  // Enter ends the writing: JupyterLab takes the key for the cell otherwise.
-  const ends = event => { event.stopPropagation(); if (event.key === "Enter") event.target.blur(); };
+function rowTable({ element, button, hint, number, ends }) {
   return class RowTable {
     constructor(view, node) {
       Object.assign(this, { view, state: view.state, node, offset: 0, sort: "", down: false, only: "", below: null });
