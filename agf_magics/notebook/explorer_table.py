@@ -20,7 +20,7 @@ from ..pictures.plain import line
 from ..pictures.values import value_text
 from .explorer_calls import AnyRun, Json, Refused, natural
 
-PAGE = 50
+ROWS_SHOWN = 50
 """Rows of a page."""
 MOST_COLUMNS = 40
 
@@ -54,8 +54,8 @@ def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
     if _Kept.wish != (wish, done):
         _Kept.places, _Kept.wish = _places(table, wish), (wish, done)
     places = _Kept.places
-    offset = min(natural(given.get("offset")), max(0, len(places) - 1) // PAGE * PAGE)
-    shown = places[offset : offset + PAGE]
+    offset = min(natural(given.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN)
+    shown = places[offset : offset + ROWS_SHOWN]
     rows = list(table.at(shown))
     label = table.label_column
     columns = [name for name in _columns(table, rows) if name != label][:MOST_COLUMNS]
@@ -63,7 +63,7 @@ def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {
         "total": len(places),
         "offset": offset,
-        "page": PAGE,
+        "page": ROWS_SHOWN,
         "failed": len(table.failed),
         "before": line(_earlier(run), 90),
         "columns": [[name, line(name, 60)] for name in columns],
