@@ -50,9 +50,8 @@ _INSTALLED = tuple(
 
 _SITES = frozenset({"site-packages", "dist-packages"})
 
-_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.].*(?:\n\1[/.].*)*|\r?$)", re.MULTILINE)
-"""The first name of the paths in a list of files; once for paths in succession that begin with it, of
-which a package has thousands."""
+_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)", re.MULTILINE)
+"""The first name of a path in a list of files."""
 
 
 def is_ours(module: str) -> bool:
