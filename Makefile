@@ -113,15 +113,13 @@ extras: dist  ## install the wheel with each extra alone in an empty environment
 floors:  ## the tests with the oldest dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv --clear build/floors
 	@build/floors/bin/python -m pip --quiet --disable-pip-version-check install uv
-	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --resolution lowest-direct --editable '.[test]'
+	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --resolution lowest-direct --editable '.[test]' 'pydantic-evals>=2.62,<3'
 	@build/floors/bin/uv pip install --quiet --python build/floors/bin/python --upgrade $(TOOLS)
 	@build/floors/bin/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile -k 'not the_model_of_the_page' $(ARGS)
 
-# pydantic-evals, a tool of the tests, needs a certain pydantic-ai: without it the newest one is installed.
 newest:  ## the tests of models with the newest pydantic-ai
 	@$(PYTHON) -m venv --clear build/newest
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[test]'
-	@build/newest/bin/python -m pip --quiet --disable-pip-version-check uninstall --yes pydantic-evals
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pydantic-ai-slim genai-prices
 	@build/newest/bin/python -m pytest tests/providers tests/catalog tests/engine tests/planning tests/over $(ARGS)
 
