@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=243, decisions=19967, code=54909, comments=0)
+MOST = Size(files=243, decisions=19969, code=54915, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

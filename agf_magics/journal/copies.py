@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .calls import read_columns, write_column
 from .codec import encode
 from .file import checksum
 from .queries import ENDED, RunRow, keep_parts, records
@@ -40,7 +41,11 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
         end |= {"form": "again", "output": None}
     work = encode(decoded(row.work) | PRIVATE)
     parts = {"format": COPY_FORMAT, **state, "status": status, **end, "work": work}
-    yield json.dumps({**parts, "parts": list(row.parts)})[:-1] + ', "records": ['
+    # Scores and labels: what a person said about the rows goes with them.
+    columns = read_columns(store, head.num)
+    yield (
+        json.dumps({**parts, "parts": list(row.parts), "columns": columns})[:-1] + ', "records": ['
+    )
     for number, record in enumerate(records(store, head.num)):
         yield (",\n" if number else "\n") + json.dumps(_cells(record))
     yield "]}"
@@ -88,6 +93,8 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
         connection.execute(_ADD_RUN, (*run, copy["work"], None, *whole, *crcs, part))
         connection.executemany(ADD, rows)
         connection.execute("COMMIT")
+    for column, values in copy["columns"].items():
+        write_column(store, num, column, {int(place): v for place, v in values.items()}, new=True)
     if not isinstance(run_id, str):
         raise TypeError("a run's id is text")
     return run_id

@@ -76,6 +76,19 @@ def test_nothing_is_unpickled_resumed_or_reused(exported: dict[str, Any], tmp_pa
         assert list(agf.runs()) == []
 
 
+def test_scores_and_labels_go_with_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kept.journal_in(tmp_path / "kept"):
+        run = agf.run("pipeline: p\nsteps: [{transform: {value: ctx.n}}]", over=[{"n": 1}, {"n": 2}])
+        agf.score_over(run, lambda output, row: output / 2)
+        run.table.label(1, "good")
+        find_past_run(run.run_id).export("run.json")
+    table = agf.import_run("run.json").table
+    assert [row["label"] for row in table] == [None, "good"]
+    assert [row["output"] for row in table] == [1, 2]
+    assert sorted(table.added) == sorted(run.table.added)
+
+
 @pytest.mark.law
 @pytest.mark.parametrize(("language", "row"), [*rows("pipeline"), *rows("policy"), *rows("plan"), *rows("graph")][::7])
 def test_any_run_is_the_same_after_an_import(
@@ -118,6 +131,8 @@ def _changed(**keys: Any) -> Callable[[str], str]:
         (lambda text: "[1]", "it has no key 'journal'"),
         (lambda text: '{"journal": {}}', "it has no key 'format' in 'journal'"),
         (lambda text: "[" * 100_000, "it is nested too deeply"),
+        (_changed(columns=[1]), "has no attribute"),
+        (_changed(columns={"a": {"x": 1}}), "invalid literal"),
         (_changed(format=99), "it has the format 99, and this version reads 1"),
         (_changed(work="{}"), "its manifest is damaged"),
         (_changed(records=[["finished"]]), "a row of its records has 13 cells, not 1"),
