@@ -218,7 +218,7 @@ def test_a_name_in_a_prompt_is_warned_about_only_if_the_input_does_not_have_it()
 def test_a_call_that_passes_too_little_says_what_to_pass() -> None:
     registry = agf.Registry()
     register("pipeline: q\nsteps:\n- transform: {value: first + second}\n", registry=registry)
-    for passed, hint in (("[first]", "pass: [first, second]"), ("[first, secnd]", "did you mean secnd?")):
+    for passed, hint in (("[first]", "pass: [first, second]"), ("[first, secnd]", "did you mean second?")):
         text = f"pipeline: p\nsteps:\n- call: {{pipeline: q, pass: {passed}}}\n"
         (found,) = (d for d in register(text, registry=registry).findings if d.code == "flow.not-passed")
         assert found.hint == hint
