@@ -24,6 +24,7 @@ from typing import Any, Protocol
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.late_imports import installed_only
 from .messages import Delta, Reply, Request, Tokens
+from .tools import MASK
 
 INSTALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
@@ -192,8 +193,8 @@ def without_keys(text: str, known: Collection[str] = ()) -> str:
         value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
     }
     for word in sorted(secrets | set(known), key=len, reverse=True):
-        text = text.replace(word, "•••")
-    return _SECRET.sub("•••", text)
+        text = text.replace(word, MASK)
+    return _SECRET.sub(MASK, text)
 
 
 def _reason(error: Exception) -> str:

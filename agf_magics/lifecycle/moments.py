@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..catalog import Context, Registry, agent, default, tool
+from ..catalog import MASK, Context, Registry, agent, default, tool
 from ..engine.limits import refuse_inside
 from ..engine.linked import Linked
 from ..engine.run import SHAPES
@@ -43,9 +43,6 @@ MOST_NAMED = 3
 
 MOST_DIFFERENCES = 100
 """Parts that differ between two moments and are listed."""
-
-HIDDEN = "•••"
-"""Replaces an input that is secret and not in the journal."""
 
 
 class Moment(NamedTuple):
@@ -215,7 +212,7 @@ class _Again:
         self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
         self._input = run.input
         if isinstance(run, PastRun) and isinstance(run.input, dict):
-            self._input = {**run.input, **dict.fromkeys(order.secret, HIDDEN)}
+            self._input = {**run.input, **dict.fromkeys(order.secret, MASK)}
 
     def evaluate(
         self,
