@@ -42,9 +42,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker("law")
 
 
-def pytest_collection_finish() -> None:
-    """Take the 14,000 collected tests out of what the collector of garbage visits: a full collection, which each reset
-    of a shell makes, then takes 10 ms instead of 300."""
+@pytest.fixture(scope="module", autouse=True)
+def _collections_stay_short() -> None:
+    """Take the collected tests, and what the modules before left, out of what the collector of garbage visits: a full
+    collection, which each reset of a shell makes, then takes 10 ms instead of 750."""
     gc.collect()
     gc.freeze()
 
