@@ -116,7 +116,9 @@ class ReportAnswers:
     def pages(self, step: str, failed: bool) -> Iterator[Json]:
         """The calls of a step, page by page."""
         for offset in range(MOST_PAGES):
-            page = self.ask("calls", step=step, offset=offset * 100, failed=failed, index=[])
+            # As the panel asks: without a kernel, its calls have this order, and none is searched.
+            given = {"step": step, "offset": offset * 100, "failed": failed, "index": []}
+            page = self.ask("calls", **given, order="failed", text="")
             if page is None:
                 return
             yield page
