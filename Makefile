@@ -7,7 +7,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
 MINUTES ?= 10
-WORKERS ?= logical
+# One more than there are processors: many tests wait, for processes and for time limits.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 PY        := $(VENV)/bin/python
 PIP       := $(PY) -m pip --quiet --disable-pip-version-check
@@ -36,11 +37,11 @@ demo: $(VENV)/.has-lab,diagrams  ## run notebooks/quickstart.ipynb with a real k
 lab: $(VENV)/.has-lab,diagrams  ## open the notebooks in JupyterLab
 	@$(PY) -m jupyterlab notebooks/quickstart.ipynb $(ARGS)
 
-# One process for each core, at most four; each process gets whole files. WORKERS=0: one process.
+# At most four processes; each gets whole files. WORKERS=0: one process.
 test: $(VENV)/.has-test  ## the test suite, without the browser and the slow tests
 	@$(PY) -m pytest -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
 
-slow: $(VENV)/.has-test  ## the tests that take seconds each: killed clusters, interrupts at each point
+slow: $(VENV)/.has-test  ## the tests that take seconds each: killed clusters, interrupts at each point, most notebooks
 	@$(PY) -m pytest -m slow -n $(WORKERS) --maxprocesses 4 --dist loadfile $(ARGS)
 
 laws: $(VENV)/.has-test  ## the property tests with new random examples for MINUTES (10), in rounds

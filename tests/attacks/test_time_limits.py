@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.attacks.processes import printed, script
+from tests.slow import slow_but
 
 TOOLS = """
 import asyncio, json, os, sys, threading, time
@@ -20,8 +21,8 @@ from agf_magics.engine import host, job, loop
 
 # The times that a run allows its tools, shorter: a test should not wait for them.
 host.Host.__init__.__defaults__ = (None, None, 0.2)
-host.FORCE = 0.5
-job.LATE, job.UNANSWERED, loop.STUCK, loop.ANSWER = 1.5, 0.5, 0.5, 0.2
+host.FORCE = loop.FORCE = 0.25
+job.LATE, job.UNANSWERED, loop.STUCK, loop.ANSWER = 1.0, 0.3, 0.3, 0.2
 LIMITS = agf.Limits(timeout=0.3, fan_out_depth=0)
 
 @agf.tool
@@ -157,8 +158,21 @@ def ended(names: list[str], way: str) -> list[str]:
     return [line for line in found if line != "child"]
 
 
-@pytest.mark.parametrize("way", ["run", "start"])
-@pytest.mark.parametrize("name", [*ENDLESS, *OTHERS])
+# Of each kind of tool one: it blocks the loop, catches the interrupt, catches the cancellation, or runs in a thread.
+@pytest.mark.parametrize(
+    ("name", "way"),
+    slow_but(
+        [
+            ("block", "run"),
+            ("swallow", "run"),
+            ("catch", "run"),
+            ("nested", "run"),
+            ("block", "start"),
+            ("fork", "start"),
+        ],
+        [(name, way) for name in (*ENDLESS, *OTHERS) for way in ("run", "start")],
+    ),
+)
 def test_a_run_ends_in_time_whatever_its_tool_does(name: str, way: str) -> None:
     assert ended([name], way) == ["error limit.timeout True"]
 

@@ -86,7 +86,7 @@ def both_themes(page: Notebook, name: str, cell: int) -> None:
         page.picture(f"explorer-{name}-{theme.lower()}", cell)
 
 
-@pytest.mark.parametrize("app", ["lab", "notebooks"])
+@pytest.mark.parametrize("app", [pytest.param("lab", marks=pytest.mark.main), "notebooks"])
 def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -> None:
     page = opened(SETUP, DOUBLED, DIGEST, "WORKS = True", app=app)
     for cell in (0, 1, 2):

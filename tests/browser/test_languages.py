@@ -94,7 +94,10 @@ edges:
 - {from: wait, to: END}"""
 
 
-@pytest.mark.parametrize("language", CELLS)
+MAIN = pytest.param("plan", marks=pytest.mark.main)
+
+
+@pytest.mark.parametrize("language", ["policy", MAIN, "graph"])
 def test_a_cell_of_each_language_is_drawn_run_and_saved(opened: Open, language: str) -> None:
     cell, gives = CELLS[language]
     page = opened(SETUP, TOOLS, cell)

@@ -16,7 +16,7 @@ from tests.browser.harness import PICTURES
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.main]
 
 EVIL = "</script><img src=x onerror=\"document.title='evil'\"><script>document.title='evil'</script>"
 NESTED = """\

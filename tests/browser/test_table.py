@@ -30,6 +30,7 @@ SCORE = """r.table.add_column("quality", [None, float("nan"), "text", *[i / 100 
 LABELS = "print([agf.runs(r.run_id).table[place]['label'] for place in (3, 4)])"
 
 
+@pytest.mark.main
 def test_a_table_is_paged_sorted_filtered_and_labelled(opened: Open) -> None:
     page = opened(SETUP, RUN, SCORE, LABELS)
     page.run_all()

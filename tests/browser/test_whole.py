@@ -417,7 +417,7 @@ steps:
 - transform: {value: "fails", output: never}"""
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize("theme", ["Light", pytest.param("Dark", marks=pytest.mark.main)])
 def test_the_contrast_of_every_text_is_at_least_4_and_a_half(opened: Open, theme: str) -> None:
     page = opened(SETUP, f"import asyncio\n{ODD}", INNER, EVERY, "%runs")
     for cell in range(5):

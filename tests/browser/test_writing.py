@@ -22,7 +22,7 @@ WAITS = "open('writing.gate').read()"
 TYPED = "%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetsh, args: {url: x}}"
 
 
-@pytest.mark.parametrize("app", ["lab", "notebooks"])
+@pytest.mark.parametrize("app", [pytest.param("lab", marks=pytest.mark.main), "notebooks"])
 def test_problems_are_underlined_while_a_cell_is_written(opened: Open, app: str) -> None:
     page = opened(SETUP, "", WAITS, "for name in ['fetsh']:\n    pass", app=app)
     page.run(0)

@@ -11,6 +11,7 @@ import pytest
 
 from agf_magics.notebook.tab import TARGET
 from tests.notebook.conftest import Cell, Kernel, started, steps
+from tests.slow import slow_but
 
 pytestmark = pytest.mark.kernel
 
@@ -109,7 +110,9 @@ def begin(name: str) -> str:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a script as a program, and a named pipe")
-@pytest.mark.parametrize(("progress", "width"), [("html", 20), ("widget", 24), ("text", 28), ("off", 32)])
+@pytest.mark.parametrize(
+    ("progress", "width"), slow_but([("widget", 24)], [("html", 20), ("widget", 24), ("text", 28), ("off", 32)])
+)
 def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progress: str, width: int) -> None:
     """``width``: of the name of its output, so that no layout is known from another run."""
     fifo, program = kernel.folder / f"begun-{progress}", kernel.folder / "bin" / "dot"
@@ -210,7 +213,7 @@ def test_the_interrupt_ends_a_tool_that_sleeps(kernel: Kernel, name: str) -> Non
     assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
 
 
-@pytest.mark.parametrize("name", ["sleep", "doze"])
+@pytest.mark.parametrize("name", slow_but(["doze"], ["sleep", "doze"]))
 def test_the_interrupt_ends_a_fan_out(kernel: Kernel, name: str) -> None:
     cell = kernel.begin(
         "%%pipeline --run\npipeline: p\nsteps:\n- for_each:\n    items: [1, 2, 3]\n    on_error: continue\n"

@@ -14,6 +14,8 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
+from tests.slow import slow_but
+
 pytestmark = pytest.mark.kernel
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
@@ -68,7 +70,13 @@ def notebook_of(*cells: str) -> Any:
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+STARTS = ("quickstart", "four-languages", "pipeline-language", "over-data", "agents-and-tools", "debugging")
+"""The notebooks with which a reader starts."""
+
+
+@pytest.mark.parametrize(
+    "path", slow_but([FOLDER / f"{name}.ipynb" for name in STARTS], NOTEBOOKS), ids=lambda path: path.name
+)
 def test_our_notebooks_run_give_the_stored_outputs_and_announce_their_errors(path: Path, tmp_path: Path) -> None:
     shutil.copy(FOLDER / "scripted_server.py", tmp_path)
     shutil.copytree(FOLDER / "graphs", tmp_path / "graphs")
@@ -103,7 +111,7 @@ def values(notebook: Any) -> dict[str, Any]:
     return given
 
 
-@pytest.mark.parametrize("name", ["agents-and-tools", "plans"])
+@pytest.mark.parametrize("name", slow_but(["agents-and-tools"], ["agents-and-tools", "plans"]))
 def test_notebooks_that_ask_a_model_replay_without_it(name: str, tmp_path: Path) -> None:
     """`scripted_server.py` is not there, and nothing listens at the address of the model."""
     path = FOLDER / f"{name}.ipynb"
@@ -114,6 +122,7 @@ def test_notebooks_that_ask_a_model_replay_without_it(name: str, tmp_path: Path)
     assert any(text for _, text in now.values())
 
 
+@pytest.mark.slow
 def test_a_recording_of_a_notebook_has_its_calls_in_a_file_of_their_own(tmp_path: Path) -> None:
     shutil.copy(FOLDER / "scripted_server.py", tmp_path)
     path, new = FOLDER / "plans.ipynb", tmp_path / "plans.agf"
