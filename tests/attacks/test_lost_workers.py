@@ -17,6 +17,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.workers.processes import Processes
+from tests.slow import slow_but
 from tests.workers.fans import FAN, run_fan
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and signals")
@@ -97,7 +98,9 @@ def test_a_program_that_a_tool_starts_does_not_read_the_chunks(tool: Any, where:
     assert run_fan(tool, list(range(20)), processes, where=where).output == list(range(20))
 
 
-@pytest.mark.parametrize(("tool", "where"), [(stops_its_process, "worker"), (holds_the_lock, None)])
+@pytest.mark.parametrize(
+    ("tool", "where"), slow_but([(holds_the_lock, None)], [(stops_its_process, "worker"), (holds_the_lock, None)])
+)
 def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(tool: Any, where: Any, processes: Processes) -> None:
     run = run_fan(tool, list(range(6)), processes, "continue", where=where, timeout=0.3)
     assert run.output == [0, 2, 3, 4, 5]

@@ -21,6 +21,7 @@ import agf_magics as agf
 from agf_magics.lifecycle.persistence import journal_file
 from agf_magics.lifecycle.settings import OPENING, Settings, current, read, user_file, variable, without_files
 from agf_magics.text.diagnostics import DefinitionError
+from tests.slow import slow_but
 
 VALUES: Mapping[type, tuple[str, ...]] = {bool: ("true", "false"), str: ('"http://192.0.2.1/v1"', '""')}
 WRITTEN = (
@@ -218,7 +219,7 @@ def test_the_shell_is_opened_by_the_one_who_types_the_command() -> None:
     assert "[settings.person-only]" in command("run", "p.yaml")[1]
 
 
-@pytest.mark.parametrize("act", ["run", "check", "draw"])
+@pytest.mark.parametrize("act", slow_but(["run"], ["run", "check", "draw"]))
 def test_and_so_are_imports(act: str) -> None:
     Path("g.yaml").write_text(NAMES_A_FILE)
     Path("code.py").write_text("open('imported', 'w').close()\ndef f(): return 1\n")

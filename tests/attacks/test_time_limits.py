@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agf_magics.__main__ import main
 from tests.attacks.processes import printed, script
 from tests.slow import slow_but
 
@@ -248,8 +249,8 @@ def test_the_command_line_has_a_time_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "soon"])
-def test_a_time_limit_is_a_number_of_seconds_above_zero(wrong: str, tmp_path: Path) -> None:
-    code = "import sys; from agf_magics.__main__ import main; main(['run', 'p.yaml', '--timeout', sys.argv[1]])"
-    done = script(code, tmp_path, wrong)
-    assert done.returncode == 2
-    assert "--timeout" in done.stderr
+def test_a_time_limit_is_a_number_of_seconds_above_zero(wrong: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "p.yaml", "--timeout", wrong])
+    assert ended.value.code == 2
+    assert "--timeout" in capsys.readouterr().err

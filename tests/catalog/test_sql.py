@@ -14,6 +14,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.text.diagnostics import StepError
+from tests.slow import slow_but
 
 ENDLESS = "select count(*) from range(1000000000) a, range(1000000000) b where a.range * b.range = 7"
 
@@ -110,7 +111,10 @@ def test_what_is_no_table_is_no_frame(frame: object) -> None:
     assert failure.value.diagnostic.message.startswith("the frame 'orders' cannot be used: ")
 
 
-@pytest.mark.parametrize("query", ["select * from range(10000000000)", "select list(range) from range(1000000000)"])
+TOO_LARGE = ("select * from range(10000000000)", "select list(range) from range(1000000000)")
+
+
+@pytest.mark.parametrize("query", slow_but(TOO_LARGE[:1], TOO_LARGE))
 def test_a_query_and_its_result_have_a_limit_of_memory(
     query: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.slow import slow_but
+
 SESSION = '''
 import json, os, signal, sys, threading, time
 from dataclasses import replace
@@ -192,7 +194,7 @@ SAMPLE = 3
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", slow_but(["fan-outs and nested calls"], SCENARIOS))
 def test_a_process_killed_in_a_call_comes_to_the_end_of_one_that_was_not(
     name: str, tmp_path: Path, thorough: bool
 ) -> None:

@@ -254,7 +254,7 @@ def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
 def test_a_small_value_whose_parts_are_shared_is_refused_where_it_would_be_copied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(values, "LARGEST", 100_000)  # the real bound takes a second to reach
+    monkeypatch.setattr(values, "LARGEST", 20_000)  # the real bound takes a second to reach
     registry = agf.Registry()
 
     @agf.tool(registry=registry)
@@ -271,7 +271,7 @@ steps:
     run = run_virtual(agf.arun(flow, {"xs": list(range(40))}, registry=registry, raises=False))
     assert run.error is not None
     assert run.error.code == "step.too-deep"
-    assert "100,000 parts" in run.error.diagnostic.message
+    assert "20,000 parts" in run.error.diagnostic.message
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
 
 

@@ -21,6 +21,7 @@ from agf_magics.lifecycle.settings import current
 from agf_magics.lifecycle.stale import Stale
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine.kept import journal_in
+from tests.slow import slow_but
 
 TOOLS = ("t0", "t1", "t2", "t3", "t4", "t5")
 
@@ -220,7 +221,7 @@ def test_the_marked_steps_are_those_that_reuse_runs_again(
         assert set(marked.again) == run_again(again), marked
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize("language", slow_but(["graph"], TEXTS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
 @given(versions=versions)
 @example(versions={"t0": "v2", "t1": "v2"})
@@ -312,7 +313,7 @@ config:
 SHAPES = [("pipeline", CHOOSES), ("graph", FORKS), ("plan", INSTANCES), ("policy", LOOPS)]
 
 
-@pytest.mark.parametrize(("language", "text"), SHAPES, ids=[language for language, _ in SHAPES])
+@pytest.mark.parametrize(("language", "text"), slow_but([SHAPES[0]], SHAPES), ids=[language for language, _ in SHAPES])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
 @given(versions=versions, constant=st.booleans())
 @example(versions={"t0": "v2"}, constant=False)

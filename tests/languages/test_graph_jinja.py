@@ -222,7 +222,11 @@ print(RENDERER.process.pid, flush=True)
         ("", "os._exit(0)"),
         ("", "os.kill(os.getpid(), 9)"),
         # A process that the kernel forked holds the pipes.
-        ("child = os.fork()\nif not child: time.sleep(20); os._exit(0)", "os.kill(os.getpid(), 9)"),
+        pytest.param(
+            "child = os.fork()\nif not child: time.sleep(20); os._exit(0)",
+            "os.kill(os.getpid(), 9)",
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["end", "exit", "killed", "killed, with a fork"],
 )

@@ -327,7 +327,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
     yield from kernel_in(tmp_path_factory.mktemp("seen"), JPY_SESSION_NAME="a.ipynb")
 
 
-@pytest.fixture(params=["headless", "seen"])
+@pytest.fixture(params=[pytest.param("headless", marks=pytest.mark.slow), "seen"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Kernel]:
     found: Kernel = request.getfixturevalue(request.param)
     yield found

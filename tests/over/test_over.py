@@ -436,6 +436,7 @@ print(agf.runs()[0].run_id)
 """
 
 
+@pytest.mark.slow
 def test_each_row_is_paid_for_once_after_a_kill_and_a_repair(model: ScriptedServer, folder: Path) -> None:
     (folder / "session.py").write_text(KILLED)
 

@@ -114,6 +114,7 @@ print("<svg" in agf.draw(agf.load("pipeline: p\\nsteps:\\n- transform: {value: '
 """
 
 
+@pytest.mark.slow
 @posix
 def test_a_picture_needs_no_home() -> None:
     """As in a container, whose user has a number and no entry."""

@@ -469,7 +469,11 @@ steps:
 LONG = "\n".join(f"- tool: {{name: many_rows, args: {{n: 200}}, output: rows_{n}}}" for n in range(500))
 
 
-@pytest.mark.parametrize("text", [TEN_THOUSAND, f"pipeline: long\nsteps:\n{LONG}"], ids=["rows", "steps"])
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(TEN_THOUSAND, marks=pytest.mark.slow), f"pipeline: long\nsteps:\n{LONG}"],
+    ids=["rows", "steps"],
+)
 def test_what_a_cell_saves_of_a_run_is_at_most_300_kb(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow import slow_but
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import os, signal, sys
@@ -72,7 +74,7 @@ print(done.output, len(done.asked), len(done.runs))
 """
 
 
-@pytest.mark.parametrize("where", ["request", "plan"])
+@pytest.mark.parametrize("where", slow_but(["plan"], ["request", "plan"]))
 def test_a_killed_planner_continues_in_another_process(where: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "pyproject.toml").touch()  # a project of its own

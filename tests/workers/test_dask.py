@@ -68,6 +68,7 @@ def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
     assert "in work" in str(there.progress.failures[0].error.__cause__.__cause__)
 
 
+@pytest.mark.slow
 def test_a_call_on_a_cluster_reports_once_a_second(client: Any, tmp_path: Path) -> None:
     run, reports = fans.run_reporting(client, tmp_path)
     assert run.output == [7]
@@ -136,6 +137,7 @@ def test_prints_of_a_long_call_arrive_while_it_runs(
     assert (shown + capsys.readouterr().out).count("begun") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [2])
 def test_killed_workers_lose_no_result_and_no_call_is_recorded_twice(
     times: int, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -174,6 +176,7 @@ def test_a_call_that_ends_its_worker_fails_alone(client: Any) -> None:
     assert codes(run) == ["step.worker-lost"]
 
 
+@pytest.mark.slow
 def test_a_call_with_an_effect_is_sent_once(client: Any, tmp_path: Path) -> None:
     log = tmp_path / "calls"
     log.touch()
@@ -296,6 +299,7 @@ def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
     wait_until(lambda: sum("program" in key for key in client.who_has()) == 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
 def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tmp_path: Path) -> None:
     def work(x: int) -> int:

@@ -126,6 +126,7 @@ def prints_late(x: int, folder: str) -> int:
     return x
 
 
+@pytest.mark.slow
 def test_calls_with_a_time_limit_print_and_are_left_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workers, registry, heard = Processes(2), agf.Registry(), list[Any]()
     agf.tool(prints_late, name="work", registry=registry, timeout=0.2)
@@ -142,6 +143,7 @@ def test_calls_with_a_time_limit_print_and_are_left_running(tmp_path: Path, caps
     assert sorted(event.text.strip() for event in heard if isinstance(event, ev.StepPrinted)) == lines
 
 
+@pytest.mark.slow
 def test_elements_of_workers_that_end_are_repeated_and_journaled_once(processes: Processes, tmp_path: Path) -> None:
     given = {"xs": list(range(40)), "folder": str(tmp_path)}
     ended, _, calls, _ = run(ONE_STEP, {"work": ends_once}, given, processes, tmp_path / "journal")

@@ -75,6 +75,7 @@ def records(folder: Path) -> Counter[tuple[str, str]]:
     return Counter(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.law
 @settings(max_examples=3, deadline=None)
 @given(

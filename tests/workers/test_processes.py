@@ -282,6 +282,7 @@ def test_a_process_that_a_call_forks_does_not_answer(processes: Processes, tmp_p
     assert run_fan(forks, list(range(20)), processes).output == list(range(1, 21))
 
 
+@pytest.mark.slow
 def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Processes) -> None:
     def slow(x: int) -> int:
         import threading
@@ -359,6 +360,7 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     assert run.progress.rows["steps[0]",].placed is None
 
 
+@pytest.mark.slow
 def test_a_call_on_a_process_reports_once_a_second(processes: Processes, tmp_path: Path) -> None:
     run, reports = run_reporting(processes, tmp_path)
     assert run.output == [7]
