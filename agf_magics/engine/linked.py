@@ -20,15 +20,14 @@ from ..catalog import (
     check_reply,
     parse_json_reply,
 )
-from ..flow.expressions import Computed
 from ..flow.json_schema import describe_all, judge
-from ..flow.react import react
 from ..flow.schemas import Schema, json_schema
-from ..flow.session import Offer, Session, format_for_model, format_prompt
+from ..flow.session import Offer, Session, format_for_model, format_prompt, react
 from ..flow.step import FlowResult, Frame, Name, Outcome, Ref, Step
 from ..flow.steps import (
     Branches,
     Choose,
+    Computed,
     Each,
     Flow,
     Invoke,

@@ -20,12 +20,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
-from ..flow.large import LargeValues
 from ..flow.progress import Progress
 from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
 from ..flow.steps import Invoke
-from ..flow.values import Value
+from ..flow.values import LargeValues, Value
 from ..journal.reading import RecordedOutcome
 from ..journal.recorder import Journal
 from ..journal.records import CallKey

@@ -4,14 +4,29 @@ One walk in the order of the text follows every name from the step that writes i
 read it. The data edges of the picture and the checks of names use its result. It is independent of
 the languages: expressions return the paths that they read, targets those that they write, and
 `Flow.stores` is the place of the named stores in a frame.
+
+The shape of every step's value before a run, from schemas, literals and expressions along the
+wires.
+
+Computed on demand, once per step.
+
+Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
+is their order.
+
+A certain failure is an error, a legal text that looks wrong a warning, other information a note
+(decision A5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from .step import Ref, Target
+from ..text.diagnostics import Diagnostic, nearest, spend_comparisons, suggest
+from ..text.source import Span
+from .shapes import Found, SchemaShapes, Shape, descend, list_of
+from .step import Args, Expr, Ref, Target
 from .steps import (
     Branches,
     Choose,
@@ -281,3 +296,323 @@ class _Walk:
     def store(self, key: StoreKey) -> str:
         depth = len(self.stores)
         return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""
+
+
+class Outcomes:
+    """The shapes of one flow."""
+
+    def __init__(self, flow: Flow, trace: Accesses) -> None:
+        self.flow = flow
+        self.found: list[Diagnostic] = []
+        """Errors of the expressions, found on the way."""
+        self._repeated = trace.repeated
+        self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
+        for read in trace.reads:
+            self._reads.setdefault(read.step.id, {})[read.ref.path] = read
+        self._outcomes: dict[str, Shape | None] = {}
+        self._expressions: dict[int, Shape | None] = {}
+        """By identity: each expression is inferred once, so that its errors are reported once."""
+        self._schemas = SchemaShapes(flow.schemas)
+
+    def of(self, step: Step) -> Shape | None:
+        """The shape of the value of ``step``."""
+        if step.id not in self._outcomes:
+            self._outcomes[step.id] = self._find(step)
+        return self._outcomes[step.id]
+
+    def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
+        """The shape of an expression of ``step``."""
+        if self.flow.infer is None:
+            return None
+        if id(expr) in self._expressions:
+            return self._expressions[id(expr)]
+        reads = self._reads.get(step.id, {})
+
+        def look(path: tuple[str, ...]) -> Found:
+            read = reads.get(path)
+            return self._read(read) if read else (None, None)
+
+        self._expressions[id(expr)] = shape = self.flow.infer(
+            expr, look, self.found, step.id in self._repeated
+        )
+        return shape
+
+    def _find(self, step: Step) -> Shape | None:
+        match step:
+            case Invoke(gives=name) if name is not None:
+                return self._schemas.of(name.text)
+            case Compute():
+                return self.expression(step, step.value)
+            case Each(collect=collect) | Branches(collect=collect) if collect is not None:
+                return self.of(collect)
+        return None
+
+    def _read(self, read: Read) -> Found:
+        rest = read.ref.path[len(read.key) :]
+        if any(write.again for write in read.writes):  # it depends on itself
+            return None, None
+        if len(read.writes) == 1:
+            (write,) = read.writes
+            return (
+                descend(self._written(write), rest[1:])
+                if write.part
+                else descend(self._written(write), rest)
+            )
+        if read.writes and all(write.part for write in read.writes):
+            fields = {str(write.part): self._written(write) for write in read.writes}
+            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        return None, None
+
+    def _written(self, write: Write) -> Shape | None:
+        step = write.step
+        match write.role:
+            case "outcome":
+                return self.of(step)
+            case "results":
+                return list_of(self.of(step))
+            case "element" if isinstance(step, (Each, Fold)):
+                items = self.expression(step, step.over)
+                return items.of if items else None
+        return None
+
+
+class Facts(NamedTuple):
+    """The input of a rule."""
+
+    flow: Flow
+    steps: tuple[Step, ...]
+    """All steps, in the order of the text."""
+    trace: Accesses
+    outcomes: Outcomes
+
+
+Rule = Callable[[Facts], Iterator[Diagnostic]]
+
+
+def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by
+    rule."""
+    trace = follow(flow)
+    facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
+    findings = [diagnostic for rule in RULES for diagnostic in rule(facts)]
+    return replace(flow, inputs=inputs(facts)), findings
+
+
+def inputs(facts: Facts) -> tuple[Ref, ...]:
+    """The stores that are read before a step writes them, in the order of the text.
+
+    A name is certain if every run needs it: its step always runs, and its expression requires it.
+    In a step that runs for each item of a list also a name after ``and`` is needed: some item will
+    read it, and ``on_error: continue`` would drop that item (decision P24).
+    """
+    refs: dict[StoreKey, Ref] = {}
+    for read in facts.trace.reads:
+        if read.unwritten and read.store:
+            ref = read.ref
+            counts = facts.flow.reads_are_complete and read.step.id in facts.trace.repeated
+            needs = ref.certain or (counts and not ref.optional)
+            # What the last iteration of the same fold wrote is another matter: read-before-written.
+            certain = read.sure and needs and not read.writes
+            earlier = refs.get(read.key)
+            if earlier is None or (certain and not earlier.certain):
+                refs[read.key] = Ref(read.key, ref.span, certain)
+    return tuple(refs.values())
+
+
+def unwritten(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.unwritten: a name that no step writes and that is similar to one that an earlier step
+    writes, or to one that its place binds."""
+    written: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for move in facts.trace.order:
+        name = move.store
+        if isinstance(move, Write):
+            if move.lasting:
+                written.setdefault(name[:1].lower(), []).append(name)
+        elif name and move.unwritten and name not in seen:
+            seen.add(name)
+            bound = [key[0] for key in move.visible if len(key) == 1]
+            near = _misspelt(name, [*written.get(name[:1].lower(), []), *bound])
+            if near is not None:
+                message, hint = f"no step writes {name!r}", f"did you mean {near}?"
+                yield Diagnostic(
+                    "flow.unwritten", message, _word(move.ref.span, name), hint, "warning"
+                )
+
+
+def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.read-before-written: a name that only a later step writes, or only the previous item of
+    the same fold."""
+    first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
+    seen: set[str] = set()
+    for read in facts.trace.reads:
+        name, later = read.store, first.get(read.key)
+        if not name or not read.unwritten or name in seen:
+            continue
+        if read.writes and read.ref.certain:
+            message, hint = (
+                f"{name!r} does not exist for the first item",
+                "write it in a step before, or in the input",
+            )
+        elif later is not None and not _is_inside(read.step, later.step):
+            message = f"{name!r} is read before it is written"
+            hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
+        else:
+            continue
+        seen.add(name)
+        related = _place(
+            "written here", (read.writes[0] if read.writes else later or read).ref.span
+        )
+        span = _word(read.ref.span, name)
+        yield Diagnostic("flow.read-before-written", message, span, hint, "warning", related)
+
+
+def overwritten(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after
+    a step reads it."""
+    last: dict[StoreKey, Write] = {}
+    read: set[StoreKey] = set()
+    for move in facts.trace.order:
+        if isinstance(move, Read):
+            read.update(write.key for write in move.writes)
+        elif move.lasting:
+            before, name = last.get(move.key), move.store
+            if before is not None and move.key in read:
+                message, related = (
+                    f"{name!r} is written a second time",
+                    _place("first written here", before.ref.span),
+                )
+                yield Diagnostic(
+                    "flow.written-twice", message, move.ref.span, None, "note", related
+                )
+            elif before is not None:
+                message = f"{name!r} is overwritten before a step reads it"
+                related = _place("overwritten here", move.ref.span)
+                yield Diagnostic(
+                    "flow.overwritten", message, before.ref.span, None, "note", related
+                )
+            last[move.key] = move
+            read.discard(move.key)
+
+
+def never_read(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no
+    step can read it."""
+    read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
+    # A loaded flow has at least one step: the readers refuse an empty list.
+    final = facts.flow.body.steps[-1].id
+    latest = {write.key: write for write in facts.trace.writes}
+    for write in facts.trace.writes:
+        name = write.store
+        if (write.key, write.step.id) in read:
+            continue
+        if not write.lasting:
+            if not isinstance(write.step, Fold):  # a fold must name a store
+                message = (
+                    f"no step can read {name!r}: a store inside an item or a branch ends with it"
+                )
+                hint = "only the result of the last step leaves the item or branch"
+                yield Diagnostic("flow.lost", message, write.ref.span, hint, "note")
+        elif write.step.id != final and latest[write.key] is write:
+            message = f"no step reads {name!r}; it is only a result of the run"
+            yield Diagnostic("flow.never-read", message, write.ref.span, None, "note")
+
+
+def failing(facts: Facts) -> Iterator[Diagnostic]:
+    """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the
+    language."""
+    for step in facts.steps:
+        for part in expressions(step):
+            facts.outcomes.expression(step, part)
+    yield from facts.outcomes.found
+
+
+def lists(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.not-a-list: a for_each or a fold over a value that is not a list."""
+    for step in facts.steps:
+        if isinstance(step, (Each, Fold)):
+            shape = facts.outcomes.expression(step, step.over)
+            if shape is not None and "list" not in shape.kinds:
+                hint = (
+                    "over takes a list or a sequence; without over and items the incoming pipe "
+                    "is used"
+                )
+                yield Diagnostic(
+                    "flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint
+                )
+
+
+def labels(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.label: a case that no value selects. flow.no-case: a value without a case and without a
+    default."""
+    for step in facts.steps:
+        shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
+        if not isinstance(step, Choose) or shape is None or shape.values is None:
+            continue
+        possible = [step.labels(value) for value in shape.values]
+        texts = list(dict.fromkeys(label for labels in possible for label in labels))
+        for label, case in step.cases.items():
+            if label not in texts:
+                hint = suggest(label, texts, "its values")
+                yield Diagnostic(
+                    "flow.label", f"no value has the label {label!r}", case.span, hint, "warning"
+                )
+        missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
+        if missing and step.default is None:
+            message = (
+                f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, "
+                f"and no default"
+            )
+            yield Diagnostic(
+                "flow.no-case",
+                message,
+                step.pick.span,
+                "add a case or a default, or the step fails",
+                "warning",
+            )
+
+
+# Expressions come before the rules that use their shapes: in the order of the text no shape needs a
+# long recursion.
+RULES: tuple[Rule, ...] = (
+    unwritten,
+    read_before_written,
+    overwritten,
+    never_read,
+    failing,
+    lists,
+    labels,
+)
+
+
+def _misspelt(name: str, written: list[str]) -> str | None:
+    """The written name of which ``name`` is probably a misspelling.
+
+    Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
+    """
+    # A text of ten thousand names would compare each with all others.
+    if not spend_comparisons(len(written)):
+        return None
+    alike = [
+        word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)
+    ]
+    return nearest(name, alike, 0.75)
+
+
+def _same_stem(a: str, b: str) -> bool:
+    most = min(len(a), len(b)) - 1
+    return a[:most] == b[:most]
+
+
+def _is_inside(step: Step, other: Step) -> bool:
+    return step.id == other.id or step.id.startswith((f"{other.id}.", f"{other.id}["))
+
+
+def _word(span: Span | None, name: str) -> Span | None:
+    """The place of ``name`` in a path."""
+    start = span.text.find(name) if span else -1
+    return span.locate(start, start + len(name)) if span and start >= 0 else span
+
+
+def _place(what: str, span: Span | None) -> tuple[tuple[str, Span], ...]:
+    return ((what, span),) if span else ()

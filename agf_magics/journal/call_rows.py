@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 from ..catalog import Agent, Tool
 from ..engine.limits import Grant
-from ..flow.large import WIDE, KnownValue, LargeValues
 from ..flow.steps import Invoke
-from ..flow.values import Value, isolate
+from ..flow.values import WIDE, KnownValue, LargeValues, Value, isolate
 from ..text.diagnostics import StepError
 from .codec import (
     TEXT,

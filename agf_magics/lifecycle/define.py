@@ -10,10 +10,10 @@ from typing import NamedTuple
 from ..catalog import Registry, Tool, default
 from ..engine.link import link
 from ..engine.linked import Linked, depends_on_names
-from ..flow.rules import check
 from ..flow.schemas import Schema, check_schemas, references
 from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
+from ..flow.wiring import check
 from ..languages import LANGUAGES, Language, detect_language
 from ..text.diagnostics import (
     DefinitionError,

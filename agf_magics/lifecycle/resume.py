@@ -21,10 +21,10 @@ from ..engine.link import link
 from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned
-from ..flow.rules import check
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
+from ..flow.wiring import check
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
 from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, records

@@ -114,7 +114,7 @@ def _in_header(
     language: Language, above: str, below: str, inputs: list[str], known: Known
 ) -> Offer:
     """The completions in the text of a planner."""
-    from ..languages.plan.header import HEADER_SCHEMA
+    from ..languages.plan.document import HEADER_SCHEMA
 
     return complete_by_schema(
         above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry

@@ -12,7 +12,7 @@ from typing import Any
 from ..engine.runner import clock
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..languages.plan.header import Header, load_header
+from ..languages.plan.document import Header, load_header
 from ..lifecycle.asking import Assignment
 from ..lifecycle.contexts import PlanOffer, make_offer
 from ..lifecycle.input import RunOptions, settle_fields

@@ -249,7 +249,7 @@ def _findings(
     magic: str, parsed: ParsedLine, source: Source, registry: Registry
 ) -> list[Diagnostic]:
     if "--planner" in parsed:
-        from ..languages.plan.header import load_header
+        from ..languages.plan.document import load_header
 
         found = Diagnostics()
         load_header(source, found, current.settings.bounds)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.large import LargeValues
-from agf_magics.flow.values import TooDeep, isolate
+from agf_magics.flow.values import LargeValues, TooDeep, isolate
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

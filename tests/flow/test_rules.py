@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.rules import RULES, check
 from agf_magics.flow.shapes import Shape
 from agf_magics.flow.step import Frame
 from agf_magics.flow.steps import Flow
 from agf_magics.flow.values import Value
+from agf_magics.flow.wiring import RULES, check
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.load import infer
 from agf_magics.languages.pipeline.r1 import Names, parse

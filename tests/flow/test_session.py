@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.expressions import Computed
 from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
-from agf_magics.flow.steps import Name
+from agf_magics.flow.steps import Computed, Name
 from agf_magics.flow.values import Value
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from agf_magics.text.source import Source

@@ -8,17 +8,29 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.expressions import Constant, NamedArguments
 from agf_magics.flow.step import DROPPED, Expr, FanOutResult, FlowInput, Outcome
-from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Definition, Each, Flow, Fold, Invoke, Step, every
+from agf_magics.flow.steps import (
+    WIDTH,
+    Branches,
+    Choose,
+    Compute,
+    Constant,
+    Definition,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    NamedArguments,
+    Step,
+    every,
+)
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
 from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.pipeline.texts import Template
-from agf_magics.languages.pipeline.values import Command, Named, StoreTarget, labels
+from agf_magics.languages.pipeline.texts import Command, Named, StoreTarget, Template, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain

@@ -16,9 +16,8 @@ import agf_magics as agf
 from agf_magics.languages.documents import MISSING
 from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log import Log
-from agf_magics.languages.plan.messages import read_content, rendered
+from agf_magics.languages.plan.messages import Conflict, find, read_content, rendered, replay
 from agf_magics.languages.plan.reference import Both, Either, Expression, Literal, Reference, parse
-from agf_magics.languages.plan.replay import Conflict, find, replay
 from agf_magics.text.source import Source
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"

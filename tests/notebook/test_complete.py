@@ -15,7 +15,7 @@ from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.catalog import Registry, agent, tool
-from agf_magics.flow.rules import check
+from agf_magics.flow.wiring import check
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, answer, complete
 from agf_magics.notebook.cursor import Reading

@@ -14,9 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from ...flow.expressions import Computed, Constant, NamedArguments, Stored
 from ...flow.step import DROPPED, Expr, FanOutResult, Frame, Lookup, Name, Pick, Ref, Step
-from ...flow.steps import Compute, Each, Invoke, Sequence
+from ...flow.steps import (
+    Compute,
+    Computed,
+    Constant,
+    Each,
+    Invoke,
+    NamedArguments,
+    Sequence,
+    Stored,
+)
 from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown

@@ -14,11 +14,11 @@ from ...flow.steps import Compute, Invoke, every
 from ...flow.wiring import own_reads
 from ...text.diagnostics import suggest
 from ...text.source import Span
+from .calls import Tools
 from .edges import ELSE, is_plain, outgoing
 from .nodes import Built, Outputs
 from .reading import PEER_KEY, ROOT, Reader
 from .state import Keys
-from .tools import Tools
 from .value_grammar import KEY_NAME
 from .words import BUILT_IN
 

@@ -18,6 +18,7 @@ from ...text.nodes import EXPR, expr_tags
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, Scalar, shown
 from ..documents import Finding, Kind, one_document, said
+from .calls import Tools, read_tools
 from .edges import Edges
 from .kinds import build
 from .lint import Graph, feeds, lint
@@ -26,7 +27,6 @@ from .prompts import Folders
 from .reading import PEER_KEY, ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
-from .tools import Tools, read_tools
 from .words import BUILT_IN, CONFIG, DEFAULTS, EXPORT, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8

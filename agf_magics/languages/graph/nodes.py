@@ -11,9 +11,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.expressions import Computed, NamedArguments
 from ...flow.step import Exchange, Frame, Lookup
-from ...flow.steps import Branches, Compute, Invoke, Name, Step, part
+from ...flow.steps import Branches, Compute, Computed, Invoke, Name, NamedArguments, Step, part
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
@@ -21,18 +20,13 @@ from ...text.source import Span
 from ..documents import said
 from .calls import (
     Passed,
+    Tools,
     Values,
     WithState,
     complete,
     question_args,
     read_message,
     state_ref,
-)
-from .prompts import Folders
-from .reading import Reader, Slot
-from .state import Failed, State, Write
-from .tools import (
-    Tools,
     write_as_subgraph,
     write_changed,
     write_key,
@@ -40,6 +34,9 @@ from .tools import (
     write_or_note_failure,
     write_output,
 )
+from .prompts import Folders
+from .reading import Reader, Slot
+from .state import Failed, State, Write
 from .value import format_value
 
 Given = dict[str, Any]

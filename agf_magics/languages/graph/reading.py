@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
-from ...flow.expressions import Constant
 from ...flow.step import Expr
+from ...flow.steps import Constant
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten

@@ -10,10 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...flow.expressions import Computed, NamedArguments, Stored
 from ...flow.session import find_json
 from ...flow.step import Asking, Frame, Lookup, Ref
-from ...flow.steps import Choose, Compute, Invoke, Name, Sequence, Step
+from ...flow.steps import (
+    Choose,
+    Compute,
+    Computed,
+    Invoke,
+    Name,
+    NamedArguments,
+    Sequence,
+    Step,
+    Stored,
+)
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten

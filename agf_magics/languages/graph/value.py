@@ -20,8 +20,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapp
 from functools import lru_cache
 from typing import Any
 
-from ...flow.expressions import Computed
 from ...flow.step import Ref
+from ...flow.steps import Computed
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.nodes import shorten

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...flow.expressions import Constant
-from ...flow.steps import Name, OnError, Step
+from ...flow.steps import Constant, Name, OnError, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, plain, shorten, shown
 from ...text.source import Span

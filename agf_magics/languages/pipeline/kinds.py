@@ -15,10 +15,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
 from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
 from ...flow.step import Target as ResultTarget
-from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, part
+from ...flow.steps import (
+    Branches,
+    Choose,
+    Compute,
+    Constant,
+    Each,
+    Fold,
+    Invoke,
+    NamedArguments,
+    every,
+    part,
+)
 from ...flow.values import Value
 from ...flow.wiring import own_reads
 from ...text.nodes import Fields, Scalar, shorten
@@ -29,8 +39,7 @@ from .body import TITLE, Policy, Reader
 from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
 from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
-from .texts import Scope
-from .values import (
+from .texts import (
     ACC,
     BRANCH_ERRORS,
     ERRORS,
@@ -39,6 +48,7 @@ from .values import (
     Attached,
     Collected,
     Named,
+    Scope,
     StoreTarget,
     labels,
 )

@@ -16,7 +16,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
 from ...flow.schemas import Schema, check_schemas
 from ...flow.shapes import (
     BOOL,
@@ -33,7 +32,7 @@ from ...flow.shapes import (
     truthy,
 )
 from ...flow.step import Args, Expr, Name, Step
-from ...flow.steps import Definition, Flow, Sequence
+from ...flow.steps import Constant, Definition, Flow, NamedArguments, Sequence
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields as nodes_Fields
@@ -65,8 +64,7 @@ from .r1.nodes import (
 )
 from .schema_documents import read_schema
 from .takes import written
-from .texts import Template, outermost
-from .values import Attached, Command, Named, end, start
+from .texts import Attached, Command, Named, Template, end, outermost, start
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
 RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}

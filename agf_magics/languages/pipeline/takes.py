@@ -10,9 +10,8 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
 from ...flow.step import Expr, Name, Step
-from ...flow.steps import part
+from ...flow.steps import Constant, NamedArguments, part
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
 from ...text.source import Span
 from ..documents import COUNT as COUNT
@@ -39,7 +38,7 @@ from .body import (
     read_template,
 )
 from .r1.nodes import literal
-from .values import Attached, Command, Named
+from .texts import Attached, Command, Named
 
 SHELL = "shell"
 """The tool of a shell step, and the kind of the step."""

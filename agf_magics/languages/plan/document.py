@@ -5,7 +5,8 @@ Reads one call of a plan's document: the keys that begin with an underscore, and
 arguments.
 
 Reads a plan's document by its table of keys. All problems are reported at once.
-"""
+
+The text of a planner's cell: a plan without its calls, which a model writes, and the task."""
 
 from __future__ import annotations
 
@@ -18,25 +19,31 @@ from ...flow.json_schema import describe, judge
 from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.step import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, misspelled_names, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
-from ...text.source import Span, Text
+from ...text.source import Source, Span, Text
+from ...text.yamlnodes import Bounds
 from ..documents import (
     ANYTHING,
     FLAG,
     NAME,
     TEXT,
+    Finding,
     Key,
+    Kind,
+    Takes,
     is_nothing,
     kind,
     kind_schema,
+    mapping_of,
+    one_document,
     reference,
     said,
 )
 from . import takes
 from .calls import Call, Template
 from .messages import Alternatives, kind_of, parse_output
-from .reference import KIND, canonical
+from .reference import KIND, canonical, sign_of
 from .takes import INSTANCE, KINDS, Reader, Suspect, plain_message
 
 _CALL = "plan.bad-call"
@@ -422,3 +429,95 @@ def _written(document: Fields) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))
+
+
+OF_THE_MODEL: Final = ("calls", "output")
+"""The keys of a plan that the model writes."""
+
+
+def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
+    return {
+        name.text: INSTANCE.keys["input"].takes.read(reader, value, key)
+        for name, value in reader.entries(reader.mapping(node, key))
+    }
+
+
+INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
+TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs cost?")
+HEADER: Final = kind(
+    "a planner",
+    "A planner: a task and the first values of its context.",
+    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    *(
+        key._replace(takes=INPUT) if name == "input" else key
+        for name, key in PLAN.keys.items()
+        if name not in (*OF_THE_MODEL, "mode", "ordered")
+    ),
+)
+HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEMA["$defs"]}
+"""JSON Schema of a header."""
+
+
+_NO_HEADER = Finding(
+    "plan.document-shape",
+    "the cell of a planner must be a mapping with 'task'",
+    HEADER.keys["task"].example,
+)
+_TWO_HEADERS = Finding(
+    "plan.two-plans", "one planner per cell", "define the other one in its own cell"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a person writes for a planner."""
+
+    task: str
+    name: str
+    context: str
+    messages: tuple[Mapping[str, Value], ...]
+    """The first messages of the context, without the input."""
+    input: Mapping[str, Value]
+    tools: Mapping[str, Mapping[str, Value]]
+    """The declared tools: latent ones, and prescribed output paths."""
+    confirm: bool | tuple[str, ...]
+
+
+class HeaderReader(DocumentReader):
+    """Reads a header."""
+
+    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
+        if name in OF_THE_MODEL:
+            return "the model writes it: remove it, or define the plan without --planner"
+        return super().unknown_hint(kind, name, value)
+
+    def header(self, node: Fields) -> Header:
+        """As much of a header as can be read."""
+        given = self.fields(HEADER, node, node.head)
+        read = {
+            name: value for name, value in given.items() if name != "input"
+        }  # which may have secrets
+        confirm = given.get("confirm")
+        return Header(
+            task=said(given, "task"),
+            name=said(given, "name"),
+            context=said(given, "context"),
+            messages=self.messages(read, node),
+            input=given.get("input") or {},
+            tools=given.get("tools") or {},
+            confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
+        )
+
+
+def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
+    """The header in a text. Errors are added to ``problems``; None if there is one."""
+    before = problems.error_count
+    first = one_document(source, problems, bounds, _NO_HEADER, _TWO_HEADERS)
+    if first is None:
+        return None
+    if not isinstance(first, Fields):
+        problems.error(_NO_HEADER.code, _NO_HEADER.message, first.span, _NO_HEADER.hint)
+        return None
+    reader = HeaderReader(problems, sign_of(source.text))
+    header = reader.header(first)
+    return header if problems.error_count == before else None

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from ...flow.expressions import Constant
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
-from ...flow.steps import Compute, Definition, Flow, Invoke, Sequence
+from ...flow.steps import Compute, Constant, Definition, Flow, Invoke, Sequence
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import (
     DefinitionError,

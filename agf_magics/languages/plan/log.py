@@ -23,9 +23,21 @@ from ...flow.values import DEEPEST, Value
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import Source
 from ..documents import MISSING
-from .messages import COVERING, SOUGHT, Content, Entry, Writing, inline, kind_of, read_content
+from .messages import (
+    COVERING,
+    SOUGHT,
+    Conflict,
+    Content,
+    Entry,
+    Paths,
+    Writing,
+    find,
+    inline,
+    kind_of,
+    read_content,
+    replay,
+)
 from .reference import EVERY, Reference, as_written, is_index
-from .replay import Conflict, Paths, find, replay
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")

@@ -28,8 +28,8 @@ from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..documents import MISSING
 from .calls import Call
 from .log import Log
+from .messages import Paths
 from .reference import EVERY, Both, Either, Expression, Reference, references
-from .replay import Paths
 
 Verdict = Literal["go", "wait", "never"]
 """Of a reference: its value exists, may still be written, will not be written."""

@@ -21,10 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...flow.expressions import Computed
 from ...flow.session import Offer
 from ...flow.step import Caps, Frame, Name, Permit, Ref, Step, Uses
-from ...flow.steps import Compute, Invoke
+from ...flow.steps import Compute, Computed, Invoke
 from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import NOTHING, Fields, Node, Scalar

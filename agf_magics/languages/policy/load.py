@@ -13,9 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...flow.expressions import Computed
 from ...flow.step import Asking, Frame, Name, Step, Taken
-from ...flow.steps import Branches, Choose, Definition, Each, Flow, Invoke, Repeat, Sequence, calls
+from ...flow.steps import (
+    Branches,
+    Choose,
+    Computed,
+    Definition,
+    Each,
+    Flow,
+    Invoke,
+    Repeat,
+    Sequence,
+    calls,
+)
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
 from ...text.nodes import NOTHING, Fields, Scalar, plain
 from ...text.source import Source, Span, Text

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ...flow.json_schema import lacking
-from ...flow.react import react as session_steps
 from ...flow.session import STEPS, Offer, Session, format_for_model, format_prompt, unfenced
+from ...flow.session import react as session_steps
 from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Step, Taken, Target
 from ...flow.steps import Invoke
 from ...flow.values import TooDeep, Value, is_json, isolate

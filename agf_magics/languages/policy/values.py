@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
-from ...flow.expressions import Computed, Stored
 from ...flow.json_schema import (
     JSON_TYPES,
     Violation,
@@ -31,6 +30,7 @@ from ...flow.json_schema import (
 )
 from ...flow.schemas import shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
+from ...flow.steps import Computed, Stored
 from ...flow.values import Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
 from ...text.source import Span
