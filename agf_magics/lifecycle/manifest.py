@@ -11,15 +11,18 @@ import base64
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import cache, reduce
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits
+from ..engine.link import link
 from ..engine.linked import Linked, asked_model, flows_of
+from ..flow.rules import check
+from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.codec import (
     DecodeError,
@@ -34,7 +37,9 @@ from ..journal.codec import (
 )
 from ..journal.queries import RunRow, keep_parts
 from ..languages import LANGUAGES
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.source import Source
+from .define import file_opener, load, load_definition
 from .influence import secret_paths
 from .run import Run
 from .settings import current
@@ -356,3 +361,57 @@ def _version() -> str:
         return version("agf-magics")
     except PackageNotFoundError:
         return "?"
+
+
+def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """The flow of the run, linked with the definitions and schemas of its manifest and everything
+    else of ``registry``; and the problems that were found. Raises DefinitionError."""
+    then = Registry()
+    for shelf, now in vars(registry).items():
+        if shelf not in ("flows", "schemas"):
+            setattr(then, shelf, now)
+    for language, source in order.schemas:
+        for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
+            then.schemas.define(schema, None)
+    main, files = None, dict[Path, Flow]()
+    for number, text in enumerate(order.flows):
+        if text.made:
+            continue
+        flow, _ = _loaded(text)
+        if flow is not None and text.file is not None:
+            files[Path(text.file)] = replace(flow, file=text.file)
+        elif flow is not None:
+            then.flows.define(flow, None)
+        main = flow if number == 0 else main
+    if main is None:
+        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
+    return link(main, then, file_opener(lambda path: load(path, registry=then), files))
+
+
+def load_text(text: Text) -> Flow | None:
+    """The flow of a definition at the time of the run; None if a builder made it. Raises
+    DefinitionError."""
+    return None if text.made else _loaded(text)[0]
+
+
+def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
+    problems = Diagnostics()
+    definition = load_definition(text.source, text.language, problems, text.latent)
+    flow = definition.flow
+    if flow is not None:
+        for option in text.chosen:
+            changed = (
+                flow.extension.with_option(flow, option) if flow.extension is not None else None
+            )
+            if changed is None:
+                message = f"this run cannot be read: a {text.language} has no option {option!r}"
+                raise refused("journal.unreadable", message)
+            flow = changed
+        flow, findings = check(replace(flow, name=text.name))
+        problems.extend(findings)
+    problems.refuse()
+    return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
+
+
+def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -23,9 +23,8 @@ from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries
 from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
-from ..journal.copies import copied, paste
 from ..journal.file import JournalError
-from ..journal.queries import RunRow, read_run
+from ..journal.queries import RunRow, copied, paste, read_run
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.secrets import Secrets
 from ..journal.store import Store
@@ -43,13 +42,11 @@ from .lookup import (
     describe_resumed,
     find_run,
     journal,
-    refused,
     refused_running,
     unusable,
 )
-from .manifest import Manifest, Text, read_manifest
+from .manifest import Manifest, Text, load_text, read_manifest, refused
 from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
-from .resume import load_text
 from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 from .table import RowTable

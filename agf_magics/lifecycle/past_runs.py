@@ -41,8 +41,8 @@ from .lookup import (
     describe_resumed,
     find_run,
     journal,
-    refused,
 )
+from .manifest import refused
 from .over import Over
 from .past_run import PastRun
 from .past_run import find_past_run as find_past_run

@@ -33,8 +33,7 @@ from ..journal.records import Record
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import find_call, find_past_run, runs
-from ..lifecycle.rerun import rerun_from
-from ..lifecycle.resume import resume_run
+from ..lifecycle.resume import rerun_from, resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
