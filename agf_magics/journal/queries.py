@@ -15,13 +15,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from ..flow.rows import PRICE
 from .calls import read_columns, write_column
-from .codec import encode, part_digest
+from .codec import checker, encode, part_digest
 from .file import JournalError, checksum, create_reserve
-from .records import COLUMNS, FORMS, Record, decoded, is_moment, read_records, row_crc
+from .records import (
+    COLUMNS,
+    Count,
+    Moment,
+    Raw,
+    Record,
+    Text,
+    decoded,
+    is_stored,
+    read_records,
+    row_crc,
+)
 from .store import ADD, ROOM, Store
 
 LONGEST_ID = 100
@@ -37,12 +48,6 @@ UNUSED = 60.0
 """Seconds that a part stays without a run: a process stores it just before the run that names it."""
 
 ENDED = ("ok", "error", "cancelled")
-
-HEAD = "num, run, name, language, started, work_crc"
-"""Written at the start of a run, with the checksum ``head_crc``."""
-
-STATE = "num, owner, taken, status, ended, tokens, cost, lost, end_crc"
-"""The state so far, with the checksum ``state_crc``."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
 """The end, with the checksum ``end_crc``."""
@@ -140,22 +145,20 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         return None
     head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
     if head is None:
-        raise JournalError(
-            "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
-        )
-    if (
-        not isinstance(work, str)
-        or not _is_raw(signature)
-        or checksum(head.num, work, signature) != row[14]
-    ):
-        raise JournalError(
-            "journal.damaged", f"the manifest of run {run_id!r} has changed since it was written"
-        )
+        raise _changed("row", run_id)
+    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[14]:
+        raise _changed("manifest", run_id)
     if not _is_end(end) or checksum(head.num, *end) != row[15]:
-        raise JournalError(
-            "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
-        )
+        raise _changed("end", run_id)
     return RunRow(_as_it_is(head, store, {}), work, signature, *end)._replace(parts=parts)
+
+
+_is_work = checker(tuple[str, Raw])
+
+
+def _changed(what: str, run_id: str) -> JournalError:
+    message = f"the {what} of run {run_id!r} has changed since it was written"
+    return JournalError("journal.damaged", message)
 
 
 def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
@@ -163,14 +166,16 @@ def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
     texts: list[str] = []
     while last:
         sql = "SELECT before, text FROM parts WHERE digest=?"
-        before, text = connection.execute(sql, (last,)).fetchone() or (b"", None)
-        if not (isinstance(before, bytes) and isinstance(text, str)):
+        part: Any = connection.execute(sql, (last,)).fetchone()
+        if not _is_part(part) or part_digest(*part) != last:
             return ()
-        if part_digest(before, text) != last:
-            return ()
+        before, text = part
         texts.append(text)
         last = before
     return tuple(reversed(texts))
+
+
+_is_part = checker(tuple[bytes, str])
 
 
 def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
@@ -210,46 +215,35 @@ def _forget_parts(store: Store) -> None:
         connection.execute("COMMIT")
 
 
+_is_head = checker(
+    tuple[
+        Annotated[int, lambda num: num >= 0 and num % ROOM == 0],
+        str,
+        str,
+        str,
+        Annotated[str, STATUSES.__contains__],
+        Moment,
+        Moment | None,
+        str,
+        Count,
+        Count | None,
+        Annotated[str, PRICE.fullmatch] | None,
+        Count,
+    ]
+)
+"""The columns of `LISTED` before its checksums."""
+
+
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    (
-        num,
-        run,
-        name,
-        language,
-        status,
-        started,
-        ended,
-        owner,
-        taken,
-        tokens,
-        cost,
-        lost,
-        head,
-        state,
-        work_crc,
-        end_crc,
-    ) = row
-    if checksum(num, run, name, language, started, work_crc) != head:
-        return None
-    if checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) != state:
-        return None
-    texts = isinstance(run, str) and isinstance(name, str) and isinstance(language, str)
-    counts = all(
-        isinstance(n, int) and 0 <= n < 1 << 62
-        for n in (num, taken, lost, 0 if tokens is None else tokens)
+    num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost = row[:12]
+    head, state, work_crc, end_crc = row[12:]
+    is_as_written = (
+        checksum(num, run, name, language, started, work_crc) == head
+        and checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) == state
+        and _is_head(row[:12])
     )
-    paid = cost is None or (isinstance(cost, str) and PRICE.fullmatch(cost) is not None)
-    times = is_moment(started) and (ended is None or is_moment(ended))
-    if not (
-        texts
-        and counts
-        and paid
-        and times
-        and num % ROOM == 0
-        and status in STATUSES
-        and isinstance(owner, str)
-    ):
+    if not is_as_written:
         return None
     return RunHead(
         num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost
@@ -268,14 +262,12 @@ def _damaged(row: tuple[Any, ...]) -> RunHead:
     return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
 
 
-def _is_end(end: list[Any]) -> bool:
-    form, output, shown, stores, error, sign, tree = end
-    texts = all(text is None or isinstance(text, str) for text in (shown, stores, error, tree))
-    return texts and _is_raw(sign) and form in FORMS and isinstance(output, FORMS[form])
-
-
-def _is_raw(value: object) -> bool:
-    return value is None or isinstance(value, bytes)
+_is_end = checker(
+    Annotated[
+        tuple[object, object, Text, Text, Text, Raw, Text], lambda end: is_stored(end[0], end[1])
+    ]
+)
+"""The columns of `END` after the number."""
 
 
 def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:

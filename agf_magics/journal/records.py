@@ -13,15 +13,15 @@ import json
 import marshal
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..flow import events as ev
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
+from .codec import SignatureError, checker, decode_value, encode, is_signed, user_key, weigh
 from .file import JournalError
 from .secrets import Secrets
 from .store import ROOM
@@ -48,6 +48,14 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError,
 
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
+
+Moment = Annotated[float, lambda when: 0 < when < LATEST]
+"""A time that this package may have written."""
+Count = Annotated[int, lambda number: 0 <= number < 1 << 62]
+Text = str | None
+Raw = bytes | None
+Identifier = Annotated[str, str.isidentifier]
+"""Any one: a later version may add a mark, and a run of it can still be listed."""
 
 COLUMNS = (
     "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
@@ -152,11 +160,12 @@ class SequenceRow(NamedTuple):
 def sequence_row(record: Record) -> SequenceRow:
     """Raises JournalError for a damaged one."""
     stored = decoded(record.shown)
-    if isinstance(stored, list) and len(stored) == 2:
-        length, digest = stored
-        if type(length) is int and (digest is None or type(digest) is str):
-            return SequenceRow(record.name, length, digest)
-    raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
+    if not _is_sequence(stored):
+        raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
+    return SequenceRow(record.name, *stored)
+
+
+_is_sequence = checker(tuple[int, Text])
 
 
 def again(tries: str, at: ev.StepPath, attempt: int) -> str:
@@ -204,10 +213,9 @@ def check_tries(tries: str) -> None:
             raise ValueError
 
 
-def is_moment(value: object) -> bool:
-    """Whether it is a time that this package may have written: seconds since 1970, before the year
-    3000."""
-    return isinstance(value, float) and 0 < value < LATEST
+def is_stored(form: object, value: object) -> bool:
+    """Whether a value may be stored so."""
+    return form in FORMS and type(value) in FORMS[form]
 
 
 def is_at(value: object) -> bool:
@@ -262,17 +270,32 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     return encode(stored)
 
 
+_Said = tuple[str, str, Text, tuple[str, int, int] | None, Literal["error", "warning", "note"]]
+"""The code of a diagnostic, its message, hint, place and severity."""
+
+
+class _Failure(TypedDict):
+    at: Annotated[list[object], lambda at: is_at(tuple(at))] | None
+    said: Annotated[list[_Said], bool]
+
+
+class _AnyFailure(_Failure, total=False):
+    cause: tuple[str, str, object]
+
+
+_is_failure = checker(_AnyFailure)
+
+
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
     """The failure, with places in ``sources`` and a cause that resembles the original one.
 
     Raises ValueError or another of `UNREADABLE`.
     """
     stored = json.loads(text)
-    by_name = {source.name: source for source in sources}
-    diagnostics, at = [_diagnostic(by_name, *said) for said in stored["said"]], stored["at"]
-    if not diagnostics or not (at is None or is_at(tuple(at))):
-        raise ValueError("a failure has an error and its place")
-    error = StepError(*diagnostics)
+    if not _is_failure(stored):
+        raise ValueError("a failure consists of errors, their places and a cause")
+    by_name, at = {source.name: source for source in sources}, stored["at"]
+    error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
     if at is not None:
         error.path = tuple(at)
         error.where = ev.format_path(error.path)
@@ -285,27 +308,15 @@ def _diagnostic(
     code: str,
     message: str,
     hint: str | None,
-    place: Sequence[Any] | None,
+    place: tuple[str, int, int] | None,
     severity: Any,
 ) -> Diagnostic:
-    texts = (
-        isinstance(code, str)
-        and isinstance(message, str)
-        and (hint is None or isinstance(hint, str))
-    )
-    if not texts or severity not in ("error", "warning", "note"):
-        raise ValueError("an error consists of texts")
-    if place is None:
-        return Diagnostic(code, message, None, hint, severity)
-    name, start, end = place
-    if not (isinstance(name, str) and type(start) is int and type(end) is int):
-        raise ValueError("a place is a name and two numbers")
-    source = sources.get(name)
+    name, start, end = place or ("", 0, 0)
+    source = sources.get(name) if place is not None else None
     # The text may be another one now, and then a caret would point at anything.
-    there = source is not None and 0 <= start <= end <= len(source.text)
-    return Diagnostic(
-        code, message, Span(source, start, end) if source and there else None, hint, severity
-    )
+    is_there = source is not None and 0 <= start <= end <= len(source.text)
+    span = Span(source, start, end) if source is not None and is_there else None
+    return Diagnostic(code, message, span, hint, severity)
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
@@ -320,8 +331,6 @@ def _cause_json(cause: BaseException) -> list[Value]:
 
 def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     """An exception of Python's class of that name, else of a new class with that name."""
-    if not isinstance(name, str) or not isinstance(text, str):
-        raise ValueError("a cause is the name of a class and a text")
     name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
     # Only classes of Python itself: importing a module by a stored name would run its code.
     kind = getattr(builtins, name, None)
@@ -334,9 +343,6 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
 
 
 NO_LARGE: Mapping[str, str] = {}
-
-TEXT_OR_NONE = frozenset({str, type(None)})
-RAW_OR_NONE = frozenset({bytes, type(None)})
 
 Row = tuple[Any, ...]
 """The cells of `COLUMNS`, and their checksum."""
@@ -385,14 +391,35 @@ def _damage(row: Row | None, error: Exception) -> Exception:
     return JournalError("journal.damaged", "a text of a row is not UTF-8")
 
 
+_is_row = checker(
+    tuple[
+        int,
+        Identifier,
+        str,
+        str,
+        str,
+        str,
+        Moment | None,
+        Moment | None,
+        Text,
+        Annotated[int, lambda whole: 0 <= whole <= 2],
+        Text,
+        object,
+        Text,
+        Text,
+        Raw,
+        Raw,
+    ]
+)
+"""The cells of `COLUMNS`."""
+
+
 class _RowReader:
     """Reads the records of one run."""
 
     def __init__(self) -> None:
         self.places: dict[str, ev.StepPath] = {}
         """The paths of elements that were read, by their text without the last number."""
-        self.words = set[str]()
-        """The values of ``what`` that were read."""
 
     def read(self, row: tuple[Any, ...]) -> Record:
         """One record. Raises ValueError or another of `UNREADABLE`."""
@@ -417,28 +444,9 @@ class _RowReader:
             sign,
             digest,
         ) = parts
-        if not (type(what) is type(tries) is type(kind) is type(name) is str):
-            raise ValueError
-        # Any identifier: a later version may add a mark, and a run of it can still be listed.
-        if what not in self.words:
-            if not what.isidentifier():
-                raise ValueError
-            self.words.add(what)
-        # `is_moment`, without a call: this is done for each row of a run that is resumed.
-        if not (started is None or (type(started) is float and 0 < started < LATEST)):
-            raise ValueError
-        if not (ended is None or (type(ended) is float and 0 < ended < LATEST)):
-            raise ValueError
-        if not (
-            type(given) in TEXT_OR_NONE
-            and type(shown) in TEXT_OR_NONE
-            and type(error) in TEXT_OR_NONE
-        ):
-            raise ValueError
-        if not (type(sign) in RAW_OR_NONE and type(digest) in RAW_OR_NONE and whole in (0, 1, 2)):
-            raise ValueError
         # A failed call has an error, a dropped element too; nothing else has.
-        if type(value) not in FORMS[form] or (what in ("failed", "dropped")) != (error is not None):
+        has_error = what in ("failed", "dropped")
+        if not _is_row(parts) or not is_stored(form, value) or has_error != (error is not None):
             raise ValueError
         if tries:
             check_tries(tries)
