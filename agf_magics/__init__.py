@@ -35,8 +35,7 @@ from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun, import_run
 from .lifecycle.past_runs import export, runs
 from .lifecycle.persistence import own_files
-from .lifecycle.rerun import rerun
-from .lifecycle.resume import resume
+from .lifecycle.resume import rerun, resume
 from .lifecycle.settings import current
 from .lifecycle.stale import stale
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
@@ -46,30 +45,28 @@ from .workers.on import Workers
 if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
-    from .lifecycle.checks import CheckFailed, check_over
     from .lifecycle.contexts import NamedContext, context
-    from .lifecycle.judging import score_over
+    from .lifecycle.judging import CheckFailed, check_over, score_over
     from .lifecycle.over import Over
-    from .lifecycle.recording import record
-    from .lifecycle.replay import replay, replay_model
+    from .lifecycle.replay import record, replay, replay_model
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
     from .notebook.report import report
     from .pictures.diagram import Diagram
 else:
     _LATE = {
-        "CheckFailed": (".lifecycle.checks", "CheckFailed"),
+        "CheckFailed": (".lifecycle.judging", "CheckFailed"),
         "NamedContext": (".lifecycle.contexts", "NamedContext"),
         "Over": (".lifecycle.over", "Over"),
         "agent_tools": (".lifecycle.agent_tools", None),
         "compare_over": (".lifecycle.table_comparison", "compare_over"),
         "score_over": (".lifecycle.judging", "score_over"),
-        "check_over": (".lifecycle.checks", "check_over"),
+        "check_over": (".lifecycle.judging", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
         "report": (".notebook.report", "report"),
         "trace_to": (".lifecycle.tracing", "trace_to"),
-        "record": (".lifecycle.recording", "record"),
+        "record": (".lifecycle.replay", "record"),
         "replay": (".lifecycle.replay", "replay"),
         "replay_model": (".lifecycle.replay", "replay_model"),
     }

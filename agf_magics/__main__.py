@@ -35,20 +35,17 @@ from .flow.values import Value
 from .languages import detect_language, recognized_language
 from .languages.over import OVER
 from .lifecycle import settings
-from .lifecycle.checks import OK, CheckReport, figures
-from .lifecycle.define import check_definition, source_of
+from .lifecycle.define import DEFINITIONS, check_definition, source_of
 from .lifecycle.driving import wait_for
-from .lifecycle.files import DEFINITIONS
 from .lifecycle.input import RunOptions, ask_at_prompt
-from .lifecycle.judging import named_scorers, score_over
+from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
 from .lifecycle.launch import start_run
 from .lifecycle.live_line import LiveLine
-from .lifecycle.lookup import refused
+from .lifecycle.manifest import refused
 from .lifecycle.past_runs import chosen_rows
 from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
-from .lifecycle.table import RowTable
-from .lifecycle.targets import FIGURES, TABLE, check_target
+from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
 from .notebook.given import value
 from .notebook.options import Token
 from .pictures.page import progress_text

@@ -20,8 +20,7 @@ from ..flow.step import DROPPED, FanOutResult, Frame, Outcome
 from ..flow.steps import WIDTH, Branches, Each, Invoke
 from ..flow.values import Value
 from ..journal.collected import NO_RESULT, Copies
-from ..journal.reading import ReplayLog
-from ..journal.records import CallKey
+from ..journal.records import CallKey, ReplayLog
 from ..text.diagnostics import StepError
 from .host import TURN
 from .linked import schema_of, sessions

@@ -25,9 +25,8 @@ from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
 from ..flow.steps import Invoke
 from ..flow.values import LargeValues, Value
-from ..journal.reading import RecordedOutcome
 from ..journal.recorder import Journal
-from ..journal.records import CallKey
+from ..journal.records import CallKey, RecordedOutcome
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .host import TURN, Host

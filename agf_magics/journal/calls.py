@@ -21,8 +21,7 @@ from ..flow.rows import Key, Row, key_of
 from ..flow.values import Value
 from .codec import encode
 from .file import JournalError
-from .reading import read_records
-from .records import COLUMNS, Record, decoded, is_within
+from .records import COLUMNS, Record, decoded, is_within, read_records
 from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from ..catalog import Tool
 from ..engine.limits import ANYTHING, Grant
@@ -27,18 +27,20 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import StepError
 from .call_rows import LARGE, Insert, StartedCall
-from .codec import EncodedValue, decode, encode, encode_value, to_show, weigh
+from .codec import EncodedValue, checker, decode, encode, encode_value, to_show, weigh
 from .recorder import Journal
 from .records import (
-    FORMS,
     UNREADABLE,
     CallKey,
+    Moment,
+    Raw,
     SequenceRow,
+    Text,
     check_tries,
     error_from,
     error_json,
     is_at,
-    is_moment,
+    is_stored,
 )
 from .reuse import Reuse
 from .store import ADD
@@ -148,6 +150,38 @@ class KnownCall(NamedTuple):
     """Of its arguments as JSON."""
 
 
+def _is_json(text: str) -> bool:
+    try:
+        decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+_Json = Annotated[str, _is_json]
+
+_are_records = checker(
+    list[
+        tuple[Annotated[str, MARKS.__contains__], object, str]
+        | tuple[
+            Annotated[str, CALLS.__contains__],
+            object,
+            str,
+            Moment,
+            Moment,
+            _Json,
+            bool,
+            object,
+            object,
+            _Json | None,
+            Text,
+            Text,
+            Raw,
+        ]
+    ]
+)
+
+
 class _Place(NamedTuple):
     """A place of records in an element, and the call there, if there is one."""
 
@@ -180,50 +214,30 @@ class CollectedRecords:
 
     def check(self, records: Any) -> None:
         """Raise ValueError unless these can be the records of an element."""
-        if type(records) is not list:
-            raise ValueError("the records of an element are a list")
+        if not _are_records(records):
+            raise ValueError("its records have another form")
         try:
             ended = set[tuple[Any, str]]()
             for record in records:
-                if type(record) is not tuple or len(record) not in (3, 13):
-                    raise ValueError("a record is a tuple of 3 or 13 fields")
-                self._check(record)
+                place, tries = self._place(record[1]), record[2]
+                if tries:
+                    check_tries(tries)
                 # The kernel would write both, and a resumed run would take the second one.
-                if len(record) == 13 and record[1:3] in ended:
-                    raise ValueError("a call has two outcomes")
+                if len(record) > 3 and (place.call is None or record[1:3] in ended):
+                    raise ValueError("a record of an unknown call, or its second outcome")
+                if len(record) > 3:
+                    self._check_outcome(record[0], record[7], record[8], record[11])
                 ended.add(record[1:3])
         except UNREADABLE as error:
             raise ValueError(str(error)) from None
 
-    def _check(self, record: Collected) -> None:
-        what, at, tries = record[:3]
-        place = self._place(at)
-        if type(tries) is not str or what not in (MARKS if len(record) == 3 else CALLS):
-            raise ValueError("a record has an unknown kind")
-        if tries:
-            check_tries(tries)
-        if len(record) == 3:
-            return
-        started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
-        if (
-            place.call is None
-            or given is None
-            or not is_moment(started)
-            or not is_moment(ended)
-            or type(whole) is not bool
-        ):
-            raise ValueError("a record of an unknown call")
-        if type(value) not in FORMS[form] or (what == "failed") != (error is not None):
+    def _check_outcome(self, what: str, form: Any, value: Any, error: Any) -> None:
+        if not is_stored(form, value) or (what == "failed") != (error is not None):
             raise ValueError("a record without an outcome")
         if value is not None and len(value) > self._journal.most:
             raise ValueError("a record with a value that is too large")
-        if not (why is None or type(why) is str) or not (
-            arguments is None or type(arguments) is bytes
-        ):
-            raise ValueError("a record with a field of another type")
-        for text in (given, shown, value if form == "json" else None):
-            if text is not None and (type(text) is not str or not _is_json(text)):
-                raise ValueError("a record with a text that is not JSON")
+        if form == "json" and value is not None and not _is_json(value):
+            raise ValueError("a record with a text that is not JSON")
         if error is not None:
             error_from(error, ())
 
@@ -294,14 +308,6 @@ def known_call(journal: Journal, step: Invoke, callee: Any) -> KnownCall:
         getattr(callee, "name", step.name.text),
         journal.rows.digests.of_json(step, callee),
     )
-
-
-def _is_json(text: str) -> bool:
-    try:
-        decode(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 NO_RESULT = object()

@@ -1,22 +1,39 @@
-"""Queries: the runs of a journal and their state. Nothing is unpickled here."""
+"""Queries: the runs of a journal and their state. Nothing is unpickled here.
+
+A run is also copied as JSON, and back into a journal: so an exported run is opened elsewhere. A copy
+has what is shown and computed from: no pickles, which only their writer may load, no
+signatures, so nobody can resume it, and no digests, so no other run can reuse its results.
+"""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from ..flow.rows import PRICE
-from .codec import encode, part_digest
+from .calls import read_columns, write_column
+from .codec import checker, encode, part_digest
 from .file import JournalError, checksum, create_reserve
-from .reading import read_records
-from .records import COLUMNS, FORMS, Record, is_moment
-from .store import ROOM, Store
+from .records import (
+    COLUMNS,
+    Count,
+    Moment,
+    Raw,
+    Record,
+    Text,
+    decoded,
+    is_stored,
+    read_records,
+    row_crc,
+)
+from .store import ADD, ROOM, Store
 
 LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
@@ -31,12 +48,6 @@ UNUSED = 60.0
 """Seconds that a part stays without a run: a process stores it just before the run that names it."""
 
 ENDED = ("ok", "error", "cancelled")
-
-HEAD = "num, run, name, language, started, work_crc"
-"""Written at the start of a run, with the checksum ``head_crc``."""
-
-STATE = "num, owner, taken, status, ended, tokens, cost, lost, end_crc"
-"""The state so far, with the checksum ``state_crc``."""
 
 END = "num, form, output, shown, stores, error, sign, tree"
 """The end, with the checksum ``end_crc``."""
@@ -134,22 +145,20 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         return None
     head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
     if head is None:
-        raise JournalError(
-            "journal.damaged", f"the row of run {run_id!r} has changed since it was written"
-        )
-    if (
-        not isinstance(work, str)
-        or not _is_raw(signature)
-        or checksum(head.num, work, signature) != row[14]
-    ):
-        raise JournalError(
-            "journal.damaged", f"the manifest of run {run_id!r} has changed since it was written"
-        )
+        raise _changed("row", run_id)
+    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[14]:
+        raise _changed("manifest", run_id)
     if not _is_end(end) or checksum(head.num, *end) != row[15]:
-        raise JournalError(
-            "journal.damaged", f"the end of run {run_id!r} has changed since it was written"
-        )
+        raise _changed("end", run_id)
     return RunRow(_as_it_is(head, store, {}), work, signature, *end)._replace(parts=parts)
+
+
+_is_work = checker(tuple[str, Raw])
+
+
+def _changed(what: str, run_id: str) -> JournalError:
+    message = f"the {what} of run {run_id!r} has changed since it was written"
+    return JournalError("journal.damaged", message)
 
 
 def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
@@ -157,14 +166,16 @@ def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
     texts: list[str] = []
     while last:
         sql = "SELECT before, text FROM parts WHERE digest=?"
-        before, text = connection.execute(sql, (last,)).fetchone() or (b"", None)
-        if not (isinstance(before, bytes) and isinstance(text, str)):
+        part: Any = connection.execute(sql, (last,)).fetchone()
+        if not _is_part(part) or part_digest(*part) != last:
             return ()
-        if part_digest(before, text) != last:
-            return ()
+        before, text = part
         texts.append(text)
         last = before
     return tuple(reversed(texts))
+
+
+_is_part = checker(tuple[bytes, str])
 
 
 def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
@@ -204,46 +215,35 @@ def _forget_parts(store: Store) -> None:
         connection.execute("COMMIT")
 
 
+_is_head = checker(
+    tuple[
+        Annotated[int, lambda num: num >= 0 and num % ROOM == 0],
+        str,
+        str,
+        str,
+        Annotated[str, STATUSES.__contains__],
+        Moment,
+        Moment | None,
+        str,
+        Count,
+        Count | None,
+        Annotated[str, PRICE.fullmatch] | None,
+        Count,
+    ]
+)
+"""The columns of `LISTED` before its checksums."""
+
+
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    (
-        num,
-        run,
-        name,
-        language,
-        status,
-        started,
-        ended,
-        owner,
-        taken,
-        tokens,
-        cost,
-        lost,
-        head,
-        state,
-        work_crc,
-        end_crc,
-    ) = row
-    if checksum(num, run, name, language, started, work_crc) != head:
-        return None
-    if checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) != state:
-        return None
-    texts = isinstance(run, str) and isinstance(name, str) and isinstance(language, str)
-    counts = all(
-        isinstance(n, int) and 0 <= n < 1 << 62
-        for n in (num, taken, lost, 0 if tokens is None else tokens)
+    num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost = row[:12]
+    head, state, work_crc, end_crc = row[12:]
+    is_as_written = (
+        checksum(num, run, name, language, started, work_crc) == head
+        and checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) == state
+        and _is_head(row[:12])
     )
-    paid = cost is None or (isinstance(cost, str) and PRICE.fullmatch(cost) is not None)
-    times = is_moment(started) and (ended is None or is_moment(ended))
-    if not (
-        texts
-        and counts
-        and paid
-        and times
-        and num % ROOM == 0
-        and status in STATUSES
-        and isinstance(owner, str)
-    ):
+    if not is_as_written:
         return None
     return RunHead(
         num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost
@@ -262,14 +262,12 @@ def _damaged(row: tuple[Any, ...]) -> RunHead:
     return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
 
 
-def _is_end(end: list[Any]) -> bool:
-    form, output, shown, stores, error, sign, tree = end
-    texts = all(text is None or isinstance(text, str) for text in (shown, stores, error, tree))
-    return texts and _is_raw(sign) and form in FORMS and isinstance(output, FORMS[form])
-
-
-def _is_raw(value: object) -> bool:
-    return value is None or isinstance(value, bytes)
+_is_end = checker(
+    Annotated[
+        tuple[object, object, Text, Text, Text, Raw, Text], lambda end: is_stored(end[0], end[1])
+    ]
+)
+"""The columns of `END` after the number."""
 
 
 def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
@@ -452,3 +450,86 @@ def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
     if head.owner not in lives:
         lives[head.owner] = store.is_alive(head.owner)
     return head if lives[head.owner] else head._replace(status="interrupted")
+
+
+COPY_FORMAT = 1
+
+PRIVATE = {"folder": "", "notebook": ""}
+"""The keys of a manifest that name places of a computer."""
+
+_ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 26)})"
+
+CELLS = 13
+"""Those of a record, without its number, signature and digest."""
+
+_HEAD = ("run_id", "name", "language", "started", "ended", "tokens", "cost", "lost")
+_END = ("form", "output", "shown", "stores", "error", "tree")
+
+
+def copied(store: Store, row: RunRow) -> Iterator[str]:
+    """The text of a JSON object that `paste` reads, in parts. Raises JournalError."""
+    head = row.listed
+    state = {name: getattr(head, name) for name in _HEAD}
+    status = head.status if head.status in ENDED else "running"
+    end = {name: getattr(row, name) for name in _END}
+    if row.form == "pickle":
+        end |= {"form": "again", "output": None}
+    work = encode(decoded(row.work) | PRIVATE)
+    parts = {"format": COPY_FORMAT, **state, "status": status, **end, "work": work}
+    # Scores and labels: what a person said about the rows goes with them.
+    columns = read_columns(store, head.num)
+    yield (
+        json.dumps({**parts, "parts": list(row.parts), "columns": columns})[:-1] + ', "records": ['
+    )
+    for number, record in enumerate(records(store, head.num)):
+        yield (",\n" if number else "\n") + json.dumps(_cells(record))
+    yield "]}"
+
+
+def _cells(record: Record) -> list[Any]:
+    given, whole, form, value = record.given, record.whole, record.form, record.value
+    if whole == 2:
+        given, whole = encode(record.given_shown), 1
+    if form == "pickle":
+        form, value = "again", None
+    return [
+        *(record.what, encode(record.at), record.tries, record.kind, record.name),
+        *(record.started, record.ended, given, whole, form, value, record.shown, record.error),
+    ]
+
+
+def paste(store: Store, copy: Mapping[str, Any]) -> str:
+    """Write a run that `copied` wrote into an empty journal, and return its id. What it holds is
+    checked when it is read.
+
+    Raises JournalError if it cannot be written, and one of `UNREADABLE` if it is no such run.
+    """
+    if copy["format"] != COPY_FORMAT:
+        raise ValueError(
+            f"it has the format {copy['format']}, and this version reads {COPY_FORMAT}"
+        )
+    num, lost, status = ROOM, copy["lost"], copy["status"]
+    run_id, name, language, started, ended, tokens, cost, _ = (copy[key] for key in _HEAD)
+    end = tuple(copy[key] for key in _END)
+    whole = (*end[:5], None, end[5])
+    end_crc, work_crc = checksum(num, *whole), checksum(num, copy["work"], None)
+    head_crc = checksum(num, run_id, name, language, started, work_crc)
+    state_crc = checksum(num, "", 0, status, ended, tokens, cost, lost, end_crc)
+    part = keep_parts(store, map(str, copy["parts"])) or None
+    run = (num, run_id, name, language, started, status, "", 0, ended, tokens, cost, lost)
+    rows = []
+    for line, cells in enumerate(copy["records"], num + 1):
+        if len(cells) != CELLS:
+            raise ValueError(f"a row of its records has {CELLS} cells, not {len(cells)}")
+        row = (line, *cells, None, None)
+        rows.append((*row, row_crc(row)))
+    with store.writing() as connection:
+        crcs = (head_crc, state_crc, work_crc, end_crc)
+        connection.execute(_ADD_RUN, (*run, copy["work"], None, *whole, *crcs, part))
+        connection.executemany(ADD, rows)
+        connection.execute("COMMIT")
+    for column, values in copy["columns"].items():
+        write_column(store, num, column, {int(place): v for place, v in values.items()}, new=True)
+    if not isinstance(run_id, str):
+        raise TypeError("a run's id is text")
+    return run_id

@@ -24,8 +24,7 @@ from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
 from .codec import encode, sign
 from .file import JournalError, checksum, not_journaled
-from .reading import RecordedOutcome, ReplayLog
-from .records import CallKey, Record, SequenceRow, error_json
+from .records import CallKey, Record, RecordedOutcome, ReplayLog, SequenceRow, error_json
 from .reuse import Reuse, ReusedResult
 from .secrets import Received
 from .store import ADD_LARGE, ROOM, Store

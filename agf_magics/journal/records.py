@@ -1,22 +1,30 @@
-"""The rows of a run in the journal: outcomes of calls, and marks. Failures are stored as JSON."""
+"""The rows of a run in the journal: outcomes of calls, and marks. Failures are stored as JSON.
+
+A row is checked when it is read: its checksum, the types of its cells, its texts. `ReplayLog` is
+what the earlier sessions of a run did, for its next session.
+"""
 
 from __future__ import annotations
 
 import builtins
 import contextlib
+import hashlib
 import json
 import marshal
+import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..flow import events as ev
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .codec import SignatureError, decode_value, encode, is_signed, user_key, weigh
+from .codec import SignatureError, checker, decode_value, encode, is_signed, user_key, weigh
 from .file import JournalError
 from .secrets import Secrets
+from .store import ROOM
 
 LONGEST_NAME = 200
 """Characters of the name of an exception's class."""
@@ -40,6 +48,14 @@ UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError,
 
 LATEST = 32_503_680_000.0
 """The year 3000, in seconds since 1970."""
+
+Moment = Annotated[float, lambda when: 0 < when < LATEST]
+"""A time that this package may have written."""
+Count = Annotated[int, lambda number: 0 <= number < 1 << 62]
+Text = str | None
+Raw = bytes | None
+Identifier = Annotated[str, str.isidentifier]
+"""Any one: a later version may add a mark, and a run of it can still be listed."""
 
 COLUMNS = (
     "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
@@ -144,11 +160,12 @@ class SequenceRow(NamedTuple):
 def sequence_row(record: Record) -> SequenceRow:
     """Raises JournalError for a damaged one."""
     stored = decoded(record.shown)
-    if isinstance(stored, list) and len(stored) == 2:
-        length, digest = stored
-        if type(length) is int and (digest is None or type(digest) is str):
-            return SequenceRow(record.name, length, digest)
-    raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
+    if not _is_sequence(stored):
+        raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
+    return SequenceRow(record.name, *stored)
+
+
+_is_sequence = checker(tuple[int, Text])
 
 
 def again(tries: str, at: ev.StepPath, attempt: int) -> str:
@@ -196,10 +213,9 @@ def check_tries(tries: str) -> None:
             raise ValueError
 
 
-def is_moment(value: object) -> bool:
-    """Whether it is a time that this package may have written: seconds since 1970, before the year
-    3000."""
-    return isinstance(value, float) and 0 < value < LATEST
+def is_stored(form: object, value: object) -> bool:
+    """Whether a value may be stored so."""
+    return form in FORMS and type(value) in FORMS[form]
 
 
 def is_at(value: object) -> bool:
@@ -254,17 +270,32 @@ def error_json(error: BaseException, secrets: Secrets) -> str:
     return encode(stored)
 
 
+_Said = tuple[str, str, Text, tuple[str, int, int] | None, Literal["error", "warning", "note"]]
+"""The code of a diagnostic, its message, hint, place and severity."""
+
+
+class _Failure(TypedDict):
+    at: Annotated[list[object], lambda at: is_at(tuple(at))] | None
+    said: Annotated[list[_Said], bool]
+
+
+class _AnyFailure(_Failure, total=False):
+    cause: tuple[str, str, object]
+
+
+_is_failure = checker(_AnyFailure)
+
+
 def error_from(text: str, sources: Iterable[Source]) -> StepError:
     """The failure, with places in ``sources`` and a cause that resembles the original one.
 
     Raises ValueError or another of `UNREADABLE`.
     """
     stored = json.loads(text)
-    by_name = {source.name: source for source in sources}
-    diagnostics, at = [_diagnostic(by_name, *said) for said in stored["said"]], stored["at"]
-    if not diagnostics or not (at is None or is_at(tuple(at))):
-        raise ValueError("a failure has an error and its place")
-    error = StepError(*diagnostics)
+    if not _is_failure(stored):
+        raise ValueError("a failure consists of errors, their places and a cause")
+    by_name, at = {source.name: source for source in sources}, stored["at"]
+    error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
     if at is not None:
         error.path = tuple(at)
         error.where = ev.format_path(error.path)
@@ -277,27 +308,15 @@ def _diagnostic(
     code: str,
     message: str,
     hint: str | None,
-    place: Sequence[Any] | None,
+    place: tuple[str, int, int] | None,
     severity: Any,
 ) -> Diagnostic:
-    texts = (
-        isinstance(code, str)
-        and isinstance(message, str)
-        and (hint is None or isinstance(hint, str))
-    )
-    if not texts or severity not in ("error", "warning", "note"):
-        raise ValueError("an error consists of texts")
-    if place is None:
-        return Diagnostic(code, message, None, hint, severity)
-    name, start, end = place
-    if not (isinstance(name, str) and type(start) is int and type(end) is int):
-        raise ValueError("a place is a name and two numbers")
-    source = sources.get(name)
+    name, start, end = place or ("", 0, 0)
+    source = sources.get(name) if place is not None else None
     # The text may be another one now, and then a caret would point at anything.
-    there = source is not None and 0 <= start <= end <= len(source.text)
-    return Diagnostic(
-        code, message, Span(source, start, end) if source and there else None, hint, severity
-    )
+    is_there = source is not None and 0 <= start <= end <= len(source.text)
+    span = Span(source, start, end) if source is not None and is_there else None
+    return Diagnostic(code, message, span, hint, severity)
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
@@ -312,8 +331,6 @@ def _cause_json(cause: BaseException) -> list[Value]:
 
 def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     """An exception of Python's class of that name, else of a new class with that name."""
-    if not isinstance(name, str) or not isinstance(text, str):
-        raise ValueError("a cause is the name of a class and a text")
     name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
     # Only classes of Python itself: importing a module by a stored name would run its code.
     kind = getattr(builtins, name, None)
@@ -323,3 +340,271 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     # Its class may be gone, or take other arguments: a class with its name is shown as it was.
     cause: BaseException = type(name, (Exception,), {})(text)
     return cause
+
+
+NO_LARGE: Mapping[str, str] = {}
+
+Row = tuple[Any, ...]
+"""The cells of `COLUMNS`, and their checksum."""
+
+
+def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record]:
+    """The records of ``rows``. ``is_shown``: with the large parts of arguments, which only a person
+    looks at. Raises JournalError for a damaged row."""
+    read, row = _RowReader().read, None
+    large: dict[str, str] = {}
+    try:
+        for row in rows:
+            record = read(row)
+            if record.whole == 2 and is_shown:
+                # Of the last record alone: what calls share is read once, and a long run does not
+                # fill the memory.
+                large = {
+                    digest: large[digest] if digest in large else _large(rows, record, digest)
+                    for digest in json.loads(record.given or "")[1::2]
+                }
+                record = record._replace(large=large)
+            yield record
+    except (*UNREADABLE, sqlite3.OperationalError) as found:
+        raise _damage(row, found) from None
+
+
+def _large(rows: sqlite3.Cursor, record: Record, digest: str) -> str:
+    """A large part of a record's arguments as JSON. Raises ValueError unless it is what was
+    written."""
+    sql = "SELECT text FROM large WHERE num=? AND digest=?"
+    key = record.line - record.line % ROOM, digest
+    (text,) = rows.connection.execute(sql, key).fetchone() or (None,)
+    if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise ValueError
+    return text
+
+
+def _damage(row: Row | None, error: Exception) -> Exception:
+    """The error of reading ``row``."""
+    if not isinstance(error, sqlite3.OperationalError):
+        which = f"row {row[0]}" if row is not None else "a row"
+        return JournalError("journal.damaged", f"{which} has changed since it was written")
+    if hasattr(error, "sqlite_errorcode"):
+        return error
+    # Python's error, not SQLite's, although it has the same class.
+    return JournalError("journal.damaged", "a text of a row is not UTF-8")
+
+
+_is_row = checker(
+    tuple[
+        int,
+        Identifier,
+        str,
+        str,
+        str,
+        str,
+        Moment | None,
+        Moment | None,
+        Text,
+        Annotated[int, lambda whole: 0 <= whole <= 2],
+        Text,
+        object,
+        Text,
+        Text,
+        Raw,
+        Raw,
+    ]
+)
+"""The cells of `COLUMNS`."""
+
+
+class _RowReader:
+    """Reads the records of one run."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, ev.StepPath] = {}
+        """The paths of elements that were read, by their text without the last number."""
+
+    def read(self, row: tuple[Any, ...]) -> Record:
+        """One record. Raises ValueError or another of `UNREADABLE`."""
+        parts = row[:-1]
+        if row_crc(parts) != row[-1]:
+            raise ValueError
+        (
+            line,
+            what,
+            at,
+            tries,
+            kind,
+            name,
+            started,
+            ended,
+            given,
+            whole,
+            form,
+            value,
+            shown,
+            error,
+            sign,
+            digest,
+        ) = parts
+        # A failed call has an error, a dropped element too; nothing else has.
+        has_error = what in ("failed", "dropped")
+        if not _is_row(parts) or not is_stored(form, value) or has_error != (error is not None):
+            raise ValueError
+        if tries:
+            check_tries(tries)
+        if error is not None:
+            error_from(error, ())
+        cells = (
+            line,
+            what,
+            self.place(at),
+            tries,
+            kind,
+            name,
+            started,
+            ended,
+            given,
+            whole,
+            form,
+            value,
+            shown,
+            error,
+            sign,
+            digest,
+            None,
+            NO_LARGE,
+        )
+        # Half of the time of Record(…).
+        return tuple.__new__(Record, cells)
+
+    def place(self, at: str) -> ev.StepPath:
+        """The path of a record. Those of a fan-out differ only in the last number."""
+        head, _, last = at.rpartition(",")
+        before = self.places.get(head)
+        if before is not None:
+            number = last[:-1]
+            # What `json.loads` would make of it; any other text is left to it.
+            if number.isdecimal() and number.isascii() and len(number) < 19 and last[-1] == "]":
+                return (*before, int(number))
+        place = tuple(json.loads(at))
+        if not is_at(place):
+            raise ValueError
+        if len(place) > 1 and isinstance(place[-1], int):
+            self.places[head] = place[:-1]
+        return place
+
+
+class RecordedOutcome(NamedTuple):
+    """The outcome of a call in an earlier session."""
+
+    value: Value
+    error: str | None
+    """Its failure as JSON."""
+
+
+class ReplayLog:
+    """The records of earlier sessions: read once, taken out call by call.
+
+    A run may have 100,000 of them, so a value is stored without its record: that is less to create,
+    and nothing that Python's garbage collector visits again.
+    """
+
+    def __init__(self, records: Iterable[Record], ended: bool) -> None:
+        """``records``: with their values, in order. ``ended``: the run ended, and the call that
+        made it fail is made again."""
+        self.line = 0
+        self.values: dict[tuple[ev.StepPath, str], Value] = {}
+        """The values of the calls that returned, by their `CallKey`."""
+        self.failed: dict[CallKey, Record] = {}
+        self.answers: dict[CallKey, Record] = {}
+        self.marks: dict[tuple[str, CallKey], int] = {}
+        """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
+        self.unknown: set[CallKey] = set()
+        """Calls with an effect that were started and have no outcome."""
+        for record in records:
+            self._add(record)
+        # What the run has survived is replayed; the failure that ended it is tried again.
+        if ended:
+            handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
+            retried = {key for what, key in self.marks if what == "retried"}
+            self.failed = {
+                key: failure
+                for key, failure in self.failed.items()
+                if _is_handled(failure, handled, retried)
+            }
+        self.failures = [key.at for key in self.failed]
+
+    def _add(self, record: Record) -> None:
+        self.line, what, key = max(self.line, record.line), record.what, record.key
+        if what == "answered":
+            if record.form != "again":
+                self.answers[key] = record
+        elif what == "sequence":
+            self.sequences[key] = sequence_row(record)
+        elif what not in ("finished", "failed", "begun"):
+            self.marks[what, key] = record.line
+        else:
+            # An outcome before it is that of an earlier attempt.
+            self.failed.pop(key, None)
+            self.values.pop(key, None)
+            self.unknown.discard(key)
+            if what == "failed":
+                self.failed[key] = record
+            elif what == "begun":
+                self.marks[what, key] = record.line
+                self.unknown.add(key)
+            elif record.form != "again":
+                self.values[key] = value_of(record)
+            # It had an effect, and its result is not stored: only a person can decide.
+            elif ("begun", key) in self.marks:
+                self.unknown.add(key)
+
+    def take(self, key: CallKey) -> RecordedOutcome | None:
+        """The outcome of a call, once."""
+        if key in self.values:
+            return RecordedOutcome(self.values.pop(key), None)
+        failed = self.failed.pop(key, None)
+        return RecordedOutcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are
+        first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
+            key.at for _, key in self.marks
+        }
+        return frozenset(place for at in keys for place in around(at))
+
+    def failed_elements(self, at: ev.StepPath) -> list[int]:
+        """The elements of ``at`` (the path of a body, without the number) in which a call failed.
+
+        A resumed run starts with them: so the failure that stopped the others is known before any
+        of them starts.
+        """
+        numbers: dict[int, None] = {}
+        for inner in self.failures:
+            if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
+                numbers[int(inner[len(at)])] = None
+        return list(numbers)
+
+    def has_failed(self, at: ev.StepPath) -> bool:
+        """Whether a call at or inside ``at`` failed."""
+        return any(is_within(inner, at) for inner in self.failures)
+
+    def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
+        """The positions of the keys that have this mark, in the order of their marks."""
+        lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
+
+
+def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
+    """Whether a failure was dropped, rescued or retried, and so did not end the run."""
+    tries = record.tries.split(SPLIT) if record.tries else []
+    ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]
+    for outer in around(record.at):
+        if outer in handled:
+            return True
+        inside = sum(at != outer and is_within(at, outer) for at in ats)  # the last ones
+        if CallKey(outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
+            return True
+    return False

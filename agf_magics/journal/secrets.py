@@ -1,5 +1,5 @@
 """The rule for secrets: before anything is stored or shown, it is searched for the values of secret
-arguments, in every form that they take (forms.py).
+arguments, in every form that they take (`secret_forms`).
 
 Displayed values are masked. A value that contains a secret is not stored, because a resumed run
 must not continue with a mask; it makes the call again. The same applies to values that cannot be

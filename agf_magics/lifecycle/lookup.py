@@ -30,9 +30,9 @@ from ..journal.records import Record
 from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import DefinitionError, suggest
 from .driving import live
-from .manifest import Manifest, read_manifest
+from .manifest import Manifest, read_manifest, refused
 from .persistence import journal_file, this_notebook
 from .run import Run
 from .settings import current
@@ -159,10 +159,6 @@ def describe_lost(calls: int) -> str:
 def describe_resumed(times: int) -> str:
     """How often a run was resumed; empty if never."""
     return "" if not times else f"resumed {'once' if times == 1 else f'{times} times'}"
-
-
-def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(code, message, hint=hint))
 
 
 def refused_running(run_id: str) -> DefinitionError:

@@ -11,19 +11,24 @@ import base64
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import cache, reduce
 from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypedDict
 
-from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits
+from ..engine.link import link
 from ..engine.linked import Linked, asked_model, flows_of
+from ..flow.rules import check
+from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.codec import (
     DecodeError,
     SignatureError,
+    checker,
     decode_value,
     encode,
     encode_value,
@@ -34,7 +39,9 @@ from ..journal.codec import (
 )
 from ..journal.queries import RunRow, keep_parts
 from ..languages import LANGUAGES
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.source import Source
+from .define import file_opener, load, load_definition
 from .influence import secret_paths
 from .run import Run
 from .settings import current
@@ -147,7 +154,8 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         found = json.loads(row.work)
         if found["format"] != FORMAT:
             raise DecodeError(f"it was written by version {found['version']} of agf-magics")
-        _check(found)
+        _require(checker(_AnyStored)(found))
+        _check_calls([list(chain(*one["calls"].values())) for one in found["flows"]])
         sources: dict[tuple[str, str], Source] = {}
 
         def source(of: list[Any]) -> Source:
@@ -194,44 +202,55 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
 
 
-def _check(found: dict[str, Any]) -> None:
-    """Raise ValueError, or an error of a wrong type, for data that `write_manifest` cannot have
-    written."""
-    flows, schemas, tools = found["flows"], found["schemas"], found["tools"]
-    _require("flows", isinstance(flows, list) and flows and not flows[0]["made"])
-    for one in flows:
-        _require("name", isinstance(one["name"], str) and one["language"] in LANGUAGES)
-        _require("source", _is_source(one["source"]))
-        _require("file", one["file"] is None or isinstance(one["file"], str))
-        _require("made", isinstance(one["made"], bool))
-        _require("chosen", _are_texts(one["chosen"]) and _are_texts(one.get("latent", [])))
-        _require(
-            "session",
-            "session" not in one
-            or (one["made"] and _are_texts(one["session"]) and len(one["session"]) == 2),
-        )
-        _require(
-            "calls", all(numbers and isinstance(numbers, list) for numbers in one["calls"].values())
-        )
-    _check_calls(
-        [[number for numbers in one["calls"].values() for number in numbers] for one in flows]
-    )
-    _require(
-        "schemas", all(language in LANGUAGES and _is_source(source) for language, source in schemas)
-    )
-    packed = found["input"]
-    _require(
-        "input",
-        "json" in packed
-        or ("shown" in packed and isinstance(packed.get("why", packed.get("sign")), str)),
-    )
-    functions = found.get("functions", {})
-    _require("functions", all(_are_texts(list(parts.values())) for parts in functions.values()))
-    _require("secret", _are_texts(found["secret"]) and isinstance(found["context_name"], str))
-    _require("tools", isinstance(found["identity"], str) and (tools is None or _are_texts(tools)))
-    _require(
-        "version", isinstance(found["version"], str) and isinstance(found.get("notebook", ""), str)
-    )
+_Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
+"""Of a source: its name, its text, its first line."""
+
+
+class _StoredText(TypedDict):
+    name: str
+    language: Annotated[str, lambda name: name in LANGUAGES]
+    source: _Place
+    file: str | None
+    made: bool
+    chosen: list[str]
+    calls: dict[str, Annotated[list[int], bool]]
+
+
+class _AnyText(_StoredText, total=False):
+    latent: list[str]
+    session: tuple[str, str]
+
+
+class _Stored(TypedDict):
+    version: str
+    flows: Annotated[
+        list[Annotated[_AnyText, lambda text: text["made"] or "session" not in text]],
+        lambda flows: flows and not flows[0]["made"],
+    ]
+    schemas: list[tuple[Annotated[str, lambda name: name in LANGUAGES], _Place]]
+    input: Annotated[
+        dict[str, object],
+        lambda packed: (
+            "json" in packed
+            or ("shown" in packed and isinstance(packed.get("why", packed.get("sign")), str))
+        ),
+    ]
+    secret: list[str]
+    context: str
+    context_name: str
+    limits: dict[str, object]
+    identity: str
+    tools: list[str] | None
+
+
+class _AnyStored(_Stored, total=False):
+    notebook: str
+    functions: dict[str, dict[str, str]]
+
+
+def _require(holds: object) -> None:
+    if not holds:
+        raise ValueError("it is none that this package writes")
 
 
 def _check_calls(calls: list[list[int]]) -> None:
@@ -242,37 +261,16 @@ def _check_calls(calls: list[list[int]]) -> None:
     around: set[int] = set()
     while left:
         number = left[-1]
-        _require(
-            "calls", all(type(inner) is int and 0 <= inner < len(calls) for inner in calls[number])
-        )
+        _require(all(0 <= inner < len(calls) for inner in calls[number]))
         inside = [inner for inner in calls[number] if inner not in opened]
         if number in opened or not inside:
             opened.setdefault(number, 1 + sum(opened[inner] for inner in calls[number]))
-            _require("calls", opened[number] <= MAX_OPENED)
+            _require(opened[number] <= MAX_OPENED)
             around.discard(left.pop())
         else:
             around.add(number)
-            _require("calls", not around.intersection(inside))
+            _require(not around.intersection(inside))
             left += inside
-
-
-def _is_source(found: Any) -> bool:
-    name, text, first = found
-    return (
-        isinstance(name, str)
-        and isinstance(text, str)
-        and type(first) is int
-        and 0 <= first < 1 << 31
-    )
-
-
-def _are_texts(found: Any) -> bool:
-    return isinstance(found, list | tuple) and all(isinstance(text, str) for text in found)
-
-
-def _require(what: str, holds: object) -> None:
-    if not holds:
-        raise ValueError(what)
 
 
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
@@ -356,3 +354,57 @@ def _version() -> str:
         return version("agf-magics")
     except PackageNotFoundError:
         return "?"
+
+
+def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
+    """The flow of the run, linked with the definitions and schemas of its manifest and everything
+    else of ``registry``; and the problems that were found. Raises DefinitionError."""
+    then = Registry()
+    for shelf, now in vars(registry).items():
+        if shelf not in ("flows", "schemas"):
+            setattr(then, shelf, now)
+    for language, source in order.schemas:
+        for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
+            then.schemas.define(schema, None)
+    main, files = None, dict[Path, Flow]()
+    for number, text in enumerate(order.flows):
+        if text.made:
+            continue
+        flow, _ = _loaded(text)
+        if flow is not None and text.file is not None:
+            files[Path(text.file)] = replace(flow, file=text.file)
+        elif flow is not None:
+            then.flows.define(flow, None)
+        main = flow if number == 0 else main
+    if main is None:
+        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
+    return link(main, then, file_opener(lambda path: load(path, registry=then), files))
+
+
+def load_text(text: Text) -> Flow | None:
+    """The flow of a definition at the time of the run; None if a builder made it. Raises
+    DefinitionError."""
+    return None if text.made else _loaded(text)[0]
+
+
+def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
+    problems = Diagnostics()
+    definition = load_definition(text.source, text.language, problems, text.latent)
+    flow = definition.flow
+    if flow is not None:
+        for option in text.chosen:
+            changed = (
+                flow.extension.with_option(flow, option) if flow.extension is not None else None
+            )
+            if changed is None:
+                message = f"this run cannot be read: a {text.language} has no option {option!r}"
+                raise refused("journal.unreadable", message)
+            flow = changed
+        flow, findings = check(replace(flow, name=text.name))
+        problems.extend(findings)
+    problems.refuse()
+    return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
+
+
+def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -27,9 +27,8 @@ from ..flow.step import FlowInput, Frame, Step
 from ..flow.steps import Invoke
 from ..flow.values import Value, source_of
 from ..journal.call_rows import StartedCall
-from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
-from ..journal.records import CallKey, Record
+from ..journal.records import CallKey, Record, ReplayLog
 from ..journal.reuse import ReusedResult
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError

@@ -18,14 +18,13 @@ from ..engine.linked import Linked, recorded_session
 from ..engine.table_rows import ROW
 from ..flow.events import StepPath, format_path
 from ..flow.progress import Progress, Row, Usage, count_use
-from ..flow.rows import one_reply
+from ..flow.rows import key_of, one_reply
 from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries
 from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
-from ..journal.copies import copied, paste
 from ..journal.file import JournalError
-from ..journal.queries import RunRow, read_run
+from ..journal.queries import RunRow, copied, paste, read_run
 from ..journal.records import UNREADABLE, Record, decoded, error_from
 from ..journal.secrets import Secrets
 from ..journal.store import Store
@@ -43,13 +42,11 @@ from .lookup import (
     describe_resumed,
     find_run,
     journal,
-    refused,
     refused_running,
     unusable,
 )
-from .manifest import Manifest, Text, read_manifest
-from .persistence import count_calls, drop_elements, restore_rows, time_calls, uses
-from .resume import load_text
+from .manifest import Manifest, Text, load_text, read_manifest, refused
+from .persistence import restore_calls, restore_rows, uses
 from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
 from .table import RowTable
@@ -171,19 +168,13 @@ class PastRun:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
         everything = list(self.records())
-        records = [
-            record for record in everything if record.what in ("finished", "failed", "dropped")
-        ]
         head, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
         progress.status, progress.error, progress.stores = self.status, self.error, self.stores
         progress.when, progress.ended = head.started, head.ended or max(last, head.started)
         try:
             if (rows := self._decoded(self._row.tree)) is not None:
                 restore_rows(progress, rows)
-            else:
-                count_calls(progress, records)
-            time_calls(progress, records)
-            drop_elements(progress, records)
+            restore_calls(progress, everything, has_rows=rows is not None)
             for reply in uses(everything):
                 count_use(progress, reply)
         except UNREADABLE:
@@ -243,16 +234,7 @@ class PastRun:
         if at is None:
             row = self._row
             return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
-        call = None
-        for record in self.records():
-            if record.what == "finished" and format_path(record.at) == at:
-                call = record
-        if call is None:
-            raise refused(
-                "journal.unknown-call",
-                f"there is no call {at!r} in this run",
-                "run.calls lists them",
-            )
+        call = find_call(self, at)
         return self._value(
             at, call.form, call.value, call.sign, (encode(call.at), call.tries), trust
         )
@@ -365,6 +347,22 @@ def find_past_run(run_id: str) -> PastRun:
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run_id))
+
+
+def find_call(run: PastRun, place: str, kind: str = "") -> Record:
+    """The last call of ``run`` at the path ``place`` (``steps[0].do#3``) that returned. With ``kind``:
+    a call of this kind with any outcome, also that of a step, of which the last failed call is taken
+    before others. Raises DefinitionError."""
+    last: Record | None = None
+    for record in run.records():
+        if record.kind == kind and record.given is not None if kind else record.what == "finished":
+            is_before = last is not None and last.what == "failed" and record.what != "failed"
+            of_step = kind and "/".join(key_of(record.at)) == place and not is_before
+            last = record if of_step or format_path(record.at) == place else last
+    if last is None:
+        message = f"there is no {kind} call {place!r} in this run".replace("  ", " ")
+        raise refused("journal.unknown-call", message, "run.calls lists them")
+    return last
 
 
 def import_run(path: str | Path) -> PastRun:

@@ -21,15 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog.builtin import write_file
-from ..flow.events import format_path
-from ..flow.rows import Row, key_of
+from ..flow.rows import Row
 from ..flow.step import Step, Walk
 from ..flow.steps import Each, Flow, Fold, Repeat, children
 from ..flow.values import Value, is_json
 from ..journal import queries
 from ..journal.calls import CallsOfElement, RunCalls
 from ..journal.queries import RunHead
-from ..journal.records import Record
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import UNUSABLE, path_error_reason
@@ -41,8 +39,8 @@ from .lookup import (
     describe_resumed,
     find_run,
     journal,
-    refused,
 )
+from .manifest import refused
 from .over import Over
 from .past_run import PastRun
 from .past_run import find_past_run as find_past_run
@@ -119,25 +117,6 @@ def notebook_of(run_id: str) -> str:
         return find_past_run(run_id).order.notebook
     except DefinitionError:  # a damaged run has no notebook, and does not hide the others
         return ""
-
-
-def find_call(run: PastRun, place: str) -> Record:
-    """A tool call of ``run`` at ``place``: a path (``steps[0].do#3``), or a step, of which the last
-    failed call is taken, else the last one. Raises DefinitionError."""
-    call: Record | None = None
-    for record in run.records():
-        if record.kind == "tool" and record.given is not None:
-            step = "/".join(key_of(record.at))
-            failed_before = call is not None and call.what == "failed" and record.what != "failed"
-            if format_path(record.at) == place or (step == place and not failed_before):
-                call = record
-    if call is None:
-        raise refused(
-            "journal.unknown-call",
-            f"there is no tool call {place!r} in this run",
-            "run.calls lists them",
-        )
-    return call
 
 
 def journaled_runs() -> list[RunHead]:

@@ -16,10 +16,10 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ..engine.limits import rights
 from ..engine.linked import Linked, reachable_flows
@@ -28,11 +28,11 @@ from ..flow.events import TokensUsed, Warned
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
 from ..flow.rows import PRICE, Row, Usage, cost_of, key_of
 from ..journal import queries
-from ..journal.codec import key_file, preview
+from ..journal.codec import checker, key_file, preview
 from ..journal.file import JournalError, is_private, not_journaled
 from ..journal.queries import ENDED, RunHead
 from ..journal.recorder import Journal
-from ..journal.records import Record, error_from, is_within
+from ..journal.records import Count, Record, error_from, is_within
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
@@ -95,28 +95,21 @@ COUNTS = (
 )
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and 0 <= value < 1 << 62
+OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
 
+_Time = int | Annotated[float, isfinite] | None
 
-def _is_flag(value: object) -> bool:
-    return type(value) is bool
-
-
-def _is_time(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and isfinite(value))
-
-
-OTHERS: Mapping[str, Callable[[Any], bool]] = {
-    "excused": _is_flag,
-    "fatal": _is_flag,
-    "asks": _is_flag,
-    "width": lambda width: width is None or _is_count(width),
-    "why": lambda why: why is None or isinstance(why, str),
-    "when": _is_time,
-    "ended": _is_time,
-}
-"""The other attributes of a row, and what their stored values may be."""
+_is_row = checker(
+    tuple[
+        list[str],
+        Annotated[list[Count], lambda counts: len(counts) == len(COUNTS)],
+        tuple[bool, bool, bool, Count | None, str | None, _Time, _Time],
+        object,
+        tuple[str, str] | None,
+    ]
+)
+"""A row: its key, the values of `COUNTS`, those of `OTHERS`, its value, the code and the message of
+its error."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
@@ -131,11 +124,9 @@ def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
 def restore_rows(progress: Progress, rows: list[Any]) -> None:
     """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
     for stored in rows:
-        key, counts, others, value, error = stored
-        if not all(isinstance(part, list) for part in (stored, key, counts, others)) or not _is_row(
-            counts, others, error
-        ):
+        if not _is_row(stored):
             raise ValueError("a row of the tree is damaged")
+        key, counts, others, value, error = stored
         row = progress.rows.get(tuple(key))
         if row is None:
             continue
@@ -145,20 +136,6 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
             setattr(row, name, other)
         row.value = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None
-
-
-def _is_row(counts: list[Any], others: list[Any], error: Any) -> bool:
-    """Whether these are the values of `COUNTS`, those of `OTHERS`, and an error's code and
-    message."""
-    if (len(counts), len(others)) != (len(COUNTS), len(OTHERS)):
-        return False
-    fits = zip(OTHERS.values(), others, strict=True)
-    is_error = isinstance(error, list) and list(map(type, error)) == [str, str]
-    return (
-        all(map(_is_count, counts))
-        and all(is_kind(value) for is_kind, value in fits)
-        and (error is None or is_error)
-    )
 
 
 def _row(row: Row, secrets: Secrets) -> list[Any]:
@@ -175,59 +152,52 @@ def _row(row: Row, secrets: Secrets) -> list[Any]:
     ]
 
 
-def count_calls(progress: Progress, records: Iterable[Record]) -> None:
-    """Fill the tree of a run that has not ended, from its calls."""
-    last: tuple[str, ...] = ()
+def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool) -> None:
+    """Restore the times of calls, which a resumed run did not repeat, and the dropped elements, with
+    their errors. ``has_rows``: without them, the run has not ended, and its tree is filled from its
+    calls."""
+    rows, last = progress.rows, tuple[str, ...]()
     seen: dict[tuple[str, ...], None] = {}
+    times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
+        if record.what not in ("finished", "failed", "dropped"):
+            continue
+        key = key_of(record.at)
+        error = error_from(record.error, ()) if record.error is not None else None
         if record.what == "dropped":
-            continue
-        last = key_of(record.at)
-        seen[last] = None
-        row = progress.rows.get(last)
-        if (
-            row is None
-        ):  # a step of a definition without a text: a model's session, a builder's flow
-            continue
-        row.started += 1
-        if record.what == "finished":
-            row.finished += 1
-            row.value = record.value_shown if not row.many else None
-        else:
-            row.failed += 1
-            row.error = error_from(record.error or "{}", ())
-    for row in progress.rows.values():
+            progress.failures.total += 1
+            if error is not None and len(progress.failures) < FAILURES_KEPT:
+                progress.failures.append(Failure(record.at, error))
+        elif not has_rows:
+            last = key
+            seen[key] = None
+            if key in rows:  # not a step of a definition without a text: a model's session
+                _count(rows[key], record, error)
+        while key and key not in rows:  # the time counts for the step around it
+            key = key[:-1]
+        if key and record.started is not None and record.ended is not None:
+            first, end = times.get(key, (record.started, record.ended))
+            times[key] = min(first, record.started), max(end, record.ended)
+    for row in rows.values():
         inside = [key for key in seen if key != row.key and is_within(key, row.key)]
         if inside:
             row.started = 1
-            cut = last in inside
-            row.finished, row.cancelled = int(not cut), int(cut)
+            row.finished, row.cancelled = int(last not in inside), int(last in inside)
+    for key, (first, end) in times.items():
+        rows[key].when, rows[key].ended = first, end
 
 
-def time_calls(progress: Progress, records: Iterable[Record]) -> None:
-    """Take the times of calls from the journal: a resumed run did not repeat them."""
-    times: dict[tuple[str, ...], tuple[float, float]] = {}
-    for record in records:
-        if record.started is not None and record.ended is not None:
-            key = key_of(record.at)
-            while (
-                key and key not in progress.rows
-            ):  # a step without a row: count the time for the step around it
-                key = key[:-1]
-            first, last = times.get(key, (record.started, record.ended))
-            times[key] = min(first, record.started), max(last, record.ended)
-    for key, (first, last) in times.items():
-        if key:
-            progress.rows[key].when, progress.rows[key].ended = first, last
+def _count(row: Row, record: Record, error: StepError | None) -> None:
+    row.started += 1
+    if error is None:
+        row.finished += 1
+        row.value = record.value_shown if not row.many else None
+    else:
+        row.failed += 1
+        row.error = error
 
 
-def drop_elements(progress: Progress, records: list[Record]) -> None:
-    """Add the dropped elements, with their errors."""
-    dropped = [record for record in records if record.what == "dropped"]
-    progress.failures.total = len(dropped)
-    for record in dropped[:FAILURES_KEPT]:
-        assert record.error is not None, "the reader refuses other rows"
-        progress.failures.append(Failure(record.at, error_from(record.error, ())))
+_is_amount = checker(Count)
 
 
 def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
@@ -244,8 +214,8 @@ def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
             reply = record.value_shown
             usage = reply.get("usage") if isinstance(reply, dict) else None
             amounts = usage if isinstance(usage, dict) else {}
-            tokens = [amounts.get(what, 0) for what in ("input", "output")]
-            input, output = (count if _is_count(count) else 0 for count in tokens)
+            counts = (amounts.get(what, 0) for what in ("input", "output"))
+            input, output = (count if _is_amount(count) else 0 for count in counts)
             yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(amounts))
 
 

@@ -1,15 +1,22 @@
-"""A run is resumed: its definitions come from its manifest, its tools from the kernel, its results
-from the journal.
+"""An earlier run goes on: it is resumed, or repeated from one of its steps on.
 
-Completed calls are not repeated; a call that was interrupted is.
+A resumed run has its definitions from its manifest, its tools from the kernel, its results from the
+journal. Completed calls are not repeated; a call that was interrupted is.
+
+A run from a step on is a new run, which reuses the results on which that step depends. They are
+reused by content, as by ``--reuse``, but not those of the step, of the steps inside it and of what
+comes after it: later steps of a sequence, the steps of a plan that its values reach,
+the nodes of a graph that an edge leads to. So the run may have another input or an edited
+definition: a call that differs is made again.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from ..catalog import Context, Registry, default
@@ -17,24 +24,25 @@ from ..engine.checks import kernel_bound
 from ..engine.host import Asker
 from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
-from ..engine.link import link
-from ..engine.linked import Linked
+from ..engine.linked import Linked, flow_at
 from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned
+from ..flow.rows import Key, key_of
 from ..flow.step import FlowInput
-from ..flow.steps import Flow
+from ..flow.steps import Branches, Dag, Each, Step, Walk, children
+from ..flow.steps import Sequence as Steps
 from ..flow.values import Value, type_name
-from ..flow.wiring import check
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
 from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, records
-from ..journal.reading import ReplayLog
 from ..journal.recorder import Journal
+from ..journal.records import Record, ReplayLog, is_within
+from ..journal.reuse import Reuse
 from ..journal.store import Store
-from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from .define import load, load_definition, sort_findings
+from ..text.diagnostics import Diagnostic, StepError, suggest
+from .define import sort_findings
 from .driving import start_on_engine, wait_for
-from .files import file_opener
+from .influence import reached
 from .input import (
     DEFAULTS,
     RunOptions,
@@ -43,19 +51,20 @@ from .input import (
     replaying,
     settle_input,
 )
-from .launch import make_emitter
+from .launch import make_emitter, prepare_run
 from .lookup import (
     as_definition_errors,
     check_given,
+    find_registered,
     find_resumable,
     find_run,
     journal,
-    refused,
     refused_running,
     unpickled,
     unusable,
 )
-from .manifest import Manifest, Text, read_manifest
+from .manifest import Manifest, link_as_it_was, read_manifest, refused
+from .past_run import PastRun, find_ended, input_again
 from .persistence import watch
 from .run import Run
 from .settings import current
@@ -298,56 +307,6 @@ def _context(
     return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
-def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
-    """The flow of the run, linked with the definitions and schemas of its manifest and everything
-    else of ``registry``; and the problems that were found. Raises DefinitionError."""
-    then = Registry()
-    for shelf, now in vars(registry).items():
-        if shelf not in ("flows", "schemas"):
-            setattr(then, shelf, now)
-    for language, source in order.schemas:
-        for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
-            then.schemas.define(schema, None)
-    main, files = None, dict[Path, Flow]()
-    for number, text in enumerate(order.flows):
-        if text.made:
-            continue
-        flow, _ = _loaded(text)
-        if flow is not None and text.file is not None:
-            files[Path(text.file)] = replace(flow, file=text.file)
-        elif flow is not None:
-            then.flows.define(flow, None)
-        main = flow if number == 0 else main
-    if main is None:
-        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
-    return link(main, then, file_opener(lambda path: load(path, registry=then), files))
-
-
-def load_text(text: Text) -> Flow | None:
-    """The flow of a definition at the time of the run; None if a builder made it. Raises
-    DefinitionError."""
-    return None if text.made else _loaded(text)[0]
-
-
-def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
-    problems = Diagnostics()
-    definition = load_definition(text.source, text.language, problems, text.latent)
-    flow = definition.flow
-    if flow is not None:
-        for option in text.chosen:
-            changed = (
-                flow.extension.with_option(flow, option) if flow.extension is not None else None
-            )
-            if changed is None:
-                message = f"this run cannot be read: a {text.language} has no option {option!r}"
-                raise refused("journal.unreadable", message)
-            flow = changed
-        flow, findings = check(replace(flow, name=text.name))
-        problems.extend(findings)
-    problems.refuse()
-    return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
-
-
 def _answering(answer: Value, otherwise: Asker | None) -> Asker:
     """An asker that gives ``answer`` to the first question, the one that the run waits for, and
     then asks ``otherwise``."""
@@ -382,3 +341,131 @@ def _checked_answer(question: Question, answer: Value) -> Value:
             )
         raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint))
     return parsed
+
+
+def rerun(
+    run_id: str,
+    step: str,
+    *,
+    input: Mapping[str, Value] | None = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    ask: Asker | None = None,
+    on: object = None,
+    raises: bool = True,
+) -> Run:
+    """Run a flow again from one step on, wait for its end and return the new run.
+
+    Results of the earlier run on which the step depends are reused. The definition is the one that
+    is registered now.
+
+    Parameters:
+
+    - ``run_id``: the id of the earlier run, or the beginning of one. Required.
+    - ``step``: the id of a step of that run, as in ``run.steps``. Required.
+    - ``input``: a mapping with fields of the input that replace those of the earlier run. Default
+      None: the same input.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+
+    Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
+    """
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
+    with held_interrupts() as held:
+        ended = wait_for(rerun_from(run_id, step, input, options), held)
+    return ended.result() if raises else ended
+
+
+def rerun_from(
+    run: Run | PastRun | str,
+    step: str,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
+) -> Run:
+    """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
+    refuse_inside("rerun")
+    registry = options.registry or default()
+    earlier = find_ended(run)
+    key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
+    flow = find_registered(earlier.name, registry)
+    again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
+    find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    if again.journal is not None:
+        results = [(earlier.run_id, _before(earlier, key))]
+        again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
+    listener = make_emitter(again, options.on_event)
+    start_on_engine(again, listener, options.enter, options.background)
+    return again
+
+
+def failed_step(run: Run | PastRun) -> str:
+    """The id of the innermost step that failed the run. Raises DefinitionError if none did."""
+    failed = [row.id for row in run.progress.rows.values() if row.state == "failed"]
+    if not failed:
+        hint = "name it: --from STEP (run.steps has the ids)"
+        raise refused("journal.unknown-step", f"no step of run {run.run_id!r} failed", hint)
+    return failed[-1]
+
+
+def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
+    """The key of the row with the id ``step``. Raises DefinitionError."""
+    keys = {"/".join(key): key for key in rows}
+    if step not in keys:
+        hint = suggest(step, keys, "steps") or "run.steps has the ids of all steps"
+        raise refused("journal.unknown-step", f"{where} has no step {step!r}", hint)
+    return keys[step]
+
+
+def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
+    """The records of a run without those of the step ``key`` and of what comes after it."""
+    after, visits = _after(run._linked, key)
+    assert run._in_journal is not None, "`find_ended` has checked it"
+    begun = False
+    for record in records(*run._in_journal):
+        at = key_of(record.at)
+        begun = begun or is_within(at, key)
+        left_out = (key, *after, *visits) if begun else (key, *after)
+        if not any(is_within(at, outer) for outer in left_out):
+            yield record
+
+
+def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
+    """The keys of the steps that come after a step; and of the nodes of a graph, of which only the
+    visits after the step do."""
+    after, visits = list[Key](), list[Key]()
+    for place, step in enumerate(key):
+        calls = key[:place]
+        around = flow_at(linked, calls)
+        assert around is not None, "a row is of a linked flow"
+        for outer, inner in pairwise(_path(around.flow.body, step)):
+            match outer:
+                case Steps(steps=steps):
+                    after += [(*calls, later.id) for later in steps[steps.index(inner) + 1 :]]
+                case Branches(collect=collect) | Each(collect=collect) if (
+                    collect is not None and collect is not inner
+                ):
+                    after.append((*calls, collect.id))
+                case Dag(feeds=feeds):
+                    edges = [(source, dest) for source, dest, _ in feeds]
+                    after += [(*calls, dest) for dest in reached(inner.id, edges)]
+                case Walk(nodes=nodes, edges=edges):
+                    name = next(name for name, node in nodes.items() if node is inner)
+                    names = reached(name, [(edge.source, edge.target) for edge in edges])
+                    visits += [(*calls, nodes[name].id) for name in names if name in nodes]
+    return after, visits
+
+
+def _path(step: Step, id: str) -> list[Step]:
+    """The steps from ``step`` to the one with this id; none if no step has it."""
+    if step.id == id:
+        return [step]
+    inside = next(filter(None, (_path(child, id) for child in children(step))), None)
+    return [step, *inside] if inside else []

@@ -27,9 +27,26 @@ from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
-from ..text.source import UNUSABLE, Source, path_error_reason
+from ..text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .scores import Scores
-from .targets import TABLE, check_target
+
+TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
+FIGURES = ("no file for a report", (".html", ".json"))
+"""Files that are written at the end of a run: what is wrong with one is told before it begins."""
+
+
+def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
+    """Raises DefinitionError if no file of this kind, `TABLE` or `FIGURES`, can be written there, as
+    far as this is known before it is tried."""
+    otherwise, endings = kind
+    if target.suffix.lower() not in endings:
+        message = f"{str(target)!r} is {otherwise}"
+        hint = f"it ends in {', '.join(endings[:-1])} or {endings[-1]}"
+        raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+    if (reason := unwritable_reason(target)) is not None:
+        message = f"{str(target)!r} cannot be written: {reason}"
+        raise DefinitionError(Diagnostic("over.file", message))
+
 
 PAGE = 1_000
 """Rows that are read at a time."""

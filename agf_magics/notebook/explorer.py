@@ -31,10 +31,9 @@ from ..engine.runner import clock
 from ..flow.events import format_path
 from ..journal.records import Record
 from ..lifecycle.input import RunOptions
-from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import find_call, find_past_run, runs
-from ..lifecycle.rerun import rerun_from
-from ..lifecycle.resume import resume_run
+from ..lifecycle.past_run import PastRun, find_call, find_past_run
+from ..lifecycle.past_runs import runs
+from ..lifecycle.resume import rerun_from, resume_run
 from ..lifecycle.run import Run
 from ..pictures.plain import line
 from ..pictures.updates import Update, Updates, describe_tree
@@ -71,7 +70,7 @@ def open_call(
 ) -> Opened:
     """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
     Raises DefinitionError if there is no such call."""
-    found = find_call(find_past_run(run_id), place)
+    found = find_call(find_past_run(run_id), place, "tool")
     note = (
         ""
         if found.whole

@@ -18,7 +18,7 @@ from ..flow.rows import Row
 from ..flow.steps import Flow
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
-from ..lifecycle.evaluations import Evaluation, find_evaluations
+from ..lifecycle.moments import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of
 from ..lifecycle.run import Run

@@ -26,8 +26,7 @@ from ..engine.linked import Linked
 from ..flow.rows import Row
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
-from ..lifecycle.evaluations import evaluates
-from ..lifecycle.moments import Moments, find_moments
+from ..lifecycle.moments import Moments, evaluates, find_moments
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale

@@ -27,9 +27,8 @@ from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
-from ..lifecycle.recording import record
-from ..lifecycle.rerun import failed_step, rerun_from
-from ..lifecycle.resume import resume_run
+from ..lifecycle.replay import record
+from ..lifecycle.resume import failed_step, rerun_from, resume_run
 from ..lifecycle.table_comparison import compare_over
 from ..pictures.difference import diff_text
 from ..pictures.page import status

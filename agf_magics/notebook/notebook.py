@@ -17,7 +17,7 @@ from ..lifecycle import launch, settings
 from ..lifecycle.define import Defined, findings_before_run, register
 from ..lifecycle.input import RunOptions, unused_fields
 from ..lifecycle.judging import named_scorers, score_over
-from ..lifecycle.targets import TABLE, check_target
+from ..lifecycle.table import TABLE, check_target
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line

@@ -455,7 +455,7 @@ def explained(error: StepError, body: Step, workers: str) -> StepError:
 
 
 def element_lost(body: Step, losses: Sequence[str], lost: Lost) -> Diagnostic:
-    """The failure of an element whose worker was lost: see `outcomes.worker_lost`."""
+    """The failure of an element whose worker was lost: see `sending.worker_lost`."""
     name, span = body_name(body)
     if lost.late is not None and not lost.gone:
         message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"

@@ -25,7 +25,7 @@ from traitlets.config import Config
 import agf_magics as agf
 from agf_magics.journal import store as owners
 from agf_magics.journal.file import APPLICATION, FORMAT
-from agf_magics.journal.queries import END, HEAD, STATE
+from agf_magics.journal.queries import END
 from agf_magics.journal.records import COLUMNS, error_from
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import past_runs as kept_runs
@@ -520,7 +520,7 @@ def test_a_lock_of_this_process_is_not_given_back_by_looking_at_it(tmp_path: Pat
 # --- a law ---
 
 # Not the number of a line: one that is moved out of its run is a lost line, which no checksum of a row can tell.
-RUN_COLUMNS = sorted({*f"{HEAD}, {STATE}, {END}, work, work_sign, head_crc, state_crc".split(", ")})
+RUN_COLUMNS = sorted({*f"{kept.HEAD}, {kept.STATE}, {END}, work, work_sign, head_crc, state_crc".split(", ")})
 ANY = st.one_of(
     st.none(),
     st.integers(-(2**63), 2**63 - 1),

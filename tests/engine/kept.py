@@ -11,11 +11,16 @@ from typing import Any
 
 from agf_magics.journal import file as journal_file
 from agf_magics.journal.file import checksum
-from agf_magics.journal.queries import END, HEAD, STATE
+from agf_magics.journal.queries import END
 from agf_magics.journal.records import COLUMNS, UNREADABLE, row_crc
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import settings
 from agf_magics.lifecycle.driving import live
+
+HEAD = "num, run, name, language, started, work_crc"
+"""The columns of a run in ``head_crc``."""
+STATE = "num, owner, taken, status, ended, tokens, cost, lost, end_crc"
+"""Those in ``state_crc``."""
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.evaluations import evaluates, find_evaluations
+from agf_magics.lifecycle.moments import evaluates, find_evaluations
 from agf_magics.lifecycle.past_runs import find_past_run
 from tests.engine.kept import journal_in
 

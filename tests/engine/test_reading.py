@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.journal.file import TABLES, JournalError
-from agf_magics.journal.reading import Row, read_records
-from agf_magics.journal.records import COLUMNS, Record, is_at, row_crc
+from agf_magics.journal.records import COLUMNS, Record, Row, is_at, read_records, row_crc
 
 NAMES = COLUMNS.split(", ")
 

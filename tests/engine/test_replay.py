@@ -16,7 +16,7 @@ import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine import host
 from agf_magics.engine import runner as perform
-from agf_magics.lifecycle import recording
+from agf_magics.lifecycle import replay as recordings
 from agf_magics.lifecycle.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
@@ -77,7 +77,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
             return  # nothing was started
         wanted = first.told(run)
         agf.record(run, "run.agf")
-    _, lines = recording.read_calls(Path("run.agf"))
+    _, lines = recordings.read_calls(Path("run.agf"))
     if any(call.opaque for call in lines) or run.status in ("waiting", "cancelled"):
         return  # its values are not in the file; it has no end
     again = World(language, row)
@@ -370,7 +370,7 @@ def test_a_line_without_an_end_is_read_to_its_bound_only(monkeypatch: pytest.Mon
     with Path("bad.agf").open("wb") as file:
         file.write(HEAD + b'{"value": "')
         file.truncate(1_000_000_000)  # a hole: it takes no room on the disk
-    monkeypatch.setattr(recording, "MOST_LINE", 100_000)
+    monkeypatch.setattr(recordings, "MOST_LINE", 100_000)
     with pytest.raises(agf.DefinitionError, match="a line has more than 100,000 bytes"):
         Replay(Path("bad.agf"))
 

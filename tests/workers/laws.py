@@ -12,8 +12,7 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.flow import events as ev
-from agf_magics.journal.reading import read_records
-from agf_magics.journal.records import COLUMNS, Record
+from agf_magics.journal.records import COLUMNS, Record, read_records
 from agf_magics.journal.store import Store
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
