@@ -41,7 +41,7 @@ from ..pictures.diagram import Diagram
 from ..pictures.dot import DIRECTIONS, Direction
 from ..pictures.layout import NoPicture
 from ..pictures.plain import counted, html, line
-from ..pictures.values import drop_empty_columns, table_html, table_text
+from ..pictures.values import list_rows
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
 from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
@@ -278,14 +278,7 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
     """The table by MIME type."""
     backends = list(found)
     rows = [row for one in backends for row in _rows(one)]
-    bundle = {"text/html": f"<p>{NONE}</p>", "text/plain": NONE}
-    if rows:
-        table = drop_empty_columns(COLUMNS, tuple(rows))
-        caption = counted(len(backends), "worker backend")
-        bundle = {
-            "text/html": table_html(*table, caption),
-            "text/plain": "\n".join(table_text(*table)),
-        }
+    bundle = list_rows(COLUMNS, rows, counted(len(backends), "worker backend"), NONE)
     for one in backends:
         if is_page(one.dashboard):
             link = html(one.dashboard)

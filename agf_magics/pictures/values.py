@@ -17,7 +17,7 @@ import base64
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
 from typing import Any, NamedTuple
@@ -402,6 +402,20 @@ def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ..
     return tuple(columns[place] for place in kept), tuple(
         tuple(row[place] for place in kept) for row in rows
     )
+
+
+def list_rows(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str, none: str
+) -> dict[str, str]:
+    """The rows as a table by MIME type, without empty columns. ``none``: the text of an empty
+    table."""
+    if not rows:
+        return {"text/html": f"<p>{none}</p>", "text/plain": none}
+    table = drop_empty_columns(columns, tuple(rows))
+    return {
+        "text/html": table_html(*table, title),
+        "text/plain": "\n".join(table_text(*table)),
+    }
 
 
 MOST_FRAME = 100_000
