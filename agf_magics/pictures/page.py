@@ -25,11 +25,13 @@ from .plain import (
     cells,
     counted,
     duration,
+    error_text,
     format_exception,
     html,
     line,
     money,
     padded,
+    warnings_text,
 )
 from .values import WRAP, bounded
 
@@ -49,6 +51,13 @@ CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
 QUIET = frozenset({"ok", "pending", "skipped"})
 """States of rows that need no attention."""
 URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
+
+
+def progress_text(progress: Progress, *, now: float) -> str:
+    """A run and its steps as text; ``now`` is on the clock of the events."""
+    lines = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    lines += [*failures_text(progress), *warnings_text(progress.warnings)]
+    return "\n".join([*lines, *(["", error_text(progress.error)] if progress.error else [])])
 
 
 def status(progress: Progress) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.pictures.page import progress_text
 from tests.engine.test_react import Script, call, text
-from tests.pictures.flows import progress_text
 
 ASK = "{pipeline: main, steps: [{agent: {prompt: 'Is it good?', identity: lead}}]}"
 FLOW = """

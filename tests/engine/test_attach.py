@@ -13,9 +13,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog.notebook_files import MAX_BYTES, MAX_FILES
+from agf_magics.pictures.page import progress_text
 from notebooks.scripted_server import Answer, ScriptedServer, calls, failing
 from tests.engine import kept
-from tests.pictures.flows import progress_text
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:

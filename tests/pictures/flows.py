@@ -9,7 +9,7 @@ from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures import page
-from agf_magics.pictures.plain import error_html, error_text, warnings_html, warnings_text
+from agf_magics.pictures.plain import error_html, warnings_html
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from agf_magics.text.source import Source
 
@@ -107,10 +107,3 @@ def progress_html(progress: Progress, *, now: float) -> str:
     parts = [page.header_html(progress, now=now), page.steps_html(progress, now=now), page.questions_html(progress)]
     parts += [page.failures_html(progress), warnings_html(progress.warnings)]
     return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])
-
-
-def progress_text(progress: Progress, *, now: float) -> str:
-    """The same as text."""
-    lines = [page.headline(progress, now=now), *page.steps_text(progress, now=now), *page.questions_text(progress)]
-    lines += [*page.failures_text(progress), *warnings_text(progress.warnings)]
-    return "\n".join([*lines, *(["", error_text(progress.error)] if progress.error else [])])

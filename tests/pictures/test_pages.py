@@ -22,13 +22,13 @@ from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.notebook import output
 from agf_magics.pictures import counters as look
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.page import headline, live_line, steps_html, steps_text
+from agf_magics.pictures.page import headline, live_line, progress_text, steps_html, steps_text
 from agf_magics.pictures.plain import error_html, error_text, warnings_html
 from agf_magics.pictures.run_page import past_html, run_html, run_text
 from agf_magics.pictures.updates import Updates
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
-from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, progress_text, told
+from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
 
 # What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}
