@@ -124,7 +124,7 @@ def _widget_of(shown: Any) -> Any:
 
 Widgets.of = _widget_of
 if IN_BROWSER:
-    from .engine.single import bound_json
+    from .engine.loop import bound_json
 
     bound_json()
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

@@ -34,11 +34,12 @@ from ..journal.records import error_from
 from ..journal.secrets import hide, substitute_secrets
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .contact import RunContact, contexts_of
 from .failures import (
     ATTEMPTS,
     RESULT,
+    RunContact,
     ask_person,
+    contexts_of,
     failed_before,
     failure,
     permitted,

@@ -27,8 +27,7 @@ from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import call as dry
 from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, stopped
-from .contact import RunContact, contexts_of
-from .failures import answer, permitted, with_place
+from .failures import RunContact, answer, contexts_of, permitted, with_place
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
     BoundPolicy,

@@ -14,8 +14,7 @@ from ..text.late_imports import IN_BROWSER
 from .host import Host
 from .interrupts import POLL, Waiter, waiters
 from .limits import held
-from .loop import EngineLoop, Watchdog, on_an_engine_loop
-from .single import OwnLoop, can_suspend, suspend
+from .loop import EngineLoop, OwnLoop, Watchdog, can_suspend, on_an_engine_loop, suspend
 from .threads import Call
 from .threads import running as on_this_thread
 from .user_code import StillRunning

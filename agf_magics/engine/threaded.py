@@ -1,7 +1,7 @@
 """A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all
 calls that have ended.
 
-Only the calls run on the threads (`host.thread_pool`), or on the workers of the run
+Only the calls run on the threads (threads.py), or on the workers of the run
 (`host.remote`). Everything else happens on the loop, as for any other step: the arguments, the
 events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an
 element costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise;
@@ -36,8 +36,7 @@ from .limits import granted
 from .pool import OneCall, Parts, Plan, has_effect, retry_scope
 from .runner import NEVER, CallSite, Runner, Scope, StepPrints, clock, is_rescuable, store_value
 from .sequences import Elements
-from .thread_pool import ThreadPool
-from .threads import Call, CallPool, Placement, Terms, WidePool
+from .threads import Call, CallPool, Placement, Terms, ThreadPool, WidePool
 from .user_code import Result, is_awaitable, printing
 
 AHEAD = 128

@@ -583,7 +583,7 @@ def replay_model(path: str | Path) -> Any:
     StepError ``replay.missing``, which names the nearest one.
     """
     with installed_only():
-        from ..catalog.recorded_model import recorded_model, said_in
+        from ..catalog.model_requests import recorded_model, said_in
     path = Path(path)
     left: dict[str, list[Call]] = {}
     for call in read_calls(path)[1]:

@@ -38,8 +38,7 @@ def load(shell: Any) -> None:
     from .config import AgfMagics
     from .explorer import close_explorers, tell_edited
     from .history import BackgroundMagics, HistoryMagics, describe_on_load
-    from .lessons import LessonMagics
-    from .magics import ExplainMagics, LanguageMagics, PipelineMagics, WorkerMagics
+    from .magics import ExplainMagics, LanguageMagics, LessonMagics, PipelineMagics, WorkerMagics
     from .notebook import Notebook
     from .tab import known, matcher
 

@@ -36,8 +36,7 @@ from .body import (
 )
 from .commands import COMMANDS
 from .history import STATUSES, TIMES
-from .lessons import lessons
-from .magics import entries
+from .magics import entries, lessons
 from .names import NAMES
 from .options import Command, Kind
 

@@ -50,13 +50,15 @@ from .explorer_calls import (
     Json,
     Refused,
     call_rows,
+    has_table,
     journal_of,
+    label_row,
     linked_within,
     natural,
     row_of,
+    table_page,
     texts_of,
 )
-from .explorer_table import has_table, label_row, table_page
 
 SLOW = 1.0
 """Seconds: after a comparison that took longer, only the button compares."""

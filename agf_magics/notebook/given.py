@@ -4,6 +4,7 @@ into code."""
 from __future__ import annotations
 
 import keyword
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -152,28 +153,24 @@ def new_name(word: Token) -> str:
     return word.text
 
 
-def seconds(word: Token) -> float:
-    found = _number(word.text)
-    if found is None or found == 0:
-        raise line_error(
-            "seconds",
-            f"{word.text!r} is not a number of seconds above 0",
-            word,
-            "write --timeout 30",
-        )
-    return found
+_NUMBERS = {
+    "seconds": ("a number of seconds above 0", "write --timeout 30"),
+    "dollars": ("a number of US dollars above 0", "write --max-cost 0.5"),
+    "days": ("a number of days", "write --prune 30"),
+}
 
 
-def dollars(word: Token) -> float:
-    found = _number(word.text)
-    if found is None or found == 0:
-        raise line_error(
-            "dollars",
-            f"{word.text!r} is not a number of US dollars above 0",
-            word,
-            "write --max-cost 0.5",
-        )
-    return found
+def amount(word: Token, what: str) -> float:
+    """A number of ``what``: a key of `_NUMBERS`."""
+    about, hint = _NUMBERS[what]
+    try:
+        size = float(word.text)
+    except ValueError:
+        size = math.nan
+    # NaN is refused by both; of days, 0 is a number too.
+    if not (0 <= size < math.inf) or (size == 0 and about.endswith("above 0")):
+        raise line_error(what, f"{word.text!r} is not {about}", word, hint)
+    return size
 
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
@@ -183,26 +180,10 @@ def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     )
     return replace(
         limits,
-        timeout=seconds(seconds_word) if seconds_word else limits.timeout,
+        timeout=amount(seconds_word, "seconds") if seconds_word else limits.timeout,
         max_tokens=count(tokens) if tokens else limits.max_tokens,
-        max_cost=dollars(cost) if cost else limits.max_cost,
+        max_cost=amount(cost, "dollars") if cost else limits.max_cost,
     )
-
-
-def days(word: Token) -> float:
-    found = _number(word.text)
-    if found is None:
-        raise line_error("days", f"{word.text!r} is not a number of days", word, "write --prune 30")
-    return found
-
-
-def _number(text: str) -> float | None:
-    """A number of at least 0, if ``text`` is one."""
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if 0 <= found < float("inf") else None
 
 
 def count(word: Token) -> int:

@@ -41,9 +41,9 @@ from . import commands, view, watching
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
 from .explorer_calls import Json, Refused, natural, texts_of
 from .given import (
+    amount,
     at,
     count,
-    days,
     inputs,
     new_name,
     unwritable,
@@ -351,7 +351,7 @@ def delete_runs(parsed: ParsedLine) -> None:
         (deleted,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
-        number, size = kept_runs.prune(days(pruned) if pruned.text != "--prune" else None)
+        number, size = kept_runs.prune(amount(pruned, "days") if pruned.text != "--prune" else None)
         bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
         print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
 

@@ -12,19 +12,27 @@ share.
 ``%explain CODE``: the page of an error, without a connection (decision D9).
 
 The wheel contains the pages of ``docs/reference/errors``; a checkout has them only there.
+
+``%lesson``: the exercises of the notebooks that teach the languages, and what is still wrong with
+an answer.
+
+``lessons.json`` is written from the notebooks (``python -m docs lessons``): the task as it stands
+there, and what its solution gives. An answer counts by what it gives, not by its text: it is run with
+the input of the exercise, and must use the steps that the lesson is about.
 """
 
 from __future__ import annotations
 
 import functools
 import glob
+import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from IPython.core.magic import (
     Magics,
@@ -35,19 +43,21 @@ from IPython.core.magic import (
     no_var_expand,
 )
 
-from ..flow.steps import Flow
+from ..flow.steps import Flow, every
 from ..languages import LANGUAGES
+from ..lifecycle import launch
 from ..pictures.diagram import Diagram
+from ..pictures.difference import MISSING, find_differences
 from ..pictures.dot import DIRECTIONS, Direction
 from ..pictures.layout import NoPicture
 from ..pictures.plain import counted, html, line
-from ..pictures.values import drop_empty_columns, table_html, table_text
+from ..pictures.values import list_rows
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
 from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
 from ..workers.on import describe, started
 from . import commands, output
-from .given import near_file, unwritable, write_file
+from .given import inputs, near_file, unwritable, write_file
 from .notebook import Notebook
 from .options import Command, ParsedLine, line_error, read
 from .output import Bundle, show
@@ -278,14 +288,7 @@ def list_workers(found: Iterable[BackendStatus]) -> Bundle:
     """The table by MIME type."""
     backends = list(found)
     rows = [row for one in backends for row in _rows(one)]
-    bundle = {"text/html": f"<p>{NONE}</p>", "text/plain": NONE}
-    if rows:
-        table = drop_empty_columns(COLUMNS, tuple(rows))
-        caption = counted(len(backends), "worker backend")
-        bundle = {
-            "text/html": table_html(*table, caption),
-            "text/plain": "\n".join(table_text(*table)),
-        }
+    bundle = list_rows(COLUMNS, rows, counted(len(backends), "worker backend"), NONE)
     for one in backends:
         if is_page(one.dashboard):
             link = html(one.dashboard)
@@ -405,3 +408,101 @@ def _last_codes() -> list[str]:
         message = "CODE is missing: the last cell with an error did not end with one of agf-magics"
         raise DefinitionError(Diagnostic("magic.missing", message, hint="%explain CODE"))
     return list(dict.fromkeys(found.code for found in last.diagnostics))
+
+
+MOST_TOLD = 5
+"""Differences of an answer that are told."""
+
+
+class Lesson(NamedTuple):
+    """An exercise."""
+
+    title: str
+    task: str
+    """Markdown: the text of the notebook, without the solution."""
+    language: str
+    flow: str
+    """The flow that the answer defines; empty: the answer is an expression of R1, whose value the
+    last cell displayed."""
+    line: str
+    """The input of its run, as the options of a magic: ``--set earth=$earth``."""
+    uses: tuple[str, ...]
+    """The step kinds that it is about."""
+    gives: Any
+    """The output of the solution, a JSON value."""
+
+
+@cache
+def lessons() -> Mapping[str, Lesson]:
+    """All lessons by their names: ``pipeline.1``."""
+    text = Path(__file__).with_name("lessons.json").read_text(encoding="utf-8")
+    return {name: Lesson(**fields) for name, fields in json.loads(text).items()}
+
+
+@magics_class
+class LessonMagics(NotebookMagics):
+    """``%lesson``."""
+
+    @line_magic
+    @takes(commands.LESSON)
+    def lesson(self, parsed: ParsedLine) -> None:
+        word = parsed.word("NAME")
+        if word is None:
+            return show({"text/markdown": _table(), "text/plain": _table()})
+        lesson = lessons().get(word.text)
+        if lesson is None:
+            near = nearest(word.text, list(lessons()), 0.6)
+            hint = f"did you mean {near}?" if near else "%lesson lists them"
+            message = f"there is no lesson {word.text!r}"
+            raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
+        if "--check" not in parsed:
+            text = f"### {lesson.title}\n\n{lesson.task}\n\nThen: `%lesson {word.text} --check`"
+            return show({"text/markdown": text, "text/plain": text})
+        wrong = list(self._wrong(lesson))
+        print("\n".join(wrong or [f"✓ {word.text}: right"]))
+
+    def _wrong(self, lesson: Lesson) -> Iterator[str]:
+        """What is still wrong with the answer, a line each."""
+        if not lesson.flow:
+            # Not `_`: IPython leaves it alone where a module has put a `_` into builtins (gettext).
+            value = next(reversed(self.notebook.ipython.user_ns["_oh"].values()), "")
+            return _differences(lesson, value, "the value of the last cell")
+        flow = self.notebook.registry.flows.get(lesson.flow)
+        if flow is None:
+            message = (
+                f"✗ there is no {lesson.language} {lesson.flow!r} yet: write %%{lesson.language}"
+            )
+            return iter([message])
+        line = read(commands.RUN_PIPELINE, f"{lesson.flow} {lesson.line}", self.notebook.cell)
+        assert line is not None
+        given = inputs(line, self.notebook.names)
+        try:
+            run = launch.run(flow, given, registry=self.notebook.registry)
+        except AgfError as error:
+            return iter([f"✗ {lesson.flow} fails: {error}"])
+        words = {step.word for step in every(flow.body)}
+        lacking = [word for word in lesson.uses if word not in words]
+        if lacking:
+            return iter(
+                [f"✗ {lesson.flow} has no {' and no '.join(lacking)}: the lesson is about it"]
+            )
+        return _differences(lesson, run.output, "the output")
+
+
+def _differences(lesson: Lesson, value: Any, what: str) -> Iterator[str]:
+    parts = list(find_differences(lesson.gives, value))
+    for path, wanted, got in parts[:MOST_TOLD]:
+        place = f"{what}{' at ' + path.lstrip('.') if path else ''}"
+        if got is MISSING:
+            yield f"✗ {place} is missing; it must be {wanted!r}"
+        elif wanted is MISSING:
+            yield f"✗ {place} is {got!r:.200}, and nothing must be there"
+        else:
+            yield f"✗ {place} is {got!r:.200}, and must be {wanted!r:.200}"
+    if len(parts) > MOST_TOLD:
+        yield f"✗ and {counted(len(parts) - MOST_TOLD, 'more difference')}"
+
+
+def _table() -> str:
+    rows = [f"| `{name}` | {lesson.title} |" for name, lesson in lessons().items()]
+    return "\n".join(["| lesson | |", "| --- | --- |", *rows])

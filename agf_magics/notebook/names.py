@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..flow.patterns import searcher
+from ..flow.schemas import pointed
 from .cursor import ELEMENT, Cursor, Keys
 
 Schema = Mapping[str, Any]
@@ -58,10 +59,8 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
-    found = schema.get("description") or _referred(root, str(schema.get("$ref", ""))).get(
-        "description"
-    )
-    return str(found or "")
+    said = schema.get("description") or _referred(root, schema.get("$ref")).get("description")
+    return str(said or "")
 
 
 def values_at(root: Schema, spot: Cursor) -> list[str]:
@@ -113,11 +112,9 @@ def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema
             queue.append(schema.get("then" if _holds(schema["if"], near) else "else", {}))
 
 
-def _referred(root: Schema, to: str) -> Schema:
-    found: Any = root
-    for part in to.removeprefix("#/").split("/") if to.startswith("#/") else ():
-        found = found.get(part, {}) if isinstance(found, Mapping) else {}
-    return found if isinstance(found, Mapping) and to.startswith("#/") else {}
+def _referred(root: Schema, ref: object) -> Schema:
+    to = pointed(root, str(ref or ""))
+    return to if isinstance(to, Mapping) and ref else {}
 
 
 def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]:
@@ -213,7 +210,7 @@ class Context(NamedTuple):
     registry: Registry
 
     def keys_of(self, *path: str) -> list[str]:
-        """The keys of all mappings registered path ends with ``path``."""
+        """The keys of all mappings whose path ends with ``path``."""
         return [
             key
             for found in self.everywhere
@@ -222,7 +219,7 @@ class Context(NamedTuple):
         ]
 
     def values_of(self, key: str, *path: str) -> list[str]:
-        """The values of ``key`` in all mappings registered path ends with ``path``."""
+        """The values of ``key`` in all mappings whose path ends with ``path``."""
         return [
             found.near[key]
             for found in self.everywhere

@@ -33,13 +33,13 @@ from ..catalog import Agent, ModelAgent, Registry
 from ..engine.host import NoUser
 from ..flow.events import Question
 from ..flow.progress import Progress
-from ..flow.steps import Flow
+from ..flow.steps import Flow, outermost
 from ..flow.values import Value
 from ..lifecycle.input import ask_at_prompt, format_question, parse_answer
 from ..lifecycle.run import Run
 from ..pictures.diagram import SMALLEST, Diagram
-from ..pictures.outline import list_flows, list_rows, list_tools
-from ..pictures.plain import html, line
+from ..pictures.plain import counted, html, line
+from ..pictures.values import list_rows
 from ..text.late_imports import IN_BROWSER
 
 Bundle = dict[str, Any]
@@ -264,18 +264,52 @@ _COLUMNS = ("name", "arguments", "description", "tools", "answers")
 
 
 def flows(registry: Registry) -> Bundle:
-    return list_flows(registry.flows.values())
+    rows = [
+        (
+            line(flow.name, 60),
+            flow.language,
+            f"{len(outermost(flow)):,}",
+            line(", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs)), 80),
+            line(flow.description, 100),
+        )
+        for flow in registry.flows.values()
+    ]
+    columns = ("name", "language", "steps", "inputs", "description")
+    return list_rows(
+        columns,
+        rows,
+        counted(len(rows), "flow"),
+        "no flows are registered: define one with %%pipeline",
+    )
 
 
 def tools(registry: Registry, name: str | None = None) -> Bundle:
     """Tools and agents; ``name``: only the tool and the agent of this name."""
-    found = [tool for tool in registry.tools.values() if name in (None, tool.name)]
-    agents = [agent for agent in registry.agents.values() if name in (None, agent.name)]
-    tables = [list_tools(found)] if found or not agents else []
-    if agents:
-        rows = [_agent(agent, agent is registry.default_agent) for agent in agents]
-        tables.append(list_rows(_COLUMNS, rows, "agent", ""))
-    return _joined(*tables)
+    rows = [
+        (
+            line(tool.name, 60),
+            line(tool.takes, 100),
+            line(tool.description, 100),
+            tool.where or "",
+            line(", ".join(sorted(tool.secret)), 60),
+        )
+        for tool in registry.tools.values()
+        if name in (None, tool.name)
+    ]
+    agents = [
+        _agent(agent, agent is registry.default_agent)
+        for agent in registry.agents.values()
+        if name in (None, agent.name)
+    ]
+    columns = ("name", "arguments", "description", "runs", "secret")
+    none = "no tools are registered: put @tool above a function"
+    tables = (
+        [list_rows(columns, rows, counted(len(rows), "tool"), none)] if rows or not agents else []
+    )
+    return _joined(
+        *tables,
+        *([list_rows(_COLUMNS, agents, counted(len(agents), "agent"), "")] if agents else []),
+    )
 
 
 def everything(registry: Registry) -> Bundle:

@@ -33,6 +33,7 @@ from ..pictures.layout import NoPicture
 from ..pictures.page import chip, header_html
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
+from ..pictures.values import shown_html, table_html
 from .explorer_calls import AnyRun, Json, reply_to
 from .explorer_requests import answer_request
 
@@ -326,14 +327,14 @@ def _error(told: Json) -> str:
 
 def _calls(calls: Sequence[Json]) -> str:
     columns = ("call", "", "took", "output or error", "input")
-    rows = []
+    rows = list[tuple[str, ...]]()
     for call in calls:
         again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
         state = (
             "✗ failed" if call["failed"] else "✓ ok" if call["what"] == "finished" else call["what"]
         )
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
-    return _table(columns, rows)
+    return table_html(columns, tuple(rows))
 
 
 def _message(message: Json) -> str:
@@ -348,31 +349,4 @@ def _message(message: Json) -> str:
 
 def _value(value: Json | None) -> str:
     """A value of the explorer as HTML, all of it open."""
-    if value is None:
-        return "<p>left out</p>"
-    match value["kind"]:
-        case "group":
-            keys = (f"{html(key)}: " if key is not None else "" for key, _ in value["parts"])
-            parts = (_value(part) for _, part in value["parts"])
-            items = "".join(f"<li>{key}{part}</li>" for key, part in zip(keys, parts, strict=True))
-            more = f"<li>… {value['more']:,} more</li>" if value["more"] else ""
-            return _open(value["title"], f"<ul>{items}{more}</ul>")
-        case "grid":
-            more = f"<p>… {html(value['more'])}</p>" if value["more"] else ""
-            return _open(value["title"], _table(value["columns"], value["rows"]) + more)
-        case "png":
-            return f'<img alt="{html(value["title"])}" src="data:image/png;base64,{value["data"]}">'
-        case "frame":
-            return _open(value["title"], f"<pre>{html(value['text'])}</pre>")
-    tag = "pre" if value.get("block") else "code"
-    return f"<{tag}>{html(value['text'])}</{tag}>"
-
-
-def _open(title: str, inside: str) -> str:
-    return f"<details open><summary>{html(title)}</summary>{inside}</details>"
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{html(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{html(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return "<p>left out</p>" if value is None else shown_html(value, is_whole=True)

@@ -25,14 +25,12 @@ from .plain import (
     cells,
     counted,
     duration,
-    error_html,
     error_text,
     format_exception,
     html,
     line,
     money,
     padded,
-    warnings_html,
     warnings_text,
 )
 from .values import WRAP, bounded
@@ -55,19 +53,8 @@ QUIET = frozenset({"ok", "pending", "skipped"})
 URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
 
 
-def progress_html(progress: Progress, *, now: float) -> str:
-    """A run and its steps; ``now`` is on the clock of the events."""
-    parts = [
-        header_html(progress, now=now),
-        steps_html(progress, now=now),
-        questions_html(progress),
-    ]
-    parts += [failures_html(progress), warnings_html(progress.warnings)]
-    return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])
-
-
 def progress_text(progress: Progress, *, now: float) -> str:
-    """The same as text."""
+    """A run and its steps as text; ``now`` is on the clock of the events."""
     lines = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
     lines += [*failures_text(progress), *warnings_text(progress.warnings)]
     return "\n".join([*lines, *(["", error_text(progress.error)] if progress.error else [])])

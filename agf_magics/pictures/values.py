@@ -1,14 +1,12 @@
-"""Values for display: bounded before anything is formatted, the same in HTML and in text.
+"""Values for display: bounded before anything is formatted, the same in HTML, in text and in the
+explorer.
 
-`shown` reduces a value of any size to a small tree (the first items of the outer levels, the
-beginning of a text), and one writer each makes HTML and text of it. Objects are not asked for their
-``repr`` or their own HTML, which may run any code and write any markup. The exceptions are classes
-of a few libraries, recognized by the exact class: data frames, figures and images.
-
-Values as JSON for a page that writes all of it as text: the same bounds as in `values`.
-
-The exceptions are pictures, as PNG, and data frames, as the HTML of their library: the page shows
-that only in a frame without scripts and without connections.
+`value_json` reduces a value of any size to a small tree (the first items of the outer levels, the
+beginning of a text), which the explorer gets as it is; one writer each makes HTML and text of it.
+Objects are not asked for their ``repr`` or their own HTML, which may run any code and write any
+markup. The exceptions are classes of a few libraries, recognized by the exact class: figures and
+images, as PNG, and data frames, whose HTML the explorer shows only in a frame without scripts and
+without connections.
 """
 
 from __future__ import annotations
@@ -17,10 +15,10 @@ import base64
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
 from ..text.diagnostics import cells
@@ -35,6 +33,8 @@ MOST_PICTURE = 2_000_000
 """Bytes of a PNG that is embedded in a page; a larger picture is only named."""
 MOST_PICTURES = 12
 """Pictures in one value; their PNG bytes together have at most MOST_PICTURE bytes."""
+MOST_FRAME = 100_000
+"""Characters of the HTML of a data frame."""
 PNG = b"\x89PNG\r\n\x1a\n"
 PIXELS = 640
 """The greatest width and height of a picture."""
@@ -43,56 +43,26 @@ Mask = Callable[[Value], Value]
 """Hides the secrets in a value."""
 
 
-class Words(NamedTuple):
-    text: str
-    is_block: bool = False
-    """Whether it has several lines."""
+Shown = dict[str, Any]
+"""A value as JSON: its ``kind`` and, by it, ``text`` (and ``block``: it has several lines); of a
+``group`` or a ``grid`` the title, the first parts or rows and what there is more; of a ``frame``, a
+data frame, its own HTML and text; of a ``png`` its data."""
 
 
-class Group(NamedTuple):
-    """The first parts of an object (with their keys) or a list."""
+def value_json(value: Value, mask: Mask = lambda value: value, draws: bool = True) -> Shown:
+    """What is shown of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
+    objects; ``draws``: False: pictures are only named.
 
-    title: str
-    parts: tuple[tuple[str | None, Shown], ...]
-    more: int
-
-
-class Grid(NamedTuple):
-    """The first rows of a list of flat objects."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    more: str
-
-
-class Foreign(NamedTuple):
-    """A data frame in its own HTML."""
-
-    title: str
-    html: str
-    text: str
-
-
-class Picture(NamedTuple):
-    """A figure, an image or the bytes of a PNG."""
-
-    title: str
-    png: Callable[[], bytes]
-
-
-Shown = Words | Group | Grid | Foreign | Picture
-
-
-def shown(value: Value, mask: Mask = lambda value: value) -> Shown:
-    """What a page shows of ``value``, in bounded time. ``mask`` hides the secrets in the fields of
-    objects."""
+    >>> value_json([True])
+    {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
+    """
     if type(value) is str:
         text = plain(value, MOST_TEXT)
         if not text.strip():  # nothing would be seen
-            return Words(dumps(text, ensure_ascii=False))
-        return Words(text, "\n" in text or len(text) > 160)  # without quotes
-    return _Builder(mask).one(value, 0)
+            return _words(dumps(text, ensure_ascii=False))
+        block = {"block": True} if "\n" in text or len(text) > 160 else {}
+        return {**_words(text), **block}  # without quotes
+    return _Builder(mask, draws).one(value, 0)
 
 
 def value_html(value: Value, mask: Mask = lambda value: value) -> str:
@@ -101,7 +71,7 @@ def value_html(value: Value, mask: Mask = lambda value: value) -> str:
     >>> value_html(True)
     '<code ...>true</code>'
     """
-    return _html(shown(value, mask), opened=True)
+    return shown_html(value_json(value, mask), is_open=True)
 
 
 def value_text(value: Value, mask: Mask = lambda value: value) -> str:
@@ -112,13 +82,17 @@ def value_text(value: Value, mask: Mask = lambda value: value) -> str:
       - "a"
       - "b"
     """
-    return "\n".join(_text(shown(value, mask)))
+    return "\n".join(_text(value_json(value, mask, draws=False)))
+
+
+def _words(text: str) -> Shown:
+    return {"kind": "text", "text": text}
 
 
 class _Builder:
-    def __init__(self, mask: Mask) -> None:
+    def __init__(self, mask: Mask, draws: bool) -> None:
         self.left, self.pictures, self.bytes = MOST_LEAVES, MOST_PICTURES, MOST_PICTURE
-        self.mask = mask
+        self.mask, self.draws = mask, draws
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
@@ -133,7 +107,7 @@ class _Builder:
         if fields is not None:
             title = f"{line(kind.__name__, 60)} · {counted(len(fields), 'field')}"
             return self.group(title, self.mask(fields).items(), len(fields), depth)
-        return _frame(value) or self.picture(value) or Words(_scalar(value))
+        return _frame(value) or self.picture(value) or _words(_scalar(value))
 
     def picture(self, value: Value) -> Shown | None:
         """The picture that ``value`` is, as long as there is room for it."""
@@ -141,21 +115,23 @@ class _Builder:
             return None
         if type(value) is bytes and value.startswith(PNG) and len(value) <= self.bytes:
             self.bytes -= len(value)
-            found: Picture | None = Picture("PNG", lambda: value)
+            title, draw = "PNG", lambda: value
+        elif (drawn := _picture(value)) is not None:
+            title, draw = drawn
         else:
-            found = _picture(value)
-        self.pictures -= found is not None
-        return found
+            return None
+        self.pictures -= 1
+        return _png(title, draw) if self.draws else _words(f"<{title}>")
 
     def group(self, title: str, parts: Any, count: int, depth: int) -> Shown:
         if depth >= _MOST_DEEP or self.left <= 0:
-            return Words(f"… {title}")
-        found = []
+            return _words(f"… {title}")
+        first: list[list[Any]] = []
         for key, value in islice(parts, MOST_ITEMS):
             if self.left <= 0:
                 break
-            found.append((None if key is None else line(key, 80), self.one(value, depth + 1)))
-        return Group(title, tuple(found), count - len(found))
+            first.append([None if key is None else line(key, 80), self.one(value, depth + 1)])
+        return {"kind": "group", "title": title, "parts": first, "more": count - len(first)}
 
 
 def _scalar(value: Value) -> str:
@@ -181,7 +157,7 @@ def _scalar(value: Value) -> str:
     return line(f"<{name}>" if module == "builtins" else f"<{module}.{name}>", 120)
 
 
-def _grid(rows: list[Value]) -> Grid | None:
+def _grid(rows: list[Value]) -> Shown | None:
     """A table, if ``rows`` are flat objects with mostly the same keys."""
     first = rows[:MOST_ITEMS]
     if len(rows) < 2 or not all(type(row) is dict and row and len(row) <= 40 for row in first):
@@ -205,19 +181,20 @@ def _grid(rows: list[Value]) -> Grid | None:
         )
         if count
     ]
-    return Grid(
-        counted(len(rows), "row"),
-        tuple(line(key, 60) for key in kept),
-        cells_of,
-        " and ".join(more),
-    )
+    return {
+        "kind": "grid",
+        "title": counted(len(rows), "row"),
+        "columns": tuple(line(key, 60) for key in kept),
+        "rows": cells_of,
+        "more": " and ".join(more),
+    }
 
 
 def _cell(value: Value) -> str:
     return line(value, 80) if type(value) is str else _scalar(value)
 
 
-def _frame(value: Value) -> Foreign | None:
+def _frame(value: Value) -> Shown | None:
     kind = type(value)
     for library in ("pandas", "polars"):
         # The exact class: a subclass may write any HTML.
@@ -229,29 +206,28 @@ def _frame(value: Value) -> Foreign | None:
             few = value.head(10)
             few = few.iloc[:, :MOST_COLUMNS] if library == "pandas" else few[:, :MOST_COLUMNS]
             page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
-            return Foreign(title, plain(page, 100_000), plain(str(few), MOST_TEXT))
+            shown = {"html": plain(page, MOST_FRAME), "text": plain(str(few), MOST_TEXT)}
+            return {"kind": "frame", "title": title, **shown}
         except Exception:  # a cell may be any object, with any repr
-            return Foreign(title, "", "")
+            return _words(title)
     return None
 
 
-def _picture(value: Value) -> Picture | None:
-    """A figure of matplotlib or an image of Pillow, drawn only when the HTML is written."""
+def _picture(value: Value) -> tuple[str, Callable[[], bytes]] | None:
+    """The title of a figure of matplotlib or an image of Pillow, and what draws it."""
     kind = type(value)
     module = type.__getattribute__(kind, "__module__")
     if getattr(sys.modules.get(module), kind.__name__, None) is not kind:
         return None
     if (module, kind.__name__) == ("matplotlib.figure", "Figure"):
-        return Picture("figure", lambda: _figure_png(value))
+        return "figure", lambda: _figure_png(value)
     if (
         module.startswith("PIL.")
         and getattr(sys.modules.get("PIL.Image"), "Image", None) in kind.__mro__
     ):
         width, height = value.size
-        return Picture(
-            f"image · {width:,} × {height:,} pixels · {line(value.mode, 10)}",
-            lambda: _image_png(value),
-        )
+        title = f"image · {width:,} × {height:,} pixels · {line(value.mode, 10)}"
+        return title, lambda: _image_png(value)
     return None
 
 
@@ -271,18 +247,14 @@ def _image_png(image: Any) -> bytes:
     return file.getvalue()
 
 
-def _picture_html(title: str, draw: Callable[[], bytes]) -> str:
+def _png(title: str, draw: Callable[[], bytes]) -> Shown:
     try:
-        png = draw()
+        data = draw()
     except Exception:  # a figure draws what its artists want
-        png = b""
-    if not 0 < len(png) <= MOST_PICTURE:
-        return f"<code>{html(title)}</code>"
-    data = base64.b64encode(png).decode()
-    return (
-        f'<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
-        f'src="data:image/png;base64,{data}"></div>'
-    )
+        return _words(f"<{title}>")
+    if not 0 < len(data) <= MOST_PICTURE:
+        return _words(plain(f"<{title}: {len(data):,} bytes>"))
+    return {"kind": "png", "title": title, "data": base64.b64encode(data).decode()}
 
 
 BLOCK = "white-space:pre-wrap;overflow-wrap:break-word;word-break:normal;max-height:320px;overflow:auto;margin:0"
@@ -293,29 +265,31 @@ INDENT = "list-style:none;margin:0;padding-left:1.2em"
 LEFT = "text-align:left;vertical-align:top;padding:2px 12px 2px 0"
 
 
-def _html(what: Shown, key: str = "", opened: bool = False) -> str:
-    match what:
-        case Words(text, is_block):
-            inside = (
-                f'<pre style="{BLOCK}">'
-                if is_block
-                else f'<code style="white-space:pre-wrap;{WRAP}">'
-            )
-            return f"{key}{inside}{html(text)}</{'pre' if is_block else 'code'}>"
-        case Group(title, parts, more):
-            items = "".join(
-                f"<li>{_html(part, _key(name), len(parts) == 1)}</li>" for name, part in parts
-            )
-            items += f"<li>… {more:,} more</li>" if more else ""
-            return _folded(key, title, f'<ul style="{INDENT}">{items}</ul>', opened)
-        case Grid(title, columns, rows, more):
-            return _folded(
-                key, title, table_html(columns, rows) + (f"… {html(more)}" if more else ""), opened
-            )
-        case Foreign(title, page, text):
-            return _folded(key, title, page, opened) if page else f"{key}<code>{html(title)}</code>"
-        case Picture(title, draw):
-            return f"{key}{_picture_html(title, draw)}"
+def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: bool = False) -> str:
+    """A shown value as HTML. ``is_whole``: all of it is open, and no HTML of a data frame is in
+    it."""
+    opened, title = is_open or is_whole, shown.get("title", "")
+    match shown["kind"]:
+        case "text" if shown.get("block"):
+            return f'{key}<pre style="{BLOCK}">{html(shown["text"])}</pre>'
+        case "text":
+            return f'{key}<code style="white-space:pre-wrap;{WRAP}">{html(shown["text"])}</code>'
+        case "group":
+            alone = len(shown["parts"]) == 1
+            items = [shown_html(part, _key(name), alone, is_whole) for name, part in shown["parts"]]
+            items += [f"… {shown['more']:,} more"] if shown["more"] else []
+            inside = "".join(f"<li>{item}</li>" for item in items)
+            return _folded(key, title, f'<ul style="{INDENT}">{inside}</ul>', opened)
+        case "grid":
+            more = f"… {html(shown['more'])}" if shown["more"] else ""
+            return _folded(key, title, table_html(shown["columns"], shown["rows"]) + more, opened)
+        case "frame":
+            page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
+            return _folded(key, title, page, opened)
+    return (
+        f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
+        f'src="data:image/png;base64,{shown["data"]}"></div>'
+    )
 
 
 def _folded(key: str, title: str, inside: str, opened: bool) -> str:
@@ -361,33 +335,25 @@ def _td(cell: str) -> str:
     return f'<td style="{LEFT};{flow}">{html(cell)}</td>'
 
 
-def _text(what: Shown) -> list[str]:
-    match what:
-        case Words(text):
-            return text.split("\n")
-        case Group(_, parts, more):
-            lines = [each for key, part in parts for each in _part(key, part)]
-            return [*lines, *([f"… {more:,} more"] if more else [])]
-        case Grid(_, columns, rows, more):
-            return [*table_text(columns, rows), *([f"… {more}"] if more else [])]
-        case Foreign(title, _, text):
-            return [title, *(text.split("\n") if text else [])]
-        case Picture(title):
-            return [f"<{title}>"]
+def _text(shown: Shown) -> list[str]:
+    match shown["kind"]:
+        case "group":
+            lines = [each for key, part in shown["parts"] for each in _part(key, part)]
+            return [*lines, *([f"… {shown['more']:,} more"] if shown["more"] else [])]
+        case "grid":
+            more = [f"… {shown['more']}"] if shown["more"] else []
+            return [*table_text(shown["columns"], shown["rows"]), *more]
+        case "frame":
+            return [shown["title"], *shown["text"].split("\n")]
+    return str(shown["text"]).split("\n")
 
 
 def _part(key: str | None, part: Shown) -> list[str]:
-    lead = "- " if key is None else f"{key}: "
-    match part:
-        case Words(_, False) | Picture():
-            return [lead + _text(part)[0]]
-        case Group(title) | Grid(title) | Foreign(title):
-            lines = _text(part)
-            return [
-                lead + title,
-                *(f"  {each}" for each in (lines[1:] if isinstance(part, Foreign) else lines)),
-            ]
-    return [lead, *(f"  {each}" for each in _text(part))]
+    lead, lines = "- " if key is None else f"{key}: ", _text(part)
+    if part["kind"] == "text" and not part.get("block"):
+        return [lead + lines[0]]
+    inside = lines[1:] if part["kind"] == "frame" else lines
+    return [lead + part.get("title", ""), *(f"  {each}" for each in inside)]
 
 
 def table_text(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> list[str]:
@@ -404,42 +370,15 @@ def drop_empty_columns(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ..
     )
 
 
-MOST_FRAME = 100_000
-"""Characters of the HTML of a data frame."""
-
-
-def value_json(value: Value, mask: Mask = lambda value: value) -> dict[str, Any]:
-    """``value`` as JSON, in bounded time. ``mask`` hides the secrets in the fields of objects.
-
-    >>> value_json([True])
-    {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
-    """
-    return _json(shown(value, mask))
-
-
-def _json(what: Shown) -> dict[str, Any]:
-    match what:
-        case Words(text, is_block):
-            return {"kind": "text", "text": text, **({"block": True} if is_block else {})}
-        case Group(title, parts, more):
-            return {
-                "kind": "group",
-                "title": title,
-                "parts": [[key, _json(part)] for key, part in parts],
-                "more": more,
-            }
-        case Grid(title, columns, rows, more):
-            return {"kind": "grid", "title": title, "columns": columns, "rows": rows, "more": more}
-        case Foreign(title, page, text):
-            return {"kind": "frame", "title": title, "html": page[:MOST_FRAME], "text": text}
-        case Picture(title, draw):
-            try:
-                return _png(title, draw())
-            except Exception:  # a figure draws what its artists want
-                return {"kind": "text", "text": f"<{title}>"}
-
-
-def _png(title: str, data: bytes) -> dict[str, Any]:
-    if not 0 < len(data) <= MOST_PICTURE:
-        return {"kind": "text", "text": plain(f"<{title}: {len(data):,} bytes>")}
-    return {"kind": "png", "title": title, "data": base64.b64encode(data).decode()}
+def list_rows(
+    columns: tuple[str, ...], rows: Sequence[tuple[str, ...]], title: str, none: str
+) -> dict[str, str]:
+    """The rows as a table by MIME type, without empty columns. ``none``: the text of an empty
+    table."""
+    if not rows:
+        return {"text/html": f"<p>{none}</p>", "text/plain": none}
+    table = drop_empty_columns(columns, tuple(rows))
+    return {
+        "text/html": table_html(*table, title),
+        "text/plain": "\n".join(table_text(*table)),
+    }

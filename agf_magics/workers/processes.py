@@ -24,7 +24,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
-from ..engine.contact import hear
+from ..engine.failures import hear
 from . import child, chunk
 from .backend import CLOSED, BackendStatus, Cancel, Lost, WorkerStatus, memory_of
 from .sending import HEAVY, applied

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.thread_pool import ThreadPool
+from agf_magics.engine.threads import ThreadPool
 from tests.engine import kept
 from tests.fans import fan_out
 
@@ -139,7 +139,7 @@ def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path
 KILLED = """
 import os, signal, sys
 import agf_magics as agf
-from agf_magics.engine.thread_pool import ThreadPool
+from agf_magics.engine.threads import ThreadPool
 from agf_magics.lifecycle.settings import current
 from dataclasses import replace
 ThreadPool.is_quick = True

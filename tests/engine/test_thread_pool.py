@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import thread_pool
-from agf_magics.engine.thread_pool import ThreadPool
-from agf_magics.engine.threads import Call
+from agf_magics.engine import threads as thread_pool
+from agf_magics.engine.threads import Call, ThreadPool
 from tests.engine.jobs import no_call_is_away
 
 

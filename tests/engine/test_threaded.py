@@ -28,7 +28,7 @@ from agf_magics.engine import concurrent, threads
 from agf_magics.engine import threaded as threaded_module
 from agf_magics.engine.host import Host
 from agf_magics.engine.limits import Rights, rights
-from agf_magics.engine.thread_pool import ThreadPool
+from agf_magics.engine.threads import ThreadPool
 from agf_magics.flow import events as ev
 from agf_magics.journal.store import ROOM
 from agf_magics.lifecycle.input import RunOptions

@@ -15,9 +15,10 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.events import Progressed, QuestionAnswered, QuestionAsked, StepFinished
 from agf_magics.pictures.counters import activity, share_of
-from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.updates import Updates
 from tests.engine.virtual_time import run_virtual
+from tests.pictures.flows import progress_html
 
 ONE = "pipeline: one\nsteps:\n- tool: {name: crawl, args: {url: a}}\n"
 FAN = """

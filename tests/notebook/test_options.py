@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.notebook.commands import COMMANDS
-from agf_magics.notebook.given import inputs, new_name, seconds
+from agf_magics.notebook.given import amount, inputs, new_name
 from agf_magics.notebook.options import read, split
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.source import Source
@@ -77,7 +77,7 @@ def test_an_input_file_that_is_wrong_is_shown_where_it_is(tmp_path: Path) -> Non
 def test_a_time_is_a_positive_number_of_seconds(text: str) -> None:
     word = split(Source("", text))[0]
     with pytest.raises(DefinitionError, match=r"magic\.seconds"):
-        seconds(word)
+        amount(word, "seconds")
 
 
 @pytest.mark.parametrize("text", ["a.b", "class", "1st", "a-b"])

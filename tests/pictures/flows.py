@@ -8,6 +8,8 @@ import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Flow
+from agf_magics.pictures import page
+from agf_magics.pictures.plain import error_html, warnings_html
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from agf_magics.text.source import Source
 
@@ -98,3 +100,10 @@ def halfway() -> list[ev.Event]:
 def failed() -> list[ev.Event]:
     """The same, then the run fails."""
     return [*halfway(), ev.StepFailed(("steps[1]",), 2.0, MISSING), ev.RunEnded(2.0, "error", MISSING)]
+
+
+def progress_html(progress: Progress, *, now: float) -> str:
+    """The parts of a run's page about its steps; ``now`` is on the clock of the events."""
+    parts = [page.header_html(progress, now=now), page.steps_html(progress, now=now), page.questions_html(progress)]
+    parts += [page.failures_html(progress), warnings_html(progress.warnings)]
+    return "".join([*parts, *([error_html(progress.error)] if progress.error else [])])

@@ -15,19 +15,20 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
+from agf_magics.flow.steps import Flow
 from agf_magics.journal.secrets import Secrets
 from agf_magics.lifecycle.past_run import find_past_run
 from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.notebook import output
 from agf_magics.pictures import counters as look
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.outline import list_flows, list_tools
-from agf_magics.pictures.page import headline, live_line, progress_html, progress_text, steps_html, steps_text
+from agf_magics.pictures.page import headline, live_line, progress_text, steps_html, steps_text
 from agf_magics.pictures.plain import error_html, error_text, warnings_html
 from agf_magics.pictures.run_page import past_html, run_html, run_text
 from agf_magics.pictures.updates import Updates
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
-from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, told
+from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
 
 # What JupyterLab 4 leaves of an untrusted output, as far as we use it; each style was tried on its own rules.
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "details", "summary", "progress", "figure", "img"}
@@ -304,7 +305,7 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has its own background, or the color of the page, perhaps faded."""
     runs = [Run(), Run(error=MISSING)]
     shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
-    shown += [error_html(MISSING), list_flows([load(DIGEST)])["text/html"], list_tools([Tool()])["text/html"]]
+    shown += [error_html(MISSING), output.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
     for style in re.findall('style="([^"]*)"', "".join(shown)):
         found = dict(part.split(":", 1) for part in style.split(";"))
@@ -362,28 +363,33 @@ class Tool:
     secret = frozenset({"token"})
 
 
+def registry(flows: list[Flow], tools: list[Any]) -> agf.Registry:
+    made = agf.Registry()
+    for flow in flows:
+        made.flows.define(flow, None)
+    for tool in tools:
+        made.tools.add(tool)
+    return made
+
+
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:
-    flows = [load(REVIEW), load(DIGEST)]
-    rows = [squeezed(row) for row in list_flows(flows)["text/plain"].split("\n")]
+    listed = output.flows(registry([load(REVIEW), load(DIGEST)], []))
+    rows = [squeezed(row) for row in listed["text/plain"].split("\n")]
     assert rows[0] == "name language steps inputs description"
-    assert rows[2] == "digest pipeline 5 url, path Every kind of frame, one in another."
-    assert "2 flows" in Sanitized(list_flows(flows)["text/html"]).text
+    assert rows[1] == "digest pipeline 5 url, path Every kind of frame, one in another."
+    assert "2 flows" in Sanitized(listed["text/html"]).text
 
 
 def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
-    row = squeezed(list_tools([Tool()])["text/plain"].split("\n")[1])
+    listed = output.tools(registry([], [Tool()]))
+    row = squeezed(listed["text/plain"].split("\n")[1])
     assert row == "fetch<b> name (text), token (text) Looks a <name> up. Second line. worker token"
-    assert "fetch<b>" in Sanitized(list_tools([Tool()])["text/html"]).text
+    assert "fetch<b>" in Sanitized(listed["text/html"]).text
 
 
 @pytest.mark.parametrize(
     "listed",
-    [
-        list_flows([])["text/plain"],
-        list_flows([])["text/html"],
-        list_tools([])["text/plain"],
-        list_tools([])["text/html"],
-    ],
+    [*output.flows(agf.Registry()).values(), *output.tools(agf.Registry()).values()],
 )
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed

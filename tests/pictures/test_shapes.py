@@ -17,11 +17,11 @@ from agf_magics.pictures.boxes import INPUT
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.dot import arrange
 from agf_magics.pictures.edges import edges_back
-from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.scene import scene
 from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
-from tests.pictures.flows import told
+from tests.pictures.flows import progress_html, told
 from tests.pictures.test_law import check_places
 from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from ...engine.contact import hear
+from ...engine.failures import hear
 from ...text.diagnostics import Diagnostic
 from ..backend import AHEAD, BackendStatus, Cancel, Lost, Need, WorkerStatus, lacking_resource
 from ..sending import Apart, applied_apart, loadable
