@@ -14,7 +14,7 @@ from typing import Any
 
 from ..engine.linked import Linked
 from ..flow.events import format_path
-from ..flow.rows import Row
+from ..flow.rows import Row, cost_of
 from ..flow.steps import Flow
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
@@ -22,7 +22,7 @@ from ..lifecycle.evaluations import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of
 from ..lifecycle.run import Run
-from ..pictures.plain import duration, format_exception, line, plain
+from ..pictures.plain import duration, format_exception, line, money, plain
 from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 
@@ -121,15 +121,15 @@ def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
 
 
 def _used(usage: object) -> str:
-    """``512 + 40 tokens``: of the request and of the reply."""
+    """``512 + 40 tokens · ≈ $0.0015``: of the request and of the reply, and what both cost."""
     if not isinstance(usage, Mapping):
         return ""
     counts = [usage.get(name) for name in ("input", "output")]
-    return (
-        " + ".join(f"{count:,}" for count in counts if type(count) is int) + " tokens"
-        if any(counts)
-        else ""
-    )
+    if not any(counts):
+        return ""
+    cost = cost_of(usage)
+    tokens = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    return f"{tokens} tokens" + (f" · {money(cost)}" if cost is not None else "")
 
 
 def _result(record: Record) -> Json:

@@ -9,7 +9,7 @@ const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
 // Fields of a row that changes, after its number.
-const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8;
+const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8, BRIEF = 9;
 // Fields of a row of the tree.
 const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5;
 

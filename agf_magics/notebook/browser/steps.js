@@ -109,8 +109,8 @@ class StepList {
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
-    const shown = (row[END] === null && row[TAIL]) || row[COUNTED] || row[TAIL] || "";
-    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === row[COUNTED];
+    const counted = this.view.isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
+    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === counted;
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
@@ -141,7 +141,7 @@ class StepList {
     node.counted = element("span", { class: "counted" });
     node.took = element("span", { class: "took" });
     node.bar = element("u");
-    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px` } },
+    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px`, minWidth: `min(45%, ${depth * 14 + 74}px)` } },
       node.twist, this.isTimeline && label ? `${glyph} ` : `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
     node.append(node.state, name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
     this.elements.set(i, node);
