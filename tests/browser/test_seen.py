@@ -155,6 +155,48 @@ def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_at_every_widt
     assert row.filter(has_text="left").count() == 0
 
 
+PROGRESS = """%load_ext agf_magics
+import os, time
+from agf_magics import ToolContext, tool
+
+@tool
+def reads(topic: str, context: ToolContext) -> str:
+    "Reads pages."
+    context.progress(3, 10, f"page 3 of the report on {topic}")
+    while not os.path.exists("read"):
+        time.sleep(0.05)
+    return topic"""
+READ = """%%pipeline --run
+pipeline: reading
+steps:
+- tool: {name: reads, args: {topic: figs}, output: text}"""
+
+
+def test_the_progress_of_a_tool_is_in_its_row_its_panel_and_its_box(opened: Open, lab: Lab) -> None:
+    page = opened(PROGRESS, READ)
+    page.run_all(wait=False)
+    explorer = page.explorer(1)
+    row = explorer.locator(".row", has_text="3 of 10 · page 3 of the report on figs")
+    row.wait_for()
+    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
+    assert "30%" in row.locator(".counted").get_attribute("style")  # type: ignore[operator]
+    page.open_step(1, "reads").locator("text=3 of 10 · page 3 of the report on figs").wait_for()
+    page.picture("seen-progress", 1)
+    page.open_view(1, "Picture")
+    tail = explorer.locator("g.box .tail", has_text="3 of 10 · page 3")
+    tail.wait_for()
+    text, room = tail.bounding_box(), explorer.locator(".picture").bounding_box()
+    assert text is not None
+    assert room is not None
+    assert text["y"] + text["height"] <= room["y"] + room["height"]
+    page.picture("seen-progress-box", 1)
+    (lab.folder / "read").touch()
+    page.finished()
+    (lab.folder / "read").unlink()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    assert not explorer.locator("text=3 of 10").count()
+
+
 def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:
     page = opened(SETUP, chain(160, "tool: {name: waits, args: {n: 1}}"))
     page.run(0)

@@ -96,6 +96,7 @@ class Explorer {
     for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
     this.isBrief = this.main.clientWidth < ROOMY;
+    this.room = this.main.clientWidth - (this.isShort ? 190 : 290); // for the counters of a row
     this.box.classList.toggle("short", this.isShort);
     if (this.sizes.tall) this.box.style.setProperty("--tall", `${this.sizes.tall}px`);
   }

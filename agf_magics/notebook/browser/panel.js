@@ -1,8 +1,8 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes
-const CALL_COLUMNS = ["element", "", "took", "output or error", "input"];
-const ORDERS = { failed: "failed first", slowest: "slowest first", ended: "by their ends" };
+const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
+const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
 const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 class Panel {
@@ -203,13 +203,24 @@ class CallPages {
     this.isOpen = false; // whether one call is shown
     this.order = "failed";
     this.text = "";
-    const again = changes => { Object.assign(this, { ...changes, offset: 0 }); this.fetch(); };
-    const search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", on: { keydown: ends, change: event => again({ text: event.target.value.trim() }) } });
-    const sort = element("select", { "aria-label": "Order of the calls", on: { change: event => again({ order: event.target.value }) } },
-      Object.entries(ORDERS).map(([value, name]) => element("option", { value }, name)));
-    this.tools = element("div", { class: "actions", hidden: true }, search, sort);
+    this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
+      on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
     this.inner = element("div");
-    this.node = element("div", {}, element("h4", {}, "Calls"), this.tools, this.inner);
+    this.node = element("div", {}, element("h4", {}, "Calls"), this.search, this.inner);
+  }
+
+  again(changes) {
+    Object.assign(this, { ...changes, offset: 0 });
+    this.fetch();
+  }
+
+  // The columns; a click on some of them orders the calls.
+  heads() {
+    return CALL_COLUMNS.map(name => {
+      const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order;
+      return !order || this.state.fixed ? name : element("th", { scope: "col", "aria-sort": isMine ? way : null },
+        button(isMine ? `${name} ${way === "ascending" ? "▴" : "▾"}` : name, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
+    });
   }
 
   async fetch() {
@@ -220,7 +231,7 @@ class CallPages {
     catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
-    this.tools.hidden = byElement || !text && page.total < SEARCHED_CALLS;
+    this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
     if (byElement) this.showElements(page); else this.showCalls(page);
   }
 
@@ -264,11 +275,11 @@ class CallPages {
     this.inner.replaceChildren(
       element("div", { class: "actions" }, this.pages(page),
         page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || ""), only,
-      table(CALL_COLUMNS, rows, row => this.open(row.number)));
+      table(this.heads(), rows, row => this.open(row.number)));
   }
 
   async open(number_) {
-    this.isOpen = this.tools.hidden = true;
+    this.isOpen = this.search.hidden = true;
     const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
     let call;
     try { call = await this.state.request("call", { step: this.step, number: number_ }); }

@@ -2,7 +2,7 @@
 
 // These only read, or do the same when they are repeated.
 const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", "calls", "call", "spans", "session", "elements", "cancel",
-  "later", "stale", "moments", "moment", "table", "label"]);
+  "later", "stale", "moments", "moment", "table", "label", "evaluations"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
@@ -60,8 +60,9 @@ class RunState extends Requests {
     this.load(start);
   }
 
-  load({ tree, update, hears, draw, id, notices, alone }) {
+  load({ tree, update, hears, draw, id, notices, alone, fixed }) {
     this.alone = alone; // a picture without a run
+    this.fixed = fixed; // a report, without a kernel
     this.notices = notices;
     this.name = tree.name;
     this.runId = id;

@@ -116,6 +116,7 @@ class StepList {
     if (node.counted.title !== whole) node.counted.title = whole;
     // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
+    node.classList.toggle("tight", isNumbers && row[BRIEF] != null && shown.length * LETTER > this.view.room);
     const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
     node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
