@@ -107,9 +107,16 @@ class Panel {
     if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates)));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
-    this.node.replaceChildren(...children);
+    this.put(children);
     if (this.wanted) this.parts.get("calls")?.openElement(this.wanted);
     this.wanted = null;
+  }
+
+  // What is as before stays in the page: to lay out a long table each second is half of the work of a running step.
+  put(children) {
+    const before = [...this.node.children];
+    if (before.length !== children.length) return this.node.replaceChildren(...children);
+    children.forEach((child, k) => child === before[k] || child.isEqualNode(before[k]) || before[k].replaceWith(child));
   }
 
   // One call of the selected step, by its number.
@@ -272,10 +279,13 @@ class CallPages {
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
-    this.inner.replaceChildren(
-      element("div", { class: "actions" }, this.pages(page),
-        page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || ""), only,
-      table(this.heads(), rows, row => this.open(row.number)));
+    const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
+    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(), rows, row => this.open(row.number));
+    this.shown = shown;
+    const tools = element("div", { class: "actions" }, this.pages(page),
+      page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+    if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
+    else this.inner.replaceChildren(tools, only, this.listed);
   }
 
   async open(number_) {
