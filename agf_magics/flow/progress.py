@@ -6,7 +6,8 @@ first failures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
@@ -278,16 +279,21 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
 
 
 def count_use(p: Progress, event: ev.TokensUsed) -> None:
-    """Count a reply for the run, for its row, and for the calls around it. A past run may lack its
-    row."""
-    key = key_of(event.at)
+    """Count a reply for the run, for its row, and for the rows around it: the session, the agent,
+    the fan-out, the call of their flow. A past run may lack its row."""
     used = one_reply(event.input, event.output, event.model, event.cost)
     p.usage = p.usage.plus(used)
-    # Also for the calls around it, so that a row of an agent has what its session has used.
-    for row in filter(None, (p.rows.get(key[:depth]) for depth in range(1, len(key) + 1))):
+    for row in filter(None, map(p.rows.get, _around(key_of(event.at)))):
         row.usage = (row.usage or Usage()).plus(used)
         if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
             row.arriving = None
+
+
+def _around(key: Key) -> Iterator[Key]:
+    """The keys of a row and of all rows around it; some of them are of no row."""
+    for depth, step in enumerate(key):
+        for end in re.finditer(r"[.[]|$", step):
+            yield (*key[:depth], step[: end.start()])
 
 
 def _arrive(row: Row, event: ev.ModelText) -> None:

@@ -33,8 +33,10 @@ ORDERS = {
     "ended": "line",
     "failed": "what='failed' DESC, line",
     "slowest": "ended-started DESC, line",
+    "element": "length(at), at, line",
 }
-"""The orders of calls, by name: that of their ends, failed ones first, the slowest ones first."""
+"""The orders of calls, by name: that of their ends, failed ones first, the slowest ones first, that
+of their elements (a path with a larger number is longer or later)."""
 
 _BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..engine.linked import Linked
 from ..flow.events import format_path
-from ..flow.rows import Row
+from ..flow.rows import Row, cost_of
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
@@ -33,7 +33,7 @@ from ..lifecycle.past_runs import calls_of, elements_of, runs
 from ..lifecycle.run import Run
 from ..lifecycle.table import RowTable, cell_text
 from ..lifecycle.table_comparison import TableComparison
-from ..pictures.plain import duration, format_exception, line, plain
+from ..pictures.plain import duration, format_exception, line, money, plain
 from ..pictures.values import value_json, value_text
 from ..text.diagnostics import AgfError
 
@@ -132,15 +132,15 @@ def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
 
 
 def _used(usage: object) -> str:
-    """``512 + 40 tokens``: of the request and of the reply."""
+    """``512 + 40 tokens · ≈ $0.0015``: of the request and of the reply, and what both cost."""
     if not isinstance(usage, Mapping):
         return ""
     counts = [usage.get(name) for name in ("input", "output")]
-    return (
-        " + ".join(f"{count:,}" for count in counts if type(count) is int) + " tokens"
-        if any(counts)
-        else ""
-    )
+    if not any(counts):
+        return ""
+    cost = cost_of(usage)
+    tokens = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    return f"{tokens} tokens" + (f" · {money(cost)}" if cost is not None else "")
 
 
 def _result(record: Record) -> Json:

@@ -31,7 +31,7 @@ from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale
 from ..pictures.boxes import Frame
-from ..pictures.counters import spent, tallies, times, words
+from ..pictures.counters import activity, spent, tallies, times, words
 from ..pictures.difference import MISSING, shorten_pair
 from ..pictures.dot import ROOM, arrange
 from ..pictures.page import failure_groups, status
@@ -215,13 +215,15 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
     starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
     inside = texts_of(given.get("flow"))
-    flow = linked_within(linked, inside).flow
-    drawn = scene(flow)
+    shown = linked_within(linked, inside)
+    flow = shown.flow
+    called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
+    drawn = scene(flow, called=called)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
     if "folded" not in given and sum(1 for _ in drawn.boxes) > MOST_UNFOLDED:
         folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
-    drawn = scene(flow, folded) if folded else drawn
+    drawn = scene(flow, folded, called) if folded else drawn
     direction = given.get("direction")
     arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
     return {
@@ -367,7 +369,8 @@ def _session_of(run: AnyRun, row: Row) -> str:
 
 def _counted(run: AnyRun, row: Row) -> str:
     tally = tallies(run.progress).get(row.key)
-    return " · ".join(filter(None, (str(tally) if tally is not None else times(row), *spent(row))))
+    numbers = str(tally) if tally is not None else times(row)
+    return " · ".join(filter(None, (numbers, activity(row), *spent(row))))
 
 
 def _is_many(row: Row) -> bool:

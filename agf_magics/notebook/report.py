@@ -34,8 +34,8 @@ from ..pictures.page import chip, header_html
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import shown_html, table_html
-from .explorer_calls import AnyRun, Json, reply_to
-from .explorer_requests import answer_request
+from .explorer_calls import PAGE, AnyRun, Json, reply_to
+from .explorer_requests import answer_request, later_script
 
 MOST_RECORDED = 10_000_000
 """Characters of the recorded values of a report; its plain page has as many at most."""
@@ -45,6 +45,8 @@ LONGEST_COPIED = 20_000
 """Characters of a value that can be copied from a report."""
 MOST_DEFINITION = 200_000
 """Characters of a definition."""
+MOST_MOMENTS = 200
+"""Moments of the state over time."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -114,17 +116,32 @@ class ReportAnswers:
         self.replies[key] = kept
         return kept.get("value")
 
-    def pages(self, step: str, failed: bool) -> Iterator[Json]:
-        """The calls of a step, page by page."""
-        for offset in range(MOST_PAGES):
-            # As the panel asks: without a kernel, its calls have this order, and none is searched.
-            given = {"step": step, "offset": offset * 100, "failed": failed, "index": []}
-            page = self.ask("calls", **given, order="failed", text="")
+    def pages(self, name: str, **given: Any) -> Iterator[Json]:
+        """The calls of a step, or its evaluations, page by page."""
+        for number in range(MOST_PAGES):
+            page = self.ask(name, offset=number * PAGE, **given)
             if page is None:
                 return
             yield page
-            if (offset + 1) * page["page"] >= page["total"]:
+            if (number + 1) * PAGE >= page["total"]:
                 return
+
+    def calls(self, step: str, failed: bool = False) -> list[Json]:
+        """The pages of the calls of a step."""
+        return list(self.pages("calls", step=step, failed=failed, index=[]))
+
+    def moments(self) -> bool:
+        """Ask for the first moments of the run; whether there are any."""
+        told = self.ask("moments")
+        if not told:
+            return False
+        if told["total"] > MOST_MOMENTS:
+            told["total"] = MOST_MOMENTS
+            told["note"] += f" Only the first {MOST_MOMENTS} moments are in this report."
+        for at in range(told["total"]):
+            for since in {0, max(0, at - 1)}:
+                self.ask("moment", at=at, since=since)
+        return bool(told["total"])
 
 
 def key_of(name: str, given: Mapping[str, Any]) -> str:
@@ -153,6 +170,7 @@ def _run_page(run: AnyRun, most: int) -> str:
     answers = ReportAnswers(run, most)
     plain_page = "".join(_plain_page(run, answers, most))
     _ask_for_explorer(run, answers)
+    has_moments = answers.moments()
     cut = f"Not in this report, which has at most {most:,} characters of recorded values"
     if answers.cut:
         why = f"{cut}: {counted(answers.cut, 'value')} left out. agf.report(…, most=…) keeps more."
@@ -161,10 +179,11 @@ def _run_page(run: AnyRun, most: int) -> str:
     # Not the ids: the page asks by them.
     rows = [[*row[:3], *masked(run, row[3:5]), *row[5:]] for row in tree["rows"]]
     update = masked(run, Updates(run.progress).complete(clock()))
-    update |= {"n": 0, "can": [], "hears": True, "live": False, "questions": []}
+    update |= {"n": 0, "hears": True, "live": False, "questions": []}
+    update["can"] = ["moments"] if has_moments else []
     shown = {"tree": tree | {"rows": rows}, "update": update, "hears": True, "draw": False}
     data = {
-        "runs": {MARK: shown | {"id": line(run.run_id, 90), "notices": False}},
+        "runs": {MARK: shown | {"id": line(run.run_id, 90), "notices": False, "fixed": True}},
         "answers": answers.replies,
         "missing": f"{cut if answers.cut else 'Not in this report'}: open the run in a notebook.",
     }
@@ -190,7 +209,9 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
     if data is not None:
         from .model import script  # here: the widgets are slow to import
 
-        code = f"(() => {{\n{script()}\n{(REPORT_FILES / 'report.js').read_text(encoding='utf-8')}}})();"
+        later = later_script().replace("export default ", "const laterViews = ")
+        start = (REPORT_FILES / "report.js").read_text(encoding="utf-8")
+        code = f"(() => {{\n{script()}\n{later}\n{start}}})();"
         digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
         policy = f"'sha256-{digest}'"
         # A data block ends at the first `</script`, wherever it is.
@@ -221,9 +242,11 @@ def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
     for row in rows if calls_of(run) is not None else ():
         if row.many or row.elements or row.again:
             answers.ask("spans", step=row.id)
-            for page in [*answers.pages(row.id, False), *answers.pages(row.id, True)]:
+            for page in (*answers.calls(row.id), *answers.calls(row.id, failed=True)):
                 for call in page["rows"]:
                     answers.ask("call", step=row.id, number=call["number"])
+        if (answers.ask("step", step=row.id) or {}).get("evaluates"):
+            list(answers.pages("evaluations", step=row.id))
     answers.ask("text")
     for row in rows:
         answers.ask("text", step=row.id)
@@ -312,7 +335,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
         for numbers, _ in session["sessions"][1:]:
             answers.ask("session", step=row.id, index=numbers)
     elif told["many"] and not told.get("note"):
-        pages = list(answers.pages(row.id, False))
+        pages = answers.calls(row.id)
         # A fan-out has the calls of its steps, which are listed with these.
         listed = pages if isinstance(row.step, Invoke) else []
         calls = [call for page in listed for call in page["rows"]]

@@ -250,6 +250,17 @@ class Tally(NamedTuple):
         counts = ", ".join(f"{count:,} {word}" for count, word in parts if count or word == "ok")
         return f"{counts} of {self.total:,}"
 
+    @property
+    def brief(self) -> str:
+        """The same where there is little room: how many have ended, which failed, which run.
+
+        >>> Tally(1000, 812, 3, 8, 0).brief
+        '815/1,000 ✗3 ▶8'
+        """
+        parts = [(self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
+        marked = (f" {STATES[name].mark}{count:,}" for count, name in parts if count)
+        return f"{self.ended:,}/{self.total:,}{''.join(marked)}"
+
 
 class Corner(NamedTuple):
     """The state of a step in the corner of its box, short enough for the reserved space: ``▶

@@ -59,14 +59,15 @@ DOES = 80
 """Characters of what a box does."""
 
 
-def scene(flow: Flow, folded: Collection[str] = ()) -> Scene:
-    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames."""
-    return _Builder(flow, frozenset(folded)).scene()
+def scene(flow: Flow, folded: Collection[str] = (), called: Collection[str] = ()) -> Scene:
+    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames;
+    ``called``: the ids of calls that are linked to flows."""
+    return _Builder(flow, frozenset(folded), frozenset(called)).scene()
 
 
 class _Builder:
-    def __init__(self, flow: Flow, folded: Collection[str]) -> None:
-        self.flow, self.folded, self.data = flow, folded, DataFlow(flow)
+    def __init__(self, flow: Flow, folded: Collection[str], called: Collection[str]) -> None:
+        self.flow, self.folded, self.called, self.data = flow, folded, called, DataFlow(flow)
         self.links: list[Link] = []
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""
@@ -117,7 +118,9 @@ class _Builder:
             output=output,
             case=case,
             many=many,
-            opens=step.id in self.folded or (isinstance(said, Invoke) and said.kind == "flow"),
+            opens=step.id in self.folded
+            or said.id in self.called
+            or (isinstance(said, Invoke) and said.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )

@@ -140,7 +140,8 @@ class Updates:
 
     def _row(self, row: Row, tally: Tally | None, now: float) -> list[Any]:
         """State, text of the corner, state in words, counters, start, end, the end of its prints or
-        of a reply that arrives, shares that are ok and that failed."""
+        of a reply that arrives, shares that are ok and that failed; of a fan-out, its counters once
+        more, where there is little room."""
         shown = corner_of(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
@@ -152,10 +153,9 @@ class Updates:
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
         shares = [round(share, 3) for share in parts or ()]
-        numbers = str(tally) if tally is not None else times(row)
-        counted = " · ".join(
-            filter(None, (numbers, pace(row, tally, now), activity(row), *spent(row)))
-        )
+        numbers = [times(row)] if tally is None else [str(tally), tally.brief]
+        others = (pace(row, tally, now), activity(row), *spent(row))
+        counted, *brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [
             STATE_NAMES.index(row.state),
@@ -166,6 +166,7 @@ class Updates:
             end,
             tail,
             *shares,
+            *(brief if parts else ()),
         ]
 
     def _paths(self) -> dict[str, str] | None:

@@ -72,6 +72,15 @@ edges:
 
 CELLS = {"policy": (POLICY, "on pears"), "plan": (PLAN, "5.0"), "graph": (GRAPH, "score")}
 
+MAGAZINE = """%%policy magazine --draw --run --set topic=pears
+id: agf.sequential
+config:
+  steps:
+  - agent: article
+    input_mapping: {topic: parent.input.topic}
+  - agent: checker
+    input_mapping: {draft: article.output.text}"""
+
 GUARDED = """%%policy guarded --quiet
 schema_version: "1.0.0"
 metadata: {id: guarded, name: guarded, version: "1", description: asks first}
@@ -148,6 +157,28 @@ def test_the_slider_shows_what_a_context_was(opened: Open) -> None:
         "text/html", "text/plain"
     }  # fmt: skip
     assert "widgets" not in saved.metadata
+
+
+def test_a_policy_inside_a_policy_says_that_it_opens_and_opens_in_place(opened: Open) -> None:
+    inner = POLICY.replace(" --draw --run --set topic=pears", "")
+    page = opened(SETUP, TOOLS, inner, MAGAZINE)
+    page.run_all()
+    explorer = page.explorer(3)
+    explorer.locator("g.box").first.wait_for()
+    sign = explorer.locator("g.box", has_text="article").locator(".opens")
+    outer, inside = explorer.locator("g.box", has_text="article").bounding_box(), sign.bounding_box()
+    assert outer is not None
+    assert inside is not None
+    assert outer["x"] < inside["x"] < inside["x"] + inside["width"] < outer["x"] + outer["width"]
+    assert explorer.locator(".opens").count() == 1
+    page.picture("language-nested-policy", 3)
+    sign.click()
+    explorer.locator(".crumbs", has_text="magazine ▸ article").wait_for()
+    explorer.locator("g.box[aria-label*=writer]").wait_for()
+    page.picture("language-nested-policy-open", 3)
+    explorer.locator(".crumbs button").click()
+    sign.wait_for()
+    assert not page.errors
 
 
 def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: Open) -> None:

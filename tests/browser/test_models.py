@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import threading
+from itertools import count
+from typing import Any
 
 import pytest
 
+from notebooks.scripted_server import Answer, ScriptedServer, calls
 from tests.browser.harness import EXPLORERS, Lab, Open
+from tests.browser.test_seen import IN_SIGHT
 
 pytestmark = pytest.mark.browser
 
@@ -67,3 +72,60 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     panel.locator("summary:text-is('thinking')").click()
     panel.locator("text=The user asks for a price.").wait_for()
     page.picture("a reply that has arrived", 1)
+
+
+PRICED = """%load_ext agf_magics
+%config AgfMagics.journal = "cost.sqlite"
+import os
+import agf_magics as agf
+os.environ |= {"OPENAI_BASE_URL": "SERVER", "OPENAI_API_KEY": "any text"}
+
+@agf.tool
+def price(fruit: str) -> float:
+    "The price of a kilo."
+    return 7.0
+
+agf.registry.choose("openai-chat:gpt-4o")"""
+EACH = """%%pipeline --run
+pipeline: each
+steps:
+- agent: {prompt: "What do figs cost?", capabilities: {tools: [price]}, output: answer}
+- for_each:
+    items: [pears, plums]
+    on_error: abort
+    do: {agent: {prompt: "And {item}?"}}
+    collect: {transform: {value: pipe}}"""
+
+
+def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened: Open) -> None:
+    numbers, answered = count(), threading.Event()
+
+    def answer(request: dict[str, Any]) -> Answer:
+        if next(numbers) == 0:
+            return calls(("price", {"fruit": "fig"}))
+        answered.wait(60)
+        return "Seven euros."
+
+    with ScriptedServer(answer) as server:
+        page = opened(PRICED.replace("SERVER", server.url), EACH)
+        page.run_all(wait=False)
+        explorer = page.explorer(1)
+        explorer.locator("header", has_text="15 tokens in 1 request · ≈ $0.000075").wait_for()
+        panel = page.open_step(1, "agent What do figs cost?")
+        panel.locator("text=15 tokens · ≈ $0.000075").first.wait_for()
+        panel.locator(".said.model small", has_text="10 + 5 tokens · ≈ $0.000075").wait_for()
+        for row in (explorer.locator(f".row:nth-child({place})") for place in (1, 2)):  # the agent, its session
+            shown = row.locator(".counted span", has_text="$0.000075")
+            assert shown.evaluate(IN_SIGHT)
+        page.picture("models-cost-running", 1)
+        answered.set()
+        page.finished()
+        explorer.locator("header", has_text="✓ ok").wait_for()
+        explorer.locator("header", has_text="60 tokens in 4 requests · ≈ $0.00030").wait_for()
+        fan = explorer.locator(".row", has_text="for_each")
+        assert fan.locator(".counted span", has_text="≈ $0.00015").evaluate(IN_SIGHT)
+        page.open_step(1, "for_each").locator("text=30 tokens · ≈ $0.00015").wait_for()
+        for theme in ("Dark", "Light"):
+            page.theme(theme)
+            page.picture(f"models-cost-{theme.lower()}", 1)
+        assert not page.errors

@@ -83,6 +83,14 @@ def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> 
     call.first.dblclick()
     page.locator(".crumbs b:text-is('inner')").wait_for()
     page.screenshot(path=PICTURES / "report-picture.png")
+    page.get_by_role("button", name="State over time").click()
+    where = page.locator(".time .where")
+    where.get_by_text("moment 2 of 2 · after for_each").wait_for()
+    page.locator(".time summary", has_text="doubled").wait_for()
+    page.get_by_role("button", name="One moment back").click()
+    where.get_by_text("moment 1 of 2 · start").wait_for()
+    assert page.locator(".time option").all_inner_texts() == ["the moment before", "the start"]
+    page.screenshot(path=PICTURES / "report-moment.png")
     assert page.title() == "fan · failed"
     assert told == [file.as_uri()]
 

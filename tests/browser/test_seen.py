@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.browser.harness import Lab, Open
+from tests.browser.harness import EXPLORERS, Lab, Open
 
 pytestmark = pytest.mark.browser
 
@@ -127,31 +127,74 @@ def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(op
     page.says(4, "ok 42")
 
 
-@pytest.mark.parametrize("width", [1200, 900])
-def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_and_the_header(
-    opened: Open, lab: Lab, width: int
-) -> None:
-    page = opened(SETUP, "numbers = [n % 5 if n < 4 else 4 for n in range(40)]", HELD, width=width)
+def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_at_every_width(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, "numbers = [n % 5 if n < 4 else 4 for n in range(40)]", HELD, width=1600)
     page.run_all(wait=False)
     explorer = page.explorer(2)
-    pace = re.compile(r"4 ok, 36 running of 40 · [\d.]+/s, .+ left")
-    row = explorer.locator(".row", has_text="for_each").filter(has_text=pace)
-    row.wait_for()
-    explorer.locator("header", has_text=re.compile(r"4 of 40 elements · [\d.]+/s, .+ left")).wait_for()
-    for theme in ("Dark", "Light"):
-        page.theme(theme)
-        page.picture(f"seen-fan-out-{width}-{theme.lower()}", 2)
-    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
+    pace = r"[\d.]+/s, .+ left"
+    row = explorer.locator(".row", has_text="for_each")
+    row.filter(has_text=re.compile(f"4 ok, 36 running of 40 · {pace}")).wait_for()
+    explorer.locator("header", has_text=re.compile(f"4 of 40 elements · {pace}")).wait_for()
     row.click()
     explorer.locator(".panel h4").first.wait_for()
-    page.picture(f"seen-fan-out-{width}-panel", 2)
-    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
-    assert row.locator(".took").evaluate(IN_SIGHT)
+    for width in (1200, 900, 700):
+        page.page.set_viewport_size({"width": width, "height": 1400})
+        brief = row.filter(has_text=re.compile(f"4/40 ▶36 · {pace}"))
+        brief.wait_for()
+        parts = row.locator(".counted span")
+        page.wait(f"{EXPLORERS}.at(-1).querySelector('.numbers').clientHeight < 24")
+        assert [part.evaluate(IN_SIGHT) for part in parts.all()] == [True, True]
+        assert row.locator(".name").bounding_box()["width"] >= 70  # type: ignore[index]
+        for theme in ("Dark", "Light"):
+            page.theme(theme)
+            page.picture(f"seen-fan-out-{width}-{theme.lower()}", 2)
     (lab.folder / "rest").touch()
     page.finished()
     (lab.folder / "rest").unlink()
     explorer.locator("header >> text=40 of 40 elements").wait_for()
-    assert not row.is_visible()
+    assert row.filter(has_text="left").count() == 0
+
+
+PROGRESS = """%load_ext agf_magics
+import os, time
+from agf_magics import ToolContext, tool
+
+@tool
+def reads(topic: str, context: ToolContext) -> str:
+    "Reads pages."
+    context.progress(3, 10, f"page 3 of the report on {topic}")
+    while not os.path.exists("read"):
+        time.sleep(0.05)
+    return topic"""
+READ = """%%pipeline --run
+pipeline: reading
+steps:
+- tool: {name: reads, args: {topic: figs}, output: text}"""
+
+
+def test_the_progress_of_a_tool_is_in_its_row_its_panel_and_its_box(opened: Open, lab: Lab) -> None:
+    page = opened(PROGRESS, READ)
+    page.run_all(wait=False)
+    explorer = page.explorer(1)
+    row = explorer.locator(".row", has_text="3 of 10 · page 3 of the report on figs")
+    row.wait_for()
+    assert row.locator(".counted span").first.evaluate(IN_SIGHT)
+    assert "30%" in row.locator(".counted").get_attribute("style")  # type: ignore[operator]
+    page.open_step(1, "reads").locator("text=3 of 10 · page 3 of the report on figs").wait_for()
+    page.picture("seen-progress", 1)
+    page.open_view(1, "Picture")
+    tail = explorer.locator("g.box .tail", has_text="3 of 10 · page 3")
+    tail.wait_for()
+    text, room = tail.bounding_box(), explorer.locator(".picture").bounding_box()
+    assert text is not None
+    assert room is not None
+    assert text["y"] + text["height"] <= room["y"] + room["height"]
+    page.picture("seen-progress-box", 1)
+    (lab.folder / "read").touch()
+    page.finished()
+    (lab.folder / "read").unlink()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    assert not explorer.locator("text=3 of 10").count()
 
 
 def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:

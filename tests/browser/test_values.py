@@ -92,8 +92,13 @@ def test_each_element_shows_what_went_in_and_out_and_calls_are_found_and_ordered
     assert not explorer.locator(".panel h4:text-is('Values')").is_visible()
     found = explorer.locator(".panel tbody tr")
     assert found.first.text_content().startswith("#6✗ failed")  # type: ignore[union-attr]
-    explorer.locator("select[aria-label='Order of the calls']").select_option("ended")
+    heads = explorer.locator(".panel th")
+    assert heads.all_inner_texts() == ["element", "state ▾", "took", "output or error", "input"]
+    heads.locator("button:text-is('element')").click()
     explorer.locator(".panel tbody tr:first-child >> text=#0").wait_for()
+    assert [row[:2] for row in found.all_inner_texts()] == [f"#{number}" for number in range(9)]
+    heads.locator("button:text-is('took')").click()
+    explorer.locator(".panel th[aria-sort=descending]:has-text('took ▾')").wait_for()
     page.picture("values-calls", 1)
     explorer.locator("input[aria-label='Find a call']").fill('n": 5')
     explorer.locator("input[aria-label='Find a call']").press("Enter")

@@ -33,6 +33,15 @@ steps:
 - call: {pipeline: ask}
 - agent: {prompt: again}
 """
+FAN = """
+pipeline: fan
+steps:
+- for_each:
+    items: [1, 2, 3]
+    on_error: abort
+    do: {agent: {prompt: "What do figs cost?"}}
+    collect: {transform: {value: pipe}}
+"""
 REPLY = Decimal("0.000075")
 """10 tokens of input and 5 of output of gpt-4o: $2.50 and $10 for a million."""
 
@@ -102,12 +111,22 @@ def test_each_request_each_step_and_the_run_has_its_cost(
     assert rows == {
         "steps[0]": 2 * REPLY,
         "steps[0]/steps[0]": 2 * REPLY,
+        "steps[0]/steps[0]/session": 2 * REPLY,
         "steps[0]/steps[0]/session.ask": 2 * REPLY,
         "steps[1]": REPLY,
+        "steps[1]/session": REPLY,
         "steps[1]/session.ask": REPLY,
     }
     assert "45 tokens in 3 requests · ≈ $0.00022" in progress_text(done.progress, now=0)
     assert "30 tokens · ≈ $0.00015" in run_html(done)
+
+
+def test_a_fan_out_has_the_tokens_of_all_its_elements(registry: agf.Registry, openai: list[Answer]) -> None:
+    openai += ["seven"]
+    done = run(registry, FAN)
+    rows = {id: row.usage.cost for id, row in done.steps.items() if row.usage is not None}
+    each = ("steps[0]", "steps[0].do", "steps[0].do/session", "steps[0].do/session.ask")
+    assert rows == dict.fromkeys(each, 3 * REPLY)
 
 
 def test_a_model_without_a_known_price_has_no_figure_and_never_zero(registry: agf.Registry) -> None:

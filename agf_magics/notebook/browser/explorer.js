@@ -2,7 +2,8 @@
 
 const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
-const SHORTEST = 420; // pixels of the steps below which states are marks
+const SHORTEST = 520; // pixels of the steps below which states are marks
+const ROOMY = 640; // pixels of the steps below which the counters of fan-outs are brief
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
@@ -94,6 +95,8 @@ class Explorer {
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
     for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
+    this.isBrief = this.main.clientWidth < ROOMY;
+    this.room = this.main.clientWidth - (this.isShort ? 190 : 290); // for the counters of a row
     this.box.classList.toggle("short", this.isShort);
     if (this.sizes.tall) this.box.style.setProperty("--tall", `${this.sizes.tall}px`);
   }

@@ -2,11 +2,12 @@
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
 let later = null; // all explorers of a page share it
+const FOR_LATER = { element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends };
 
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {
     const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-    try { return (await import(url)).default({ element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends }); }
+    try { return (await import(url)).default(FOR_LATER); }
     finally { URL.revokeObjectURL(url); }
   });
   later.catch(() => { later = null; }); // the next click asks again

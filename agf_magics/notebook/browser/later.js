@@ -11,7 +11,7 @@ export default base => {
       Object.assign(this, { view, state: view.state, place, opener, at: null, since: "previous", total: 0, took: 0 });
       this.slider = element("input", { type: "range", min: 0, max: 0, "aria-label": "Moment", on: { input: () => this.move(Number(this.slider.value)) } });
       this.where = element("span", { class: "where", role: "status" });
-      const choices = { previous: "the moment before", first: "the start", chosen: "a moment that you keep" };
+      const choices = { previous: "the moment before", first: "the start", ...(this.state.fixed ? {} : { chosen: "a moment that you keep" }) };
       this.select = element("select", { "aria-label": "Compare with", on: { change: () => this.compare(this.select.value) } },
         Object.entries(choices).map(([value, name]) => element("option", { value }, name)));
       this.go = button("Go on from here", () => this.view.act("rerun", { step: this.next }), { hidden: true, title: "A new run, which has the state of this moment: its later steps run again" });

@@ -1,8 +1,8 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
 const AGAIN = 1000; // milliseconds between two requests for a step that changes
-const CALL_COLUMNS = ["element", "", "took", "output or error", "input"];
-const ORDERS = { failed: "failed first", slowest: "slowest first", ended: "by their ends" };
+const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
+const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
 const SEARCHED_CALLS = 8; // calls from which there is a field to find one
 
 class Panel {
@@ -107,9 +107,16 @@ class Panel {
     if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates)));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
-    this.node.replaceChildren(...children);
+    this.put(children);
     if (this.wanted) this.parts.get("calls")?.openElement(this.wanted);
     this.wanted = null;
+  }
+
+  // What is as before stays in the page: to lay out a long table each second is half of the work of a running step.
+  put(children) {
+    const before = [...this.node.children];
+    if (before.length !== children.length) return this.node.replaceChildren(...children);
+    children.forEach((child, k) => child === before[k] || child.isEqualNode(before[k]) || before[k].replaceWith(child));
   }
 
   // One call of the selected step, by its number.
@@ -203,13 +210,24 @@ class CallPages {
     this.isOpen = false; // whether one call is shown
     this.order = "failed";
     this.text = "";
-    const again = changes => { Object.assign(this, { ...changes, offset: 0 }); this.fetch(); };
-    const search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", on: { keydown: ends, change: event => again({ text: event.target.value.trim() }) } });
-    const sort = element("select", { "aria-label": "Order of the calls", on: { change: event => again({ order: event.target.value }) } },
-      Object.entries(ORDERS).map(([value, name]) => element("option", { value }, name)));
-    this.tools = element("div", { class: "actions", hidden: true }, search, sort);
+    this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
+      on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
     this.inner = element("div");
-    this.node = element("div", {}, element("h4", {}, "Calls"), this.tools, this.inner);
+    this.node = element("div", {}, element("h4", {}, "Calls"), this.search, this.inner);
+  }
+
+  again(changes) {
+    Object.assign(this, { ...changes, offset: 0 });
+    this.fetch();
+  }
+
+  // The columns; a click on some of them orders the calls.
+  heads() {
+    return CALL_COLUMNS.map(name => {
+      const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order;
+      return !order || this.state.fixed ? name : element("th", { scope: "col", "aria-sort": isMine ? way : null },
+        button(isMine ? `${name} ${way === "ascending" ? "▴" : "▾"}` : name, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
+    });
   }
 
   async fetch() {
@@ -220,7 +238,7 @@ class CallPages {
     catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;
-    this.tools.hidden = byElement || !text && page.total < SEARCHED_CALLS;
+    this.search.hidden = byElement || this.state.fixed || !text && page.total < SEARCHED_CALLS;
     if (byElement) this.showElements(page); else this.showCalls(page);
   }
 
@@ -261,14 +279,17 @@ class CallPages {
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
-    this.inner.replaceChildren(
-      element("div", { class: "actions" }, this.pages(page),
-        page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || ""), only,
-      table(CALL_COLUMNS, rows, row => this.open(row.number)));
+    const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
+    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(), rows, row => this.open(row.number));
+    this.shown = shown;
+    const tools = element("div", { class: "actions" }, this.pages(page),
+      page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+    if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
+    else this.inner.replaceChildren(tools, only, this.listed);
   }
 
   async open(number_) {
-    this.isOpen = this.tools.hidden = true;
+    this.isOpen = this.search.hidden = true;
     const back = button("‹ Calls", () => { this.isOpen = false; this.fetch(); });
     let call;
     try { call = await this.state.request("call", { step: this.step, number: number_ }); }

@@ -129,7 +129,7 @@ class PictureView {
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
     const name = box.name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
-    box.tail = svgElement("text", { x: x + 4, y: y + height + 10, "font-size": 9, class: "tail" });
+    box.tail = svgElement("text", { x: x + 4, y: y + height + 12, "font-size": 9.5, class: "tail" });
     group.append(box.pill, box.corner, box.done, box.lost, box.tail);
     const sign = [...group.children].find(child => child.textContent === "▸");
     if (sign) {
@@ -202,7 +202,8 @@ class PictureView {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
       const words = look.name === "pending" ? "" : row[CORNER], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
-      setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail);
+      const does = look.name === "running" ? row[BRIEF] ?? row[COUNTED] : ""; // its progress, its pace
+      setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail || (does.length > most ? `${does.slice(0, most)}…` : does));
       const now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;

@@ -1,8 +1,9 @@
 // The explorer in a report, without a kernel: the answers to its requests are in the file.
 
 const data = JSON.parse(document.getElementById("agf-answers").textContent);
-const UNSENT = new Set(["width", "height"]); // every picture of a report has one size
+const UNSENT = new Set(["width", "height", "order", "text"]); // a report has one size of pictures, one order of calls
 const listeners = new Set();
+later = Promise.resolve(laterViews(FOR_LATER)); // its policy forbids to load them
 
 // As `key_of` in report.py.
 function keyOf(name, given) {

@@ -2,14 +2,14 @@
 
 // These only read, or do the same when they are repeated.
 const REPEATABLE = new Set(["start", "run", "store", "picture", "step", "text", "calls", "call", "spans", "session", "elements", "cancel",
-  "later", "stale", "moments", "moment", "table", "label"]);
+  "later", "stale", "moments", "moment", "table", "label", "evaluations"]);
 const REPEAT_AFTER = [300, 1500, 5000]; // milliseconds
 const PATIENCE = 15000;
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
 // Fields of a row that changes, after its number.
-const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8;
+const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8, BRIEF = 9;
 // Fields of a row of the tree.
 const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5;
 
@@ -60,8 +60,9 @@ class RunState extends Requests {
     this.load(start);
   }
 
-  load({ tree, update, hears, draw, id, notices, alone }) {
+  load({ tree, update, hears, draw, id, notices, alone, fixed }) {
     this.alone = alone; // a picture without a run
+    this.fixed = fixed; // a report, without a kernel
     this.notices = notices;
     this.name = tree.name;
     this.runId = id;

@@ -109,13 +109,14 @@ class StepList {
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
-    const shown = (row[END] === null && row[TAIL]) || row[COUNTED] || row[TAIL] || "";
-    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === row[COUNTED];
+    const counted = this.view.isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
+    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === counted;
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
     // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
+    node.classList.toggle("tight", isNumbers && row[BRIEF] != null && shown.length * LETTER > this.view.room);
     const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
     node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
@@ -141,7 +142,7 @@ class StepList {
     node.counted = element("span", { class: "counted" });
     node.took = element("span", { class: "took" });
     node.bar = element("u");
-    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px` } },
+    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px`, minWidth: `min(45%, ${depth * 14 + 74}px)` } },
       node.twist, this.isTimeline && label ? `${glyph} ` : `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
     node.append(node.state, name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
     this.elements.set(i, node);
