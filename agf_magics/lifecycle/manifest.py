@@ -22,9 +22,9 @@ from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits
 from ..engine.link import link
 from ..engine.linked import Linked, asked_model, flows_of
-from ..flow.rules import check
 from ..flow.steps import Flow
 from ..flow.values import Value
+from ..flow.wiring import check
 from ..journal.codec import (
     DecodeError,
     SignatureError,

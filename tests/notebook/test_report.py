@@ -17,7 +17,6 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import Registry
 from agf_magics.lifecycle.settings import current
-from agf_magics.notebook.report import key_of
 from tests.notebook.conftest import Shell, code
 from tests.notebook.test_history import failed as failed
 
@@ -81,15 +80,6 @@ def journaled(tmp_path: Path) -> Path:
 def fan(journaled: Path, registry: Registry) -> agf.Run:
     doubling(registry)
     return agf.run(FAN, {"numbers": list(range(5))}, registry=registry)
-
-
-def test_the_calls_are_under_the_name_by_which_the_panel_asks(fan: agf.Run, tmp_path: Path) -> None:
-    script = (BROWSER / "panel.js").read_text("utf-8")
-    (asked,) = re.findall(r'\? "elements" : "calls", \{ (.*) \}\)', script)
-    first = {"step": "steps[0].do", "offset": 0, "failed": False, "index": [], "order": "failed", "text": ""}
-    assert sorted(first) == sorted(asked.split(", "))
-    answers = data_of(agf.report(fan, tmp_path / "run.html").read_text("utf-8"))["answers"]
-    assert answers[key_of("calls", first)]["ok"]
 
 
 def test_a_report_has_each_step_error_and_value_without_a_script(fan: agf.Run, tmp_path: Path) -> None:
