@@ -20,7 +20,6 @@ from agf_magics.lifecycle.settings import current
 from tests.notebook.conftest import Shell, code
 from tests.notebook.test_history import failed as failed
 
-BROWSER = Path(agf.__file__).parent / "notebook" / "browser"
 EVIL = "</script><img src=x onerror=alert(1)>"
 FAN = """\
 pipeline: fan
