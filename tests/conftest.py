@@ -32,6 +32,8 @@ settings.register_profile(
 settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("fixed")
 
+gc.disable()  # until all tests are collected: 16,000 objects that stay are visited again and again
+
 PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")
 
 
@@ -40,6 +42,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         raise pytest.UsageError(f"{item.nodeid}: a test's name must not contain an address: choose other ids=")
     if is_hypothesis_test(getattr(item, "obj", None)):
         item.add_marker("law")
+
+
+def pytest_collection_finish() -> None:
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -28,6 +28,7 @@ from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.launch import live
 from agf_magics.lifecycle.settings import Settings, current
+from tests.slow import slow_but
 
 PROGRAM = [sys.executable, "-c", "pass"]
 DENIED = "step.not-allowed"
@@ -326,8 +327,14 @@ def _settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(current, "settings", Settings(journal=None, allow_shell=True))
 
 
-@pytest.mark.parametrize("column", COLUMNS)
-@pytest.mark.parametrize("row", KINDS)
+CALLS = [(row, column) for row in KINDS for column in COLUMNS]
+MAIN = ("identity", "a run of an agent's", "tool", "shell")
+"""The columns that have all rows, and the rows that have all columns, in `make test`."""
+
+
+@pytest.mark.parametrize(
+    ("row", "column"), slow_but([(row, column) for row, column in CALLS if row in MAIN or column in MAIN], CALLS)
+)
 def test_every_call_under_every_restriction(row: str, column: str) -> None:
     kind = KINDS[row]
     for tools in ((kind.target,), ()):
