@@ -16,7 +16,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from .source import Source, Span
 
@@ -108,20 +108,12 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(other, other) if other else ""
 
 
-def _placed(text: str, blanks: list[_Letter], end: int) -> Iterator[tuple[int, int]]:
-    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: the indentation
-    of a line is before its own blanks."""
-    begin, last, first = blanks[0][1] if blanks else end, len(text), 0
-    tail = list[tuple[int, int]]()
-    while last and blanks and blanks[-1][0] == text[last - 1]:
-        tail.append(blanks.pop()[1:])
-        last -= 1
-    while first < last and first < len(blanks) and blanks[first][0] == text[first]:
-        yield blanks[first][1:]
-        first += 1
-    rest = blanks[first:]
-    yield from [(rest[0][1], rest[-1][2]) if rest else (begin, begin)] * (last - first)
-    yield from reversed(tail)
+def _placed(text: str, blanks: list[_Letter], end: int) -> list[tuple[int, int]]:
+    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: one by one, or
+    of folded ones that of all of them."""
+    if len(text) == len(blanks):
+        return [(start, end) for _, start, end in blanks]
+    return [(blanks[0][1], blanks[-1][2]) if blanks else (end, end)] * len(text)
 
 
 EXPR: Final = "!expr"
@@ -259,6 +251,16 @@ def _first_line(span: Span) -> Span:
 Node = Scalar | Items | Fields
 
 
+def is_text(node: Node | None) -> TypeGuard[Scalar]:
+    """Whether it is a text, or an expression."""
+    return node is not None and type(node.value) is str
+
+
+def is_expression(node: Node) -> TypeGuard[Scalar]:
+    """Whether it has the tag !expr."""
+    return node.is_expr
+
+
 def every_node(node: Node) -> Iterator[Node]:
     """A node and all nodes in it, without recursion."""
     waiting = [node]
@@ -275,7 +277,7 @@ def every_node(node: Node) -> Iterator[Node]:
 
 def expr_tags(root: Node) -> Iterator[Scalar]:
     """The scalars in ``root`` with the tag !expr, for a language that does not have it."""
-    return (node for node in every_node(root) if isinstance(node, Scalar) and node.is_expr)
+    return filter(is_expression, every_node(root))
 
 
 def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:
