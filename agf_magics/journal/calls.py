@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..flow.events import StepPath
 from ..flow.rows import Key, Row, key_of
 from ..flow.values import Value
-from .codec import encode
+from .codec import checker, encode
 from .file import JournalError
 from .records import COLUMNS, Record, decoded, is_within, read_records
 from .store import ROOM, Store
@@ -97,11 +97,8 @@ class _OfRun:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._errors():
-            # A call that a person has just seen end is in the file, too.
-            self._store.flush()
-            with self._store.reading() as connection:
-                yield connection
+        with self._errors(), self._store.reading() as connection:
+            yield connection
 
 
 class RunCalls(_OfRun):
@@ -175,7 +172,7 @@ class RunCalls(_OfRun):
         return [
             CallSpan(float(start), float(end), bool(failed), line - self._num)
             for start, end, failed, line in rows
-            if _are_times(start, end)
+            if _are_times((start, end))
         ]
 
     def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
@@ -189,7 +186,7 @@ class RunCalls(_OfRun):
             )
             for at, start, end, failed in connection.execute(sql, cells):
                 index = numbers_in(_path(at), row.key, depth)
-                if index is not None and _are_times(start, end):
+                if index is not None and _are_times((start, end)):
                     element = elements.get(index)
                     elements[index] = _add(element, index, start, end, bool(failed))
         return sorted(elements.values())
@@ -231,10 +228,9 @@ def _add(
     failed: bool,
 ) -> CallsOfElement:
     """The element with one more call, which is its last one."""
-    if element is None:
-        return CallsOfElement(index, 1, int(failed), failed, start, end)
-    first, last = min(element.started, start), max(element.ended, end)
-    return CallsOfElement(index, element.calls + 1, element.failed + failed, failed, first, last)
+    _, calls, failures, _, first, last = element or (index, 0, 0, failed, start, end)
+    times = min(first, start), max(last, end)
+    return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
 
 
 def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
@@ -281,8 +277,8 @@ def _path(at: object) -> StepPath:
     return tuple(path) if isinstance(path, list) else ()
 
 
-def _are_times(start: object, end: object) -> bool:
-    return isinstance(start, float) and isinstance(end, float)
+_are_times = checker(tuple[float, float])
+"""When a call started and ended."""
 
 
 # --- the rows of a run over data ---
@@ -350,9 +346,6 @@ class RowRecords(_OfRun):
         """The number of rows that have an outcome."""
         return sum(1 for line in self._places if line)
 
-    def has(self, number: int) -> bool:
-        return bool(self._places[number])
-
     def read(self, numbers: list[int]) -> Iterator[RowOutcome]:
         """The outcomes of these rows, in their order. Raises JournalError for a damaged one."""
         for start in range(0, len(numbers), AT_ONCE):
@@ -364,18 +357,13 @@ class RowRecords(_OfRun):
                 records = {one.line: one for one in read_records(connection.execute(sql, lines))}
             for number in some:
                 use = records.get(self._uses[number])
-                tokens, cost = _use(decoded(use.shown)) if use is not None else (None, None)
+                stored: Any = decoded(use.shown) if use is not None else None
+                tokens, cost = stored if _is_use(stored) else (None, None)
                 yield RowOutcome(records.get(self._places[number]), tokens, cost)
 
 
-def _use(stored: Value) -> tuple[int | None, str | None]:
-    """The tokens and the cost that `Journal.note_use` wrote."""
-    match stored:
-        case [int(tokens), None]:
-            return tokens, None
-        case [int(tokens), str(cost)]:
-            return tokens, cost
-    return None, None
+_is_use = checker(tuple[int, str | None])
+"""What `Journal.note_use` wrote: tokens and cost."""
 
 
 COLUMN = "column "

@@ -21,7 +21,7 @@ from ..engine.limits import Limits
 from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope, StepEvents
-from ..flow.step import DROPPED, FlowInput, FlowResult, Frame, Ref, Step, finished
+from ..flow.step import DROPPED, Frame, Ref, Step, finished
 from ..flow.steps import Dag, Each, Flow, Invoke, Repeat, Sequence, Walk, every
 from ..flow.wiring import own_reads
 from ..journal.secrets import Secrets
@@ -158,19 +158,19 @@ def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
     """Everything that ``body``, a step of ``flow``, reads of its frame; None: that is not known."""
     if not flow.reads_are_complete:
         return None
-    found: list[Ref] = []
+    reads: list[Ref] = []
     for step in every(body):
         match step:
             case Invoke() if step.permit is not None or step.exchange.while_waiting is not None:
                 return None
             case Invoke() if step.exchange.pipe is not None:
-                found += step.exchange.pipe.reads()
+                reads += step.exchange.pipe.reads()
             case Dag() | Walk():
                 return None
             case Repeat() if step.over is not None:
                 return None
-        found += own_reads(step)
-    return found
+        reads += own_reads(step)
+    return reads
 
 
 def _reads_all_stores(reads: Iterable[Ref], flow: Flow) -> bool:
@@ -297,16 +297,12 @@ def _bare(flow: Flow) -> Flow:
         source=flow.source,
         span=flow.span,
         body=Sequence(id=flow.body.id, word=flow.body.word, steps=()),
-        start=_no_start,
-        end=_no_end,
+        start=_not_run,
+        end=_not_run,
     )
 
 
-def _no_start(given: FlowInput) -> Frame:
-    raise AssertionError("a worker runs a step of this flow, never the flow")
-
-
-def _no_end(frame: Frame) -> FlowResult:
+def _not_run(_: object) -> Any:
     raise AssertionError("a worker runs a step of this flow, never the flow")
 
 
