@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from ..text.late_imports import IN_BROWSER
 from .threads import NEVER_BEGAN, Call
@@ -42,10 +42,6 @@ TWICE = 0.2
 IN_FLIGHT = 1.0
 """Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own
 handler."""
-
-
-class Ended(Protocol):
-    def is_set(self) -> bool: ...
 
 
 class Waiter:
@@ -91,14 +87,14 @@ class Waiter:
                 self.owed, self.forced = call, force
                 _signal_main_thread()
 
-    def serve(self, ended: Ended, watch: Callable[[], None]) -> None:
+    def serve(self, ended: Callable[[], bool], watch: Callable[[], None]) -> None:
         """Make the calls of the run until its end. Raises KeyboardInterrupt at the second
         interrupt.
 
         ``watch`` is called regularly and may raise, too.
         """
         with self._attending() as outermost:
-            while not ended.is_set():
+            while not ended():
                 try:
                     # A SimpleQueue, whose `get` is in C: an interrupt in the `get` of a Queue can
                     # leave its lock locked, and then nobody can add a call.

@@ -141,7 +141,7 @@ class Job(Generic[T]):
             if IN_BROWSER:
                 self._wait_on_loop()
             else:
-                Waiter(self._calls, self.cancel).serve(self._ended, self.look)
+                Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
         except KeyboardInterrupt:
             self.cancel("interrupt")
             raise

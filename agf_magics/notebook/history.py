@@ -17,6 +17,7 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
+from ..flow.progress import RunLine
 from ..journal.queries import RunHead
 from ..languages.over import OVER
 from ..lifecycle import launch, settings
@@ -25,7 +26,6 @@ from ..lifecycle.comparison import FIRST, SECOND
 from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.replay import record
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
@@ -235,9 +235,8 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    limit, word = parsed.word("--limit"), parsed.word("--page")
-    most = count(limit) if limit is not None else MOST_LISTED
-    number = count(word) if word is not None else 1
+    word = parsed.word("--page")
+    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
     pages = max(1, -(-found // most)) if most else 1
     if word is not None and not 1 <= number <= pages:
         hint = f"write --page {min(max(number, 1), pages)}"
@@ -351,7 +350,9 @@ def delete_runs(parsed: ParsedLine) -> None:
         (deleted,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
-        number, size = kept_runs.prune(amount(pruned, "days") if pruned.text != "--prune" else None)
+        number, size = kept_runs.prune(
+            amount(parsed, "--prune", None) if pruned.text != "--prune" else None
+        )
         bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
         print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
 

@@ -35,7 +35,7 @@ from ..flow.events import Question
 from ..flow.progress import Progress
 from ..flow.steps import Flow, outermost
 from ..flow.values import Value
-from ..lifecycle.input import ask_at_prompt, format_question, parse_answer
+from ..lifecycle.input import format_question, parse_answer
 from ..lifecycle.run import Run
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.plain import counted, html, line
@@ -168,11 +168,6 @@ def accompany(
     # In the context of the cell, to which the output of the thread then belongs.
     context = contextvars.copy_context()
     return threading.Thread(target=context.run, args=(show,), name=name, daemon=True).start()
-
-
-def ask_in_cell(question: Question) -> Value:
-    """Ask in the cell that waits for the run."""
-    return ask_at_prompt(question)
 
 
 class PendingQuestion:
