@@ -47,10 +47,10 @@ from .failures import (
     unusable,
     with_place,
 )
+from .host import has_effect, where
 from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
 from .loop import start_background
-from .pool import has_effect, where
 from .runner import CallSite, Recording, Runner, ShapeResult, clock, open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result

@@ -28,6 +28,7 @@ from ..text.source import Span
 from . import call as dry
 from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, stopped
 from .failures import RunContact, answer, contexts_of, permitted, with_place
+from .host import where
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
     BoundPolicy,
@@ -41,7 +42,6 @@ from .linked import (
     schema_of,
 )
 from .loop import start_background, within
-from .pool import where
 from .requests import request
 from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_prints
 from .table_rows import call_row
