@@ -292,7 +292,7 @@ def tools(registry: Registry, name: str | None = None) -> Bundle:
         if name in (None, tool.name)
     ]
     agents = [
-        _agent(agent, agent is registry.default_agent)
+        _agent(agent, agent is registry.agents.default)
         for agent in registry.agents.values()
         if name in (None, agent.name)
     ]
