@@ -16,13 +16,12 @@ from contextvars import ContextVar
 from functools import partial
 from math import inf
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 from ..catalog import Tool
 from ..catalog import Where as Place
 from ..flow.events import Question
 from ..text.late_imports import IN_BROWSER
-from .interrupts import woken_by_signals
 from .threads import Call, RemoteCalls, Terms, Workers
 from .user_code import Result, StillRunning, TimedOut, awaited, cross
 
@@ -35,13 +34,10 @@ __all__ = [
     "StillRunning",
     "TimedOut",
     "has_effect",
-    "here",
     "runs_on_workers",
     "where",
 ]
 
-
-R = TypeVar("R")
 
 TURN = 0.01
 """Seconds after which steps that never wait give the loop a turn, for its timers and
@@ -453,10 +449,3 @@ async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout
     except TimeoutError:
         assert expired(), "what user code raises is a value here"
     return (False, TimedOut(timeout)) if result is None or expired() else result
-
-
-async def here(main: Callable[[Host], Awaitable[R]]) -> R:
-    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
-    # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
-    with woken_by_signals(asyncio.get_running_loop()):
-        return await main(Host())
