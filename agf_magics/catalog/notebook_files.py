@@ -23,7 +23,7 @@ import os
 import stat
 import sys
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path, PurePath
@@ -368,18 +368,27 @@ def _checked_attachment(name: str, data: bytes) -> Attachment:
     return Attachment(name, found, data)
 
 
+_SIGNATURES: tuple[tuple[bytes, str, Callable[[bytes], bool]], ...] = (
+    (
+        b"\x89PNG\r\n\x1a\n",
+        "image/png",
+        lambda data: data[12:16] == b"IHDR" and b"IEND" in data[-16:],
+    ),
+    (b"\xff\xd8\xff", "image/jpeg", lambda data: b"\xff\xd9" in data[-1024:]),
+    (b"GIF87a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
+    (b"GIF89a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
+    (b"%PDF-", "application/pdf", lambda data: b"%%EOF" in data[-2048:]),
+)
+"""The first bytes of a file, its media type, and whether its end is there."""
+
+
 def _media_type(data: bytes) -> str | None:
     """The media type by signature and end; None: unknown or cut off."""
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png" if data[12:16] == b"IHDR" and b"IEND" in data[-16:] else None
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg" if b"\xff\xd9" in data[-1024:] else None
-    if data[:6] in (b"GIF87a", b"GIF89a"):
-        return "image/gif" if len(data) > 13 and b"\x3b" in data[-16:] else None
+    for begin, media_type, is_whole in _SIGNATURES:
+        if data.startswith(begin):
+            return media_type if is_whole(data) else None
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp" if len(data) >= int.from_bytes(data[4:8], "little") + 8 else None
-    if data.startswith(b"%PDF-"):
-        return "application/pdf" if b"%%EOF" in data[-2048:] else None
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:

@@ -345,11 +345,6 @@ class Registry:
         registry."""
         self._chosen: tuple[Any, str] | None = None
 
-    @property
-    def default_agent(self) -> Agent | ModelAgent | None:
-        """The agent that answers an agent step without an identity."""
-        return self.agents.default
-
     def choose(self, model: Any = None, base_url: str = "") -> None:
         """Use one model wherever a definition names a model (decision B2), and for agent steps that
         no agent answers.

@@ -47,10 +47,10 @@ from .failures import (
     unusable,
     with_place,
 )
+from .host import has_effect, where
 from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
 from .loop import start_background
-from .pool import has_effect, where
 from .runner import CallSite, Recording, Runner, ShapeResult, clock, open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
@@ -471,18 +471,20 @@ async def _fire(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value])
     ):
         run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
         return
+    # The thread that waits for the run may be gone by then, so the call never runs there.
+    away = site.with_scope(site.scope._replace(concurrent=True))
     # The row of the start is durable by now: a resumed run must not fire it again.
-    start_background(_run_fired(site, tool, arguments), run.host)
+    start_background(run_fired(site, lambda: call(away, tool, "tool", arguments)), run.host)
 
 
-async def _run_fired(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> None:
-    """A fire-and-forget call. It emits its end, perhaps after the end of the run (decision C4)."""
+async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:
+    """A call that its step does not await. It emits its end, perhaps after the end of the run
+    (decision C4)."""
     error: StepError | None = None
     # The task inherits the context of a step that may still print.
     separate_prints(site.run)
     try:
-        # The thread that waits for the run may be gone by then, so the call never runs there.
-        await call(site.with_scope(site.scope._replace(concurrent=True)), tool, "tool", arguments)
+        await work()
     except StepError as failed:
         error = failed
     except asyncio.CancelledError:

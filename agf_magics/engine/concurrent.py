@@ -54,7 +54,7 @@ class Replay:
         site: CallSite[Each],
         inside: Scope,
         fan_out: OneCall,
-        items: list[Value] | Elements,
+        items: Elements,
         keep: Callable[[int, Value], None],
     ) -> None:
         """``inside``: the scope of the elements. ``keep(i, value)`` receives the value of element
@@ -72,12 +72,11 @@ class Replay:
         self.path = site.path_of(body)
         self.copies: Copies | None = None
         self.source = journal.run_id
-        is_quick = not isinstance(items, Elements) or items.is_quick  # the pool reads the others
         if journal.earlier is not None:
             self.record_of = self._recorded(journal.earlier, inside.tries)
         elif (
             journal.reuse is not None
-            and is_quick
+            and items.is_quick  # the pool reads the others
             and not (body.exchange.offers or body.exchange.wants)
         ):
             self.copies = Copies(journal, journal.reuse, body, tool, self.path, inside.tries)
@@ -206,8 +205,7 @@ async def each(site: CallSite[Each]) -> Value:
         await ask_to_go_on(site, len(items))
     failures = await (whole or pool).run(plan)
     # A sequence may have grown or shrunk while it was read.
-    if type(items) is Elements:
-        await items.check_length()
+    await items.check_length()
     if step.on_error == "finish":
         partial = {i: value for i, value in enumerate(values) if value is not DROPPED}
         _fail(failures, partial, are_elements=True)
@@ -219,7 +217,7 @@ async def each(site: CallSite[Each]) -> Value:
     return value
 
 
-async def _elements_of(site: CallSite[Each]) -> list[Value] | Elements:
+async def _elements_of(site: CallSite[Each]) -> Elements:
     """The elements that are used, after the arguments of all were built where the step says so."""
     step, items = site.step, await read_elements(site)
     if step.most is not None and len(items) > step.most:
@@ -288,14 +286,14 @@ async def _collect(
     return {name: value for name, value in named if value is not DROPPED}, frame
 
 
-async def _build_ahead(site: CallSite[Each], items: list[Value] | Elements) -> None:
+async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
     """Build the arguments of every call, so that none is made if one of them cannot be built."""
     step, body = site.step, site.step.body
     assert isinstance(body, Invoke), "only a call has arguments"
     wanted = schema_of(body, site.scope.linked)
     for i in range(len(items)):
         try:
-            item = await items.take(i) if isinstance(items, Elements) else items[i]
+            item = await items.take(i)
             # Built and thrown away: kept, the arguments of 100,000 elements would take the memory.
             body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
         except StepError as error:

@@ -32,7 +32,7 @@ from ..journal.records import error_from, value_of
 from ..journal.secrets import HIDDEN, Secrets, hide
 from ..text.diagnostics import Diagnostic, StepError
 from .host import NoUser, Place
-from .interrupts import Waiter
+from .job import Waiter
 from .runner import EVERY, CallSite, clock
 from .threads import running
 from .user_code import OutcomeUnknown, Result, TimedOut, printing

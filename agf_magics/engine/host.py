@@ -16,20 +16,28 @@ from contextvars import ContextVar
 from functools import partial
 from math import inf
 from queue import SimpleQueue
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any
 
+from ..catalog import Tool
+from ..catalog import Where as Place
 from ..flow.events import Question
 from ..text.late_imports import IN_BROWSER
-from .interrupts import woken_by_signals
 from .threads import Call, RemoteCalls, Terms, Workers
 from .user_code import Result, StillRunning, TimedOut, awaited, cross
 
-__all__ = ["Asker", "Host", "NoUser", "Place", "Result", "StillRunning", "TimedOut", "here"]
+__all__ = [
+    "Asker",
+    "Host",
+    "NoUser",
+    "Place",
+    "Result",
+    "StillRunning",
+    "TimedOut",
+    "has_effect",
+    "runs_on_workers",
+    "where",
+]
 
-Place = Literal["loop", "kernel", "thread", "worker"]
-"""The engine's loop, the thread that waits for the run, another thread, a worker of the run."""
-
-R = TypeVar("R")
 
 TURN = 0.01
 """Seconds after which steps that never wait give the loop a turn, for its timers and
@@ -56,12 +64,7 @@ Asker = Callable[[Question], Any]
 as ``asker(question)``, with any name of its parameter; may be async."""
 
 
-class Pausable(Protocol):
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-
-
-time_limits: ContextVar[tuple[Pausable, ...]] = ContextVar("time_limits", default=())
+time_limits: ContextVar[tuple[Clock | Host, ...]] = ContextVar("time_limits", default=())
 """The time limits around the task that runs. They pause while a person thinks about a question of
 this task."""
 
@@ -407,6 +410,35 @@ class Host:
                 break
 
 
+def runs_on_workers(callee: object) -> bool:
+    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
+    place of its own, and without a secret, which stays in the kernel; and whatever has
+    ``where="worker"``."""
+    where = getattr(callee, "where", None)
+    if where is not None:
+        return bool(where == "worker")
+    return type(callee) is Tool and not (callee.is_async or callee.secret or callee.kernel_only)
+
+
+def has_effect(callee: object) -> bool:
+    """Whether a call must not be repeated without a confirmation (``reuse=False``, decision D7)."""
+    return isinstance(callee, Tool) and not callee.reuse
+
+
+def where(callee: Any, concurrent: bool, host: Host) -> Place:
+    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
+    docs/design.md, "Engine and host"."""
+    if IN_BROWSER:
+        return "loop"
+    if callee.where is not None and (callee.where != "worker" or host.queue is not None):
+        return callee.where  # type: ignore[no-any-return]  # a Where
+    if callee.is_async:
+        return "loop"
+    if concurrent and host.queue is not None and runs_on_workers(callee):
+        return "worker"
+    return "kernel" if host.waited and not concurrent else "thread"
+
+
 async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
     """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
     is left of ``timeout``."""
@@ -417,10 +449,3 @@ async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout
     except TimeoutError:
         assert expired(), "what user code raises is a value here"
     return (False, TimedOut(timeout)) if result is None or expired() else result
-
-
-async def here(main: Callable[[Host], Awaitable[R]]) -> R:
-    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
-    # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
-    with woken_by_signals(asyncio.get_running_loop()):
-        return await main(Host())

@@ -8,7 +8,6 @@ their own.
 
 from __future__ import annotations
 
-import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
@@ -26,8 +25,9 @@ from ..flow.values import Value, isolate
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from ..text.source import Span
 from . import call as dry
-from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, stopped
+from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, run_fired
 from .failures import RunContact, answer, contexts_of, permitted, with_place
+from .host import where
 from .limits import Grant, LimitReached, Meter, granting
 from .linked import (
     BoundPolicy,
@@ -41,9 +41,8 @@ from .linked import (
     schema_of,
 )
 from .loop import start_background, within
-from .pool import where
 from .requests import request
-from .runner import CallSite, Scope, ShapeResult, StepEvents, clock, separate_prints
+from .runner import CallSite, Scope, ShapeResult, StepEvents, clock
 from .table_rows import call_row
 
 
@@ -77,7 +76,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
             arguments = {**arguments, **reply.arguments}
     inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
     if not step.awaited and not run.dry:
-        start_background(_run_fired(site, inner, flow_input), run.host)
+        start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
         return None
     if step.exchange.while_waiting is not None:
         # Only now, so that `Runner.reach` costs nothing for all other flows.
@@ -158,11 +157,9 @@ def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
     return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))
 
 
-async def _run_fired(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
+async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
     end before them. The tokens of its models are those of the call."""
-    error: StepError | None = None
-    separate_prints(site.run)
     # The same host, budget and secrets, but no listener, no journal and no rows: the run may have
     # ended, and its page is stored.
     silent = copy.copy(site.run)
@@ -173,14 +170,7 @@ async def _run_fired(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput
 
     silent.emit, silent.journal, silent.stream = emit_tokens, None, False
     silent.steps = StepEvents(silent.emit)
-    try:
-        await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
-    except StepError as failure:
-        error = failure
-    except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
-        raise
-    site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
+    await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
 
 
 # --- images and documents for an agent's session ---

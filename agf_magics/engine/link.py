@@ -359,7 +359,7 @@ class _Linker:
         name = step.name.text
         if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
             return self.named_agent(step, around)
-        default = self.registry.default_agent
+        default = self.registry.agents.default
         if default is None or (
             (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
         ):

@@ -45,7 +45,7 @@ from typing import Any, ClassVar, TypeVar
 
 from ..text.late_imports import IN_BROWSER
 from . import user_code
-from .host import FORCE, Clock, Host, Pausable, pausing, time_limits
+from .host import FORCE, Clock, Host, pausing, time_limits
 from .limits import NO_RIGHTS, under
 from .user_code import end_child
 
@@ -327,7 +327,7 @@ class Deadline:
         self._before = task.cancelling()
         self._loop = asyncio.get_running_loop()
         # The host pauses, too: the watchdog's limit of the run counts the same time.
-        around: tuple[Pausable, ...] = (*time_limits.get(), self._host)
+        around: tuple[Clock | Host, ...] = (*time_limits.get(), self._host)
         if self._seconds is not None:
             self._clock = Clock(self._seconds, self._set_timer)
             around = (*around, self._clock)

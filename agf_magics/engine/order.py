@@ -37,7 +37,7 @@ from .runner import (
     is_rescuable,
     separate_prints,
 )
-from .sequences import Elements, first_of, read_elements
+from .sequences import first_of, read_elements
 
 
 async def compute(site: CallSite[Compute]) -> Value:
@@ -72,12 +72,11 @@ async def fold(site: CallSite[Fold]) -> Value:
     site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
     value = step.init.evaluate(frame)
     for i in range(len(items)):
-        item = await items.take(i) if isinstance(items, Elements) else items[i]
+        item = await items.take(i)
         # The accumulator last: it wins where a text gives both the same name.
         frame = step.acc.store(step.element.store(frame, Outcome(item)), Outcome(value))
         value, frame = await site.run.run_step(step.body, frame, site.scope, (*site.index, i))
-    if isinstance(items, Elements):
-        await items.check_length()
+    await items.check_length()
     return value
 
 

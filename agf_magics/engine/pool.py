@@ -1,5 +1,4 @@
-"""Where calls run: one answer for a call (`where`), and one for the calls of a fan-out
-(`one_call`).
+"""Where the calls of a fan-out run (`one_call`).
 
 The parts of a fan-out: a fixed number of workers takes them from one iterator.
 
@@ -23,41 +22,11 @@ from ..flow.values import Value
 from ..journal.codec import preview
 from ..journal.records import CallKey, again
 from ..text.diagnostics import Diagnostic, StepError
-from ..text.late_imports import IN_BROWSER
-from .host import Host, Place
+from .host import Place, has_effect, runs_on_workers, where
 from .linked import Linked
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable, separate_prints
 from .sequences import Elements
 from .threads import RemoteCalls
-
-
-def runs_on_workers(callee: object) -> bool:
-    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
-    place of its own, and without a secret, which stays in the kernel; and whatever has
-    ``where="worker"``."""
-    where = getattr(callee, "where", None)
-    if where is not None:
-        return bool(where == "worker")
-    return type(callee) is Tool and not (callee.is_async or callee.secret or callee.kernel_only)
-
-
-def has_effect(callee: object) -> bool:
-    """Whether a call must not be repeated without a confirmation (``reuse=False``, decision D7)."""
-    return isinstance(callee, Tool) and not callee.reuse
-
-
-def where(callee: Any, concurrent: bool, host: Host) -> Place:
-    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
-    docs/design.md, "Engine and host"."""
-    if IN_BROWSER:
-        return "loop"
-    if callee.where is not None and (callee.where != "worker" or host.queue is not None):
-        return cast(Place, callee.where)
-    if callee.is_async:
-        return "loop"
-    if concurrent and host.queue is not None and runs_on_workers(callee):
-        return "worker"
-    return "kernel" if host.waited and not concurrent else "thread"
 
 
 class OneCall(NamedTuple):
@@ -177,11 +146,11 @@ class Parts(ABC):
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | Elements | None = None,
+        items: Elements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
         self.site, self.keep, self.at, self.items = site, keep, at, items
-        self.read = items if type(items) is Elements and not items.is_quick else None
+        self.read = items if items is not None and not items.is_quick else None
         """The elements that are read before they start."""
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
@@ -215,9 +184,7 @@ class Parts(ABC):
 
     def _element(self, i: int) -> Value:
         """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
-        if self.items is None:
-            return None
-        return self.items.shown(i) if isinstance(self.items, Elements) else self.items[i]
+        return self.items.shown(i) if self.items is not None else None
 
     def _mark(self, what: str, i: int, tries: str, error: StepError | None = None) -> None:
         if self.site.run.journal is not None:
@@ -252,7 +219,7 @@ class Pool(Parts):
         start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
         at: Callable[[int], ev.StepPath],
-        items: list[Value] | Elements | None = None,
+        items: Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:
         """``start(i, attempt)`` runs part ``i``. ``queue``: the workers, if they make all calls of

@@ -438,16 +438,10 @@ class StepPrints:
     Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
     """
 
-    __slots__ = ("_before", "_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
+    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
 
-    def __init__(
-        self,
-        run: Runner,
-        loop: asyncio.AbstractEventLoop,
-        before: Callable[[], object] | None = None,
-    ) -> None:
-        """``before`` is called before each event."""
-        self._run, self._loop, self._before = run, loop, before
+    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop) -> None:
+        self._run, self._loop = run, loop
         self.at: ev.StepPath | None = None
         """The path of the call; `NEVER`: it has ended."""
         self.pieces: list[str] = []
@@ -479,8 +473,6 @@ class StepPrints:
     def _emit(self, is_end: bool = False) -> None:
         if not self.at:
             return
-        if self._before is not None:
-            self._before()
         pieces = self.pieces
         count = len(pieces)  # another thread may append meanwhile
         text = "".join(pieces[:count])

@@ -71,7 +71,9 @@ class Elements:
         """``length``: what ``len`` has returned. ``most``: use only so many elements; None: all."""
         self.site, self.source, self.length = site, source, length
         self.count = length if most is None else min(most, length)
-        self.is_quick = is_quick(source)
+        self.list = source if type(source) is list else None
+        """A list has no code: its elements are values already, and it cannot change."""
+        self.is_quick = self.list is not None or is_quick(source)
         self.held: dict[int, Result] = {}
         """The elements that were read and are still needed; for one that cannot be read, why."""
         self.ahead: dict[int, Result] = {}
@@ -84,6 +86,8 @@ class Elements:
     def __getitem__(self, number: int) -> Value:
         """Element ``number``, which `load` has read before if its sequence is not quick. Raises
         StepError."""
+        if self.list is not None:
+            return self.list[number]
         ok, element = self.held.get(number) or _read_one(self.source, number)
         if not ok:
             raise self._unread(number, element)
@@ -170,12 +174,12 @@ class Elements:
         return _failure(self.site, "step.unread-element", what, error, hint)
 
 
-async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | Elements:
+async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
     """The elements that ``over`` gives. Raises StepError for a value that has none."""
     source = site.step.over.evaluate(site.frame)
     # Without a copy: frames share values, and no step changes one.
     if type(source) is list:
-        return source
+        return Elements(site, source, len(source))
     span = site.step.over.span
     if not is_sequence(source):
         hint = why_no_sequence(source) or (
@@ -211,13 +215,9 @@ async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> list[Value] | 
     return elements
 
 
-def first_of(items: list[Value] | Elements, most: int) -> list[Value] | Elements:
+def first_of(items: Elements, most: int) -> Elements:
     """At most ``most`` of the elements, from the first one."""
-    return (
-        Elements(items.site, items.source, items.length, most)
-        if isinstance(items, Elements)
-        else items[:most]
-    )
+    return Elements(items.site, items.source, items.length, most)
 
 
 def _compare(elements: Elements) -> None:

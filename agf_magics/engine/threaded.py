@@ -31,21 +31,13 @@ from ..flow.values import Value
 from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
 from .call import finish, permit, resources_of, start_record, value_of
-from .host import TURN
+from .host import TURN, has_effect
 from .limits import granted
-from .pool import OneCall, Parts, Plan, has_effect, retry_scope
+from .pool import OneCall, Parts, Plan, retry_scope
 from .runner import NEVER, CallSite, Runner, Scope, StepPrints, clock, is_rescuable, store_value
 from .sequences import Elements
 from .threads import Call, CallPool, Placement, Terms, ThreadPool, WidePool
 from .user_code import Result, is_awaitable, printing
-
-AHEAD = 128
-"""The number of quick calls that wait for a thread: with so many, waking the thread and the loop
-costs nothing."""
-
-
-class _NotAhead(Exception):
-    """The call of an element cannot be built before a slot is free."""
 
 
 class ThreadedPool(Parts):
@@ -57,7 +49,7 @@ class ThreadedPool(Parts):
         inside: Scope,
         one: OneCall,
         keep: Callable[[int, Value], None],
-        items: list[Value] | Elements,
+        items: Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
         body, tool = one.step, one.tool
@@ -86,13 +78,6 @@ class ThreadedPool(Parts):
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
-        # A journaled call needs a free slot until its record is durable; one with a limit starts in
-        # its turn.
-        in_turn = self.timeout is not None or inside.meters or self.remote is not None
-        self.ahead = 0 if in_turn or self.journal is not None else AHEAD
-        """The number of elements whose calls are built before a slot is free, while calls are
-        quick. That has no effect but time: arguments have no side effects, and frames do not
-        change. The threads wait for the slots."""
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
         self.calls = OpenCalls(self.runner, self.timeout, self.loop, self.context)
@@ -101,17 +86,14 @@ class ThreadedPool(Parts):
         """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        most, halts = (
-            plan.width if self.ahead else None,
-            self.each.on_error == "abort" or self.each.retries > 0,
-        )
+        halts = self.each.on_error == "abort" or self.each.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
             self.threads = self.wide = self.context.run(
                 self.host.queue.pool, self._collect, self.remote, halts, self._place
             )
         else:
-            self.threads = ThreadPool[Element](self._collect, most, halts=halts)
+            self.threads = ThreadPool[Element](self._collect, halts)
         try:
             await self._run(((i, 1) for i in plan.rest), plan.width)
         except (asyncio.CancelledError, Exception):
@@ -135,16 +117,11 @@ class ThreadedPool(Parts):
             if not self.open:
                 return None
             await self._end_elements(await self.calls.wait())
-            for element in self.threads.running if self.ahead else ():
-                self.calls.announce(element)
 
     async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
-        """Start elements in all free slots, and build the calls of some that follow."""
-        calls, most = list[Element](), width + self.ahead if self.threads.is_quick else width
-        # An element that is tried again precedes the calls that were built ahead, and has a slot.
-        while self.failure is None and (
-            len(self.open) < most or (self.again and self.again[0][1] > 1)
-        ):
+        """Start elements in all free slots."""
+        calls = list[Element]()
+        while self.failure is None and len(self.open) < width:
             if clock() - self.host.turned > TURN:
                 self._hand(
                     calls, resumes=False
@@ -158,20 +135,14 @@ class ThreadedPool(Parts):
                 self._hand(calls, resumes=False)
                 calls = []
                 await self.read.load(number[0])
-            try:
-                element = self._start(*number, len(self.open) >= width)
-            except _NotAhead:
-                self.again.appendleft(number)
-                break
+            element = self._start(*number)
             if element is not None:
                 self.open[element] = None
                 calls.append(element)
         self._hand(calls)
 
-    def _start(self, i: int, attempt: int, ahead: bool) -> Element | None:
-        """Build the call of an element. None: it needs none, and has ended. ``ahead``: before a
-        slot is free; raises _NotAhead if it fails, because it must not fail before those that
-        precede it."""
+    def _start(self, i: int, attempt: int) -> Element | None:
+        """Build the call of an element. None: it needs none, and has ended."""
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
@@ -183,7 +154,7 @@ class ThreadedPool(Parts):
         except StepError as error:
             unread = error
         at = (*self.path, i)
-        row = None if ahead else self.runner.steps.start(at, clock(), attempt)
+        row = self.runner.steps.start(at, clock(), attempt)
         one: CallSite[Any] = CallSite(
             self.runner, self.body, frame, scope, (*site.index, i), at, row
         )
@@ -195,17 +166,13 @@ class ThreadedPool(Parts):
             if self.journal is not None:
                 call = start_record(one, self.journal, self.tool, given, scope.grant)
         except BaseException as error:
-            if ahead:
-                raise _NotAhead from None
             self._fail(i, attempt, one, error)
             return None
         if call is not None and not isinstance(call, StartedCall):
             self._finish(i, attempt, one, given, call[0])
             return None
-        element = Element(
-            one, self.tool.function, given, self.loop, self.context.copy(), self.calls.announce
-        )
-        element.i, element.attempt, element.record, element.announced = i, attempt, call, not ahead
+        element = Element(one, self.tool.function, given, self.loop, self.context.copy())
+        element.i, element.attempt, element.record = i, attempt, call
         return element
 
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:
@@ -238,23 +205,10 @@ class ThreadedPool(Parts):
             assert element.result is not None
             ok, value = element.result
             if element.interrupted or self.calls.is_late(element) or (ok and is_awaitable(value)):
-                self._stop_ahead()  # its slot is not free although its thread is
                 self.calls.finish(element)
             else:
                 self.calls.ended.append(element)
         self.calls.wake()
-
-    def _stop_ahead(self) -> None:
-        """Take back the calls that were built ahead."""
-        if self.ahead:
-            self.ahead = 0
-            waiting = self.threads.take_back()
-            early = [element for element in waiting if not element.announced]
-            for element in early:
-                del self.open[element]
-            self.runner.calls -= len(early)
-            self.again.extendleft((element.i, element.attempt) for element in reversed(early))
-            self.threads.hand([element for element in waiting if element.announced], resumes=False)
 
     async def _end_elements(self, batch: list[Element]) -> None:
         """Journal the outcomes of the elements whose calls have ended; then their slots are
@@ -270,8 +224,6 @@ class ThreadedPool(Parts):
                 await self.journal.ended(rows)
             self.journal.warn_broken()
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
-            if not element.announced:
-                self.calls.announce(element)
             del self.open[element]
             if error is None:
                 self._finish(element.i, element.attempt, element.site, element.given, value)
@@ -320,8 +272,6 @@ class Element(Call):
     """One attempt of an element: its call and where it belongs."""
 
     __slots__ = (
-        "announce",
-        "announced",
         "attempt",
         "closed",
         "deadline",
@@ -336,8 +286,6 @@ class Element(Call):
     i: int
     attempt: int
     site: CallSite[Any]
-    announced: bool
-    """Whether its StepStarted was emitted."""
     record: StartedCall | None
     task: asyncio.Task[None] | None
     """Awaits what the function returned, or stops it."""
@@ -355,12 +303,10 @@ class Element(Call):
         arguments: dict[str, Value],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
-        announce: Callable[[Element], None],
     ) -> None:
-        """``announce`` emits its StepStarted, if that has not been done."""
         site.run.host.admit()
         super().__init__(function, arguments, loop, context)
-        self.site, self.announce = site, announce
+        self.site = site
         self.prints = self.task = self.stopped_by = None
         self.closed, self.deadline = False, 0.0
         if site.run.stream:
@@ -371,7 +317,7 @@ class Element(Call):
     def add(self, text: str) -> None:
         """Emit what it prints, on any thread."""
         if self.prints is None:
-            prints = StepPrints(self.site.run, self.loop, lambda: self.announce(self))
+            prints = StepPrints(self.site.run, self.loop)
             prints.at = self.site.at
             self.prints = prints
             # The pool may have closed it on the loop while this thread was on its way here.
@@ -427,15 +373,6 @@ class OpenCalls:
         """End the wait: `ended` may have elements."""
         if self._woken is not None and not self._woken.done():
             self._woken.set_result(None)
-
-    def announce(self, element: Element) -> None:
-        """Emit the start of an element whose call has started, once."""
-        # `open` no longer has one that was taken back: it starts again later, under the same path.
-        if not element.announced and element in self.open:
-            element.announced = True
-            # When its thread began it, which is before this turn of the loop.
-            when = element.began if element.began is not None else clock()
-            element.site.row = self.runner.steps.start(element.site.at, when, element.attempt)
 
     def finish(self, element: Element) -> None:
         """End a call that has returned too late, was interrupted, or whose value must be
@@ -505,13 +442,6 @@ class OpenCalls:
 
     async def cancel(self) -> None:
         """Stop all open calls, and wait for them as long as they have to stop."""
-        for element in [
-            element for element in self.open if not element.announced and element.take()
-        ]:
-            del self.open[element]  # its call never began
-            self.runner.calls -= 1
-        for element in self.open:
-            self.announce(element)
         # All at the same time: each has the whole grace.
         stops = [self.loop.create_task(self._cancel_one(element)) for element in list(self.open)]
         cancelled = False

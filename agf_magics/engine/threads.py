@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from .user_code import Result, cross, is_awaitable
+from .user_code import Result, cross
 
 WORKER_IDLE = 10.0
 """Seconds after which an idle worker ends."""
@@ -219,6 +219,7 @@ class Workers:
 
 
 C = TypeVar("C", bound=Call)
+C_contra = TypeVar("C_contra", bound=Call, contravariant=True)
 
 
 class Terms(NamedTuple):
@@ -244,21 +245,18 @@ class Placement(NamedTuple):
     """How many workers are being started, before the first one is there."""
 
 
-class CallPool(Protocol[C]):
+class CallPool(Protocol[C_contra]):
     """The calls of one fan-out: threads of this process (`ThreadPool`), or workers."""
 
     @property
     def halted(self) -> bool: ...
-    @property
-    def is_quick(self) -> bool: ...
-    @property
-    def running(self) -> list[C]: ...
-    def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None: ...
-    def take_back(self) -> list[C]: ...
+    def hand(
+        self, calls: Sequence[C_contra], first: Sequence[C_contra] = (), resumes: bool = True
+    ) -> None: ...
     def close(self) -> None: ...
 
 
-class WidePool(CallPool[C], Protocol[C]):
+class WidePool(CallPool[C_contra], Protocol[C_contra]):
     @property
     def wanted(self) -> int:
         """The number of calls that should have started and not ended, so that no lane waits."""
@@ -322,19 +320,11 @@ class ThreadPool(Generic[C]):
     """The threads of one fan-out, which bounds the number of calls that it hands over at the same
     time."""
 
-    def __init__(
-        self,
-        report: Callable[[list[C]], None],
-        most: int | None = None,
-        halts: bool = False,
-    ) -> None:
+    def __init__(self, report: Callable[[list[C]], None], halts: bool = False) -> None:
         """``report`` receives the calls that have ended, on the present loop; or none, if a call
-        takes long. ``most``: the number of calls at the same time; None: as many as are handed
-        over. ``halts``: after a failure, no further call starts before the next `hand`; with
-        ``most``, also after a result that must be awaited."""
+        takes long. ``halts``: after a failure, no further call starts before the next `hand`."""
         self._loop = asyncio.get_running_loop()
         self._report = report
-        self._most = most
         self._halts = halts
         self._queue: deque[C] = deque()
         self._ended: deque[tuple[C, Result]] = deque()
@@ -363,15 +353,6 @@ class ThreadPool(Generic[C]):
         """Whether calls wait for a `hand` that resumes after the last failure was reported."""
         return len(self._stops) > self._known
 
-    @property
-    def is_quick(self) -> bool:
-        """Whether the calls are known to be short."""
-        return self._calls >= SAMPLE and self._mean <= SLOW
-
-    @property
-    def running(self) -> list[C]:
-        return list(self._busy.values())
-
     def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
         """Make ``calls``, after ``first`` and the calls that wait. ``resumes``: the failures that
         were reported have been handled. Raises RuntimeError if there is no thread."""
@@ -385,24 +366,21 @@ class ThreadPool(Generic[C]):
         self._wake()
         # Some threads are enough: the calls then wait for them.
         if not self._threads:
-            self.take_back()
+            self._drop_waiting()
             raise RuntimeError("can't start new thread")
         if len(self._queue) > 1 and not self._looks:
             self._wake_lookout()
 
-    def take_back(self) -> list[C]:
-        """Remove and return the calls that have not started."""
-        waiting = list[C]()
+    def _drop_waiting(self) -> None:
+        """Remove the calls that have not started."""
         while self._queue:
             with contextlib.suppress(IndexError):
-                waiting.append(self._queue.popleft())
-        Workers.shared().away.difference_update(waiting)
-        return waiting
+                Workers.shared().away.discard(self._queue.popleft())
 
     def close(self) -> None:
         """Start no further call. Threads leave when their call has ended."""
         self._closed = True
-        self.take_back()
+        self._drop_waiting()
         while self._parked:
             with contextlib.suppress(IndexError):
                 self._parked.pop().release()
@@ -422,8 +400,6 @@ class ThreadPool(Generic[C]):
                 - awake
                 + (len(self._busy) if is_slow else stuck)
             )
-            if self._most is not None:
-                count = min(count, self._most - awake)
             for _ in range(count):
                 try:
                     self._parked.pop().release()
@@ -479,9 +455,7 @@ class ThreadPool(Generic[C]):
 
     def _stops_at(self, result: Result) -> bool:
         """Whether no further call starts after this result."""
-        return (self._halts and not result[0]) or (
-            self._most is not None and is_awaitable(result[1])
-        )
+        return self._halts and not result[0]
 
     def _take(self, thread: threading.Lock) -> C | None:
         """The next call; waits for one. None: the pool is closed."""

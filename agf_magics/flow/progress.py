@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ..text.diagnostics import Diagnostic, StepError
@@ -22,6 +23,26 @@ FAILURES_KEPT = 100_000
 """Failed elements that are listed, so that memory has a bound; the others are counted."""
 
 EDGES_KEPT = 1_000
+
+
+class RunLine(NamedTuple):
+    """A run in a list."""
+
+    run_id: str
+    name: str
+    status: str
+    started: float
+    """Seconds since 1970."""
+    seconds: float | None
+    """None: it has not ended."""
+    note: str
+    tokens: int | None = None
+    """None: it asked no model."""
+    cost: Decimal | None = None
+    """US dollars; None: it is not known."""
+    input: str = ""
+    """For display, without secrets; only `%runs` reads it, as it does the error."""
+    error: str = ""
 
 
 class Failure(NamedTuple):

@@ -17,8 +17,8 @@ from typing import TextIO
 
 from ..engine import host, job
 from ..engine import run as engine
-from ..engine.interrupts import Held, hold_for
 from ..engine.invoke import duration_exceeded
+from ..engine.job import Held, hold_for
 from ..engine.runner import clock
 from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
@@ -154,7 +154,7 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
     live.add(run)
     outcome: tuple[engine.Done] | BaseException
     try:
-        outcome = (await host.here(partial(_main, run)),)
+        outcome = (await job.here(partial(_main, run)),)
     except BaseException as error:
         outcome = error
     run._stop = None

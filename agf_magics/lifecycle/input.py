@@ -23,10 +23,9 @@ from typing import TypeVar
 
 from ..catalog import Registry, Tool
 from ..engine.failures import describe_exception
-from ..engine.host import Asker, NoUser
+from ..engine.host import Asker, NoUser, runs_on_workers
 from ..engine.limits import Budget, Limits
 from ..engine.linked import Linked, every_callee
-from ..engine.pool import runs_on_workers
 from ..engine.runner import Recording, clock
 from ..flow.events import Event, Question, Warned
 from ..flow.step import Ref, Step

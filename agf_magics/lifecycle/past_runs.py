@@ -18,9 +18,10 @@ import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..catalog.builtin import write_file
+from ..flow.progress import RunLine
 from ..flow.rows import Row
 from ..flow.step import Step, Walk
 from ..flow.steps import Each, Flow, Fold, Repeat, children
@@ -47,26 +48,6 @@ from .past_run import find_past_run as find_past_run
 from .persistence import forget_old, journal_file, own_files
 from .run import Run
 from .settings import current
-
-
-class RunLine(NamedTuple):
-    """A run in a list."""
-
-    run_id: str
-    name: str
-    status: str
-    started: float
-    """Seconds since 1970."""
-    seconds: float | None
-    """None: it has not ended."""
-    note: str
-    tokens: int | None = None
-    """None: it asked no model."""
-    cost: Decimal | None = None
-    """US dollars; None: it is not known."""
-    input: str = ""
-    """For display, without secrets; only `%runs` reads it, as it does the error."""
-    error: str = ""
 
 
 class Runs(tuple[RunLine, ...]):

@@ -97,14 +97,14 @@ def unload(shell: Any) -> None:
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
+    from ..lifecycle.input import ask_at_prompt
     from ..lifecycle.settings import current
-    from . import output
     from .view import is_watched, view_mode
     from .watching import asker
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
-    current.ask = output.ask_in_cell
+    current.ask = ask_at_prompt
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )

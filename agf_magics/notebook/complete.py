@@ -167,39 +167,19 @@ def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
 
 def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, known: Known) -> Offer:
     """``owner``: the option or the magic whose value is completed."""
+    if kind in _OFFERED:
+        return _those(word, kind, _OFFERED[kind](known))
     match kind:
-        case "flow":
-            return _those(word, "flow", known.registry.flows)
-        case "tool":
-            return _those(word, "tool", [*known.registry.tools, *known.registry.agents])
         case "tools":
             *_, last = word.split(",")
             return _those(last, "tool", [*known.registry.tools, *known.registry.flows])
-        case "model":
-            return _those(
-                word, "model", [*_models(known), *(f"{provider}:" for provider in PROVIDERS)]
-            )
-        case "context":
-            return _those(word, "context", known.registry.contexts)
-        case "code":
-            return _those(word, "code", entries())
-        case "lesson":
-            return _those(word, "lesson", lessons())
         case "run":
             return _those(word, "run", _runs(word, owner, before, known))
         case "step":
             return _those(word.lstrip("'\""), "step", _steps(before, known))
-        case "status":
-            return _those(word, "status", STATUSES)
-        case "direction":
-            return _those(word, "direction", DIRECTIONS)
-        case "time":
-            return _those(word, "time", TIMES)
         case "workers":
             usable = [name for name in _variables(known) if can_run(known.names[name])]
             return _those(word.lstrip("$"), "workers", [*WORKER_WORDS, *usable])
-        case "notebook":
-            return _those(word, "notebook", [name for name in [Path(this_notebook()).name] if name])
         case "variable":
             mappings = [
                 name for name in _variables(known) if isinstance(known.names[name], Mapping)
@@ -283,6 +263,21 @@ def _models(known: Known) -> list[str]:
         if isinstance(known.names[name], Model) or hasattr(known.names[name], "model_name")
     ]
     return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
+
+
+_OFFERED: Mapping[Kind, Callable[[Known], Iterable[str]]] = {
+    "flow": lambda known: known.registry.flows,
+    "tool": lambda known: [*known.registry.tools, *known.registry.agents],
+    "model": lambda known: [*_models(known), *(f"{provider}:" for provider in PROVIDERS)],
+    "context": lambda known: known.registry.contexts,
+    "code": lambda known: entries(),
+    "lesson": lambda known: lessons(),
+    "status": lambda known: STATUSES,
+    "direction": lambda known: DIRECTIONS,
+    "time": lambda known: TIMES,
+    "notebook": lambda known: filter(None, [Path(this_notebook()).name]),
+}
+"""What a word of a kind may be, wherever it stands."""
 
 
 def _variables(known: Known) -> list[str]:

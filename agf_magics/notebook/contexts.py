@@ -235,8 +235,8 @@ def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
         notebook.registry.contexts.renew(held.name)
         print(f"context {held.name}: empty")
         return None
-    log, at = as_log(held.log if held.log is not None else ()), parsed.word("--at")
-    log = log.until(count(at)) if at is not None else log
+    log, at = as_log(held.log if held.log is not None else ()), count(parsed, "--at", None)
+    log = log.until(at) if at is not None else log
     if target is not None:
         write_file(target, "".join(f"{line}\n" for line in format_lines(log)))
     elif reference is not None:

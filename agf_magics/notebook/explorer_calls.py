@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
-from ..engine.linked import Linked
+from ..engine.linked import Linked, flow_at
 from ..flow.events import format_path
 from ..flow.rows import Row, cost_of
 from ..flow.steps import Flow
@@ -389,12 +389,10 @@ CALL_REQUESTS = {
 
 def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
     """The flow that the calls with these ids lead to."""
-    found: object = linked
-    for id in calls:
-        found = found.callees.get(id) if isinstance(found, Linked) else None
-    if not isinstance(found, Linked):
+    flow = flow_at(linked, calls)
+    if flow is None:
         raise Refused("this step calls no flow that can be drawn")
-    return found
+    return flow
 
 
 def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:

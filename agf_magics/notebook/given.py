@@ -25,6 +25,7 @@ from ..workers.on import find_backend
 from .options import FOR_ROWS, ParsedLine, Token, line_error
 
 T = TypeVar("T")
+D = TypeVar("D")
 
 _MOST_FILES = 1_000
 """Files of a folder that are compared with the name of a missing file."""
@@ -104,7 +105,7 @@ def value(word: Token, names: Mapping[str, Any]) -> Any:
     a scalar."""
     text = word.text
     if text.startswith("$") and text[1:2].isidentifier():
-        return lookup(word.part(1, len(text)), names)
+        return lookup(word, names)
     if not text:
         return ""  # the empty text, which YAML would read as null
     problems = Diagnostics()
@@ -130,8 +131,9 @@ def value(word: Token, names: Mapping[str, Any]) -> Any:
 
 
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
-    """The notebook's object of that name."""
-    name = word.text
+    """The notebook's object of that name, which may be written ``$name``."""
+    name = word.text.removeprefix("$")
+    word = word.part(len(word.text) - len(name), len(word.text))
     if not name.isidentifier():
         hint = (
             "assign the value to a variable in a cell above; quote a text that begins with $ "
@@ -154,55 +156,55 @@ def new_name(word: Token) -> str:
 
 
 _NUMBERS = {
-    "seconds": ("a number of seconds above 0", "write --timeout 30"),
-    "dollars": ("a number of US dollars above 0", "write --max-cost 0.5"),
-    "days": ("a number of days", "write --prune 30"),
+    "--timeout": ("seconds", "a number of seconds above 0", "30"),
+    "--max-cost": ("dollars", "a number of US dollars above 0", "0.5"),
+    "--prune": ("days", "a number of days", "30"),
 }
+"""Of an option: its code, what it takes, an example."""
 
 
-def amount(word: Token, what: str) -> float:
-    """A number of ``what``: a key of `_NUMBERS`."""
-    about, hint = _NUMBERS[what]
+def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
+    """The number of an option in `_NUMBERS`."""
+    word = parsed.word(flag)
+    if word is None:
+        return default
+    code, about, example = _NUMBERS[flag]
     try:
         size = float(word.text)
     except ValueError:
         size = math.nan
     # NaN is refused by both; of days, 0 is a number too.
     if not (0 <= size < math.inf) or (size == 0 and about.endswith("above 0")):
-        raise line_error(what, f"{word.text!r} is not {about}", word, hint)
+        message = f"{word.text!r} is not {about}"
+        raise line_error(code, message, word, f"write {flag} {example}")
     return size
 
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     """``limits`` with those of the line."""
-    seconds_word, tokens, cost = (
-        parsed.word(name) for name in ("--timeout", "--max-tokens", "--max-cost")
-    )
     return replace(
         limits,
-        timeout=amount(seconds_word, "seconds") if seconds_word else limits.timeout,
-        max_tokens=count(tokens) if tokens else limits.max_tokens,
-        max_cost=amount(cost, "dollars") if cost else limits.max_cost,
+        timeout=amount(parsed, "--timeout", limits.timeout),
+        max_tokens=count(parsed, "--max-tokens", limits.max_tokens),
+        max_cost=amount(parsed, "--max-cost", limits.max_cost),
     )
 
 
-def count(word: Token) -> int:
-    """A whole number, 0 or more."""
-    if not (word.text.isascii() and word.text.isdigit() and len(word.text) < 10):
-        raise line_error(
-            "count",
-            f"{word.text!r} is not a whole number of at least 0",
-            word,
-            "write a number like 12",
-        )
+def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
+    """The whole number of an option, ``least`` or more."""
+    word = parsed.word(flag)
+    if word is None:
+        return default
+    is_whole = word.text.isascii() and word.text.isdigit() and len(word.text) < 10
+    if not is_whole or int(word.text) < least:
+        message = f"{word.text!r} is not a whole number of at least {least}"
+        raise line_error("count", message, word, f"write {flag} 12")
     return int(word.text)
 
 
 def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
-    if word.text.endswith((".json", ".yaml", ".yml")):
-        found = _file(word)
-    else:
-        found = lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
+    is_file = word.text.endswith((".json", ".yaml", ".yml"))
+    found = _file(word) if is_file else lookup(word, names)
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
         message = (
             f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
@@ -244,14 +246,10 @@ def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
             raise line_error("needs-over", f"{option} needs --over", place, "add --over TABLE")
         return None
     counts = {
-        name: count(found)
-        for name in ("limit", "sample", "seed", "repeat", "width")
-        if (found := parsed.word(f"--{name}")) is not None
+        name: number
+        for name, least in (("limit", 1), ("sample", 1), ("seed", 0), ("repeat", 1), ("width", 1))
+        if (number := count(parsed, f"--{name}", None, least)) is not None
     }
-    zero = next((name for name, number in counts.items() if not number and name != "seed"), None)
-    if zero is not None:
-        place = parsed.words(f"--{zero}")[0]
-        raise line_error("count", f"--{zero} is a number above 0", place, f"write --{zero} 5")
     table = _table(word, names) if word is not None else None
     renamed = dict(_renamed(found) for found in parsed.words("--map"))
     return at(
@@ -266,23 +264,21 @@ def _table(word: Token, names: Mapping[str, Any]) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
     if Path(word.text).suffix.lower() in (*FILES, *DATA_SETS):
         return word.text
-    return lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
+    return lookup(word, names)
 
 
 def _run_id(word: Token | None, names: Mapping[str, Any]) -> str | None:
     """The id of a run, which may be in a variable: ``$run``."""
     if word is None or not word.text.startswith("$"):
         return word.text if word is not None else None
-    run = lookup(word.part(1, len(word.text)), names)
+    run = lookup(word, names)
     return str(getattr(run, "run_id", run))
 
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
     """The scores of the line: functions of the notebook, else names of flows."""
     return [
-        lookup(word.part(1, len(word.text)), names)
-        if word.text.startswith("$")
-        else names.get(word.text, word.text)
+        lookup(word, names) if word.text.startswith("$") else names.get(word.text, word.text)
         for word in parsed.words("--score")
     ]
 

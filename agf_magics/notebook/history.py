@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from datetime import time as clock_time
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
+from ..flow.progress import RunLine
+from ..flow.steps import Flow
 from ..journal.queries import RunHead
 from ..languages.over import OVER
 from ..lifecycle import launch, settings
@@ -25,7 +28,6 @@ from ..lifecycle.comparison import FIRST, SECOND
 from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.past_runs import RunLine
 from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.replay import record
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
@@ -235,9 +237,8 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    limit, word = parsed.word("--limit"), parsed.word("--page")
-    most = count(limit) if limit is not None else MOST_LISTED
-    number = count(word) if word is not None else 1
+    word = parsed.word("--page")
+    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
     pages = max(1, -(-found // most)) if most else 1
     if word is not None and not 1 <= number <= pages:
         hint = f"write --page {min(max(number, 1), pages)}"
@@ -269,60 +270,62 @@ class HistoryMagics(NotebookMagics):
     @needs_local_scope
     @takes(commands.RESUME)
     def resume(self, parsed: ParsedLine) -> Any:
-        notebook, word, out = self.notebook, parsed.word("RUN"), parsed.word("--out")
-        name = new_name(out) if out else None
+        notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
         names = notebook.names
-        answer = parsed.word("--answer")
         if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
             print(format_findings(warnings))
-        display = view.choose_view(
-            notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=None
-        )
 
-        def start(enter: Callable[[], None]) -> launch.Run:
-            def resumed() -> launch.Run:
-                limits = settings.current.settings.limits if "--caps" in parsed else None
-                answered = value(answer, names) if answer is not None else None
-                options = RunOptions(
-                    registry=notebook.registry,
-                    limits=limits,
-                    enter=enter,
-                    answer=answered,
-                    trust="--trust" in parsed,
-                    stream=display.shows_page,
-                    on=workers_of(parsed.word("--on"), names),
-                )
-                return resume_run(
-                    word.text if word is not None else None, inputs(parsed, names) or None, options
-                )
+        def resumed(options: RunOptions) -> launch.Run:
+            options = replace(
+                options,
+                limits=settings.current.settings.limits if "--caps" in parsed else None,
+                answer=value(answer, names) if answer is not None else None,
+                trust="--trust" in parsed,
+            )
+            return resume_run(
+                word.text if word is not None else None, inputs(parsed, names) or None, options
+            )
 
-            run = at(word, resumed) if word is not None else resumed()
-            notebook.adopt(run, display, name)
-            return run
-
-        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
-        return None if name is not None else run
+        return self._show(parsed, word, None, resumed)
 
     @line_magic
     @needs_local_scope
     @takes(commands.RERUN)
     def rerun(self, parsed: ParsedLine) -> Any:
-        notebook, out = self.notebook, parsed.word("--out")
         (word,), step = parsed.words("RUN"), parsed.word("--from")
-        name = new_name(out) if out else None
-        given = inputs(parsed, notebook.names)
+        given = inputs(parsed, self.notebook.names)
         past = _past(word)
-        flow = notebook.registry.flows.get(past.name)
-        drawn = flow if "--draw" in parsed else None
+        drawn = self.notebook.registry.flows.get(past.name) if "--draw" in parsed else None
+
+        def rerun(options: RunOptions) -> launch.Run:
+            wanted = step.text if step is not None else failed_step(past)
+            return rerun_from(past, wanted, given, options)
+
+        return self._show(parsed, step or word, drawn, rerun)
+
+    def _show(
+        self,
+        parsed: ParsedLine,
+        place: Token | None,
+        drawn: Flow | None,
+        begin: Callable[[RunOptions], launch.Run],
+    ) -> Any:
+        """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
+        errors are about."""
+        notebook, out = self.notebook, parsed.word("--out")
+        name = new_name(out) if out else None
         display = view.choose_view(
             notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn
         )
 
         def start(enter: Callable[[], None]) -> launch.Run:
-            on = workers_of(parsed.word("--on"), notebook.names)
-            options = RunOptions(registry=notebook.registry, enter=enter, on=on)
-            wanted = step.text if step is not None else failed_step(past)
-            run = at(step or word, lambda: rerun_from(past, wanted, given, options))
+            options = RunOptions(
+                registry=notebook.registry,
+                enter=enter,
+                stream=display.shows_page,
+                on=workers_of(parsed.word("--on"), notebook.names),
+            )
+            run = begin(options) if place is None else at(place, lambda: begin(options))
             notebook.adopt(run, display, name)
             return run
 
@@ -351,7 +354,9 @@ def delete_runs(parsed: ParsedLine) -> None:
         (deleted,) = at(unwanted, lambda: kept_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
-        number, size = kept_runs.prune(amount(pruned, "days") if pruned.text != "--prune" else None)
+        number, size = kept_runs.prune(
+            amount(parsed, "--prune", None) if pruned.text != "--prune" else None
+        )
         bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
         print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
 

@@ -216,7 +216,7 @@ class Notebook:
             save=parsed.word("--save"),
             scores=scores_of(parsed, self.names),
             against=parsed.text("--against"),
-            seed=count(seed) if (seed := parsed.word("--seed")) is not None else None,
+            seed=count(parsed, "--seed", None),
             replay=parsed.word("--replay"),
         )
 

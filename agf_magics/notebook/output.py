@@ -35,7 +35,7 @@ from ..flow.events import Question
 from ..flow.progress import Progress
 from ..flow.steps import Flow, outermost
 from ..flow.values import Value
-from ..lifecycle.input import ask_at_prompt, format_question, parse_answer
+from ..lifecycle.input import format_question, parse_answer
 from ..lifecycle.run import Run
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.plain import counted, html, line
@@ -170,11 +170,6 @@ def accompany(
     return threading.Thread(target=context.run, args=(show,), name=name, daemon=True).start()
 
 
-def ask_in_cell(question: Question) -> Value:
-    """Ask in the cell that waits for the run."""
-    return ask_at_prompt(question)
-
-
 class PendingQuestion:
     """A question of a background run that waits for an answer of a page. Its methods may be called
     by any thread."""
@@ -297,7 +292,7 @@ def tools(registry: Registry, name: str | None = None) -> Bundle:
         if name in (None, tool.name)
     ]
     agents = [
-        _agent(agent, agent is registry.default_agent)
+        _agent(agent, agent is registry.agents.default)
         for agent in registry.agents.values()
         if name in (None, agent.name)
     ]

@@ -52,7 +52,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     )
     options = TickOptions(
         context=_context(parsed, header),
-        max_ticks=_ticks(parsed),
+        max_ticks=count(parsed, "--ticks", 10, 1),
         registry=notebook.registry,
         limits=request.limits,
         on=workers_of(request.on, notebook.names),
@@ -201,12 +201,3 @@ def _context(parsed: ParsedLine, header: Header) -> str:
         or header.name
         or "planner"
     )
-
-
-def _ticks(parsed: ParsedLine) -> int:
-    word = parsed.word("--ticks")
-    if word is None:
-        return 10
-    if (most := count(word)) == 0:
-        raise line_error("count", "--ticks must be at least 1", word, "write --ticks 10")
-    return most

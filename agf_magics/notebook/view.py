@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..engine.runner import clock
 from ..flow.progress import Row
@@ -62,21 +62,24 @@ REPORTS = 5.0
 has reported for a second."""
 
 
-class View(Protocol):
-    """How a run is shown. `reserve` may come from any thread; then `tick` from one, then `close`
-    from one."""
+class View:
+    """How a run is shown; this one shows nothing. `reserve` may come from any thread; then `tick`
+    from one, then `close` from one."""
 
-    shows_page: bool
+    shows_page = False
     """Whether the page of the run stays in the output."""
 
-    def reserve(self) -> None: ...
+    def reserve(self) -> None:
+        """No output."""
 
-    def tick(self, run: Run) -> None: ...
+    def tick(self, run: Run) -> None:
+        """No output."""
 
-    def close(self, run: Run) -> None: ...
+    def close(self, run: Run) -> None:
+        """No output."""
 
 
-class Page:
+class Page(View):
     """Static HTML and text, sent again after a change."""
 
     shows_page = True
@@ -111,7 +114,8 @@ class Page:
     def draw(self, run: Run) -> None:
         self.slot.put(self.page(run))
 
-    close = draw
+    def close(self, run: Run) -> None:
+        self.draw(run)
 
     def page(self, run: Run) -> Bundle:
         return self.bundle(run, self.picture(run), self.body(run))
@@ -273,22 +277,7 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     return slot.reserve(page)
 
 
-class Nothing:
-    """Nothing is shown."""
-
-    shows_page = False
-
-    def reserve(self) -> None:
-        """No output."""
-
-    def tick(self, run: Run) -> None:
-        """No output."""
-
-    def close(self, run: Run) -> None:
-        """No output."""
-
-
-class Text(Nothing):
+class Text(View):
     """For a terminal: a line for each step that ended, and below them one that says how far the
     run is; the result is the value of the cell."""
 
@@ -326,7 +315,7 @@ class Text(Nothing):
             print(text)
 
 
-class EndLine(Nothing):
+class EndLine(View):
     """For a terminal: one line about the end of a background run, at the next prompt and not while
     a person types."""
 
@@ -345,7 +334,7 @@ class EndLine(Nothing):
         events.register("post_run_cell", prompt)
 
 
-class Pictured:
+class Pictured(View):
     """A picture in an output of its own, above another view."""
 
     def __init__(self, lines: View, flow: Flow) -> None:
@@ -390,7 +379,7 @@ def choose_view(
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
     lines: View = (
-        Nothing() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+        View() if mode != "text" else EndLine(shell, config.notices) if background else Text()
     )
     return lines if drawn is None else Pictured(lines, drawn)
 

@@ -12,7 +12,8 @@ columns), which fill the room as the lines of a text fill a page.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from math import ceil
 from typing import Literal, NamedTuple
@@ -376,10 +377,8 @@ def _best_lines(
 
 def _split(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
     """The parts in at most ``number`` chunks of about the same length."""
-    lengths = [
-        (box.height if layout.is_down else box.width) + GUTTER
-        for box in (layout.boxes[part.id] for part in scene.parts)
-    ]
+    places = (_turned(layout.boxes[part.id], layout.is_down) for part in scene.parts)
+    lengths = [box.height + GUTTER for box in places]
     limit = sum(lengths) / number
     while True:
         chunks: list[list[Box]] = [[]]
@@ -396,66 +395,70 @@ def _split(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
 
 
 def _estimated_fit(scene: Scene, layout: Layout, number: int, room: tuple[float, float]) -> float:
-    chunks = [[layout.boxes[box.id] for box in c] for c in _split(scene, layout, number)]
-    if layout.is_down:
-        long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
-        wide = sum(max(box.width for box in chunk) + GUTTER for chunk in chunks)
-        return min(1.0, room[0] / wide, room[1] / long)
-    long = max(sum(box.width + GUTTER for box in chunk) for chunk in chunks) + GUTTER
-    wide = sum(max(box.height for box in chunk) + GUTTER for chunk in chunks)
-    return min(1.0, room[0] / long, room[1] / wide)
+    chunks = [
+        [_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
+        for chunk in _split(scene, layout, number)
+    ]
+    long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
+    wide = sum(max(box.width for box in chunk) + GUTTER for chunk in chunks)
+    across, along = room if layout.is_down else room[::-1]
+    return min(1.0, across / wide, along / long)
 
 
 def _in_lines(
     layouts: Sequence[Layout], chunks: Sequence[Sequence[Box]], links: Sequence[Link]
 ) -> Layout:
-    """The layouts of the lines of a chain as one, with a connector from each line to the next."""
-    is_down = layouts[0].is_down
-    longest = max(one.height if is_down else one.width for one in layouts)
+    """The layouts of the lines of a chain as one, with a connector from each line to the next. They
+    are put side by side as columns that go down, and turned if they go to the right."""
+    if not layouts[0].is_down:
+        return _flipped(_in_lines(list(map(_flipped, layouts)), chunks, links))
+    longest = max(one.height for one in layouts)
     boxes: dict[str, Rectangle] = {}
     lines: list[Line] = []
     at, edges = 0.0, []
     for one in layouts:
-        dx, dy = (at, TURN) if is_down else (TURN, at)
+        moved = partial(_moved, at, TURN)
         boxes |= {
-            id: Rectangle(box.left + dx, box.top + dy, box.width, box.height)
+            id: Rectangle(box.left + at, box.top + TURN, box.width, box.height)
             for id, box in one.boxes.items()
         }
-        lines += [_moved(line, dx, dy) for line in one.lines]
-        at += one.width if is_down else one.height
+        lines += [_with_points(line, moved) for line in one.lines]
+        at += one.width
         edges.append(at)
         at += GUTTER
     for (before, after), edge in zip(pairwise(chunks), edges, strict=False):
         ends = before[-1].id, after[0].id
         joining = [link for link in links if (link.tail, link.head) == ends and link.kind != "hold"]
         link = min(joining, key=lambda link: link.kind != "flow")
-        way = _connector(boxes[ends[0]], boxes[ends[1]], edge + GUTTER / 2, longest, is_down)
+        way = _connector(boxes[ends[0]], boxes[ends[1]], edge + GUTTER / 2, longest)
         lines.append(Line(link._replace(label=""), _rounded(way), None))
-    across, along = at - GUTTER, longest + 2 * TURN
-    width, height = (across, along) if is_down else (along, across)
-    return Layout(width, height, boxes, tuple(lines), is_down)
+    return Layout(at - GUTTER, longest + 2 * TURN, boxes, tuple(lines), True)
 
 
-def _moved(line: Line, dx: float, dy: float) -> Line:
-    def shifted(point: Point) -> Point:
-        return Point(point.x + dx, point.y + dy)
+def _flipped(layout: Layout) -> Layout:
+    """The same layout with its axes exchanged."""
+    boxes = {id: _turned(box, False) for id, box in layout.boxes.items()}
+    lines = tuple(
+        _with_points(line, lambda point: Point(point.y, point.x)) for line in layout.lines
+    )
+    return Layout(layout.height, layout.width, boxes, lines, not layout.is_down)
 
-    label = shifted(line.label) if line.label else None
-    return Line(line.link, tuple(map(shifted, line.points)), label)
+
+def _moved(dx: float, dy: float, point: Point) -> Point:
+    return Point(point.x + dx, point.y + dy)
 
 
-def _connector(
-    tail: Rectangle, head: Rectangle, middle: float, longest: float, is_down: bool
-) -> list[Point]:
-    """From the end of one line of a chain around to the begin of the next."""
+def _with_points(line: Line, change: Callable[[Point], Point]) -> Line:
+    label = change(line.label) if line.label else None
+    return Line(line.link, tuple(map(change, line.points)), label)
+
+
+def _connector(tail: Rectangle, head: Rectangle, middle: float, longest: float) -> list[Point]:
+    """From the end of one column of a chain around to the begin of the next."""
     far = longest + 2 * TURN
-    if is_down:
-        x, x2 = tail.left + tail.width / 2, head.left + head.width / 2
-        way = [(x, tail.top + tail.height), (x, far), (middle, far), (middle, 0), (x2, 0)]
-        return [Point(*corner) for corner in (*way, (x2, head.top))]
-    y, y2 = tail.top + tail.height / 2, head.top + head.height / 2
-    way = [(tail.left + tail.width, y), (far, y), (far, middle), (0, middle), (0, y2)]
-    return [Point(*corner) for corner in (*way, (head.left, y2))]
+    x, x2 = tail.left + tail.width / 2, head.left + head.width / 2
+    way = [(x, tail.top + tail.height), (x, far), (middle, far), (middle, 0), (x2, 0)]
+    return [Point(*corner) for corner in (*way, (x2, head.top))]
 
 
 def _rounded(corners: Sequence[Point]) -> tuple[Point, ...]:

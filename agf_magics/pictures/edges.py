@@ -9,7 +9,7 @@ one line for one fact.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..flow.step import START, Edge
@@ -28,6 +28,9 @@ from .boxes import (
 )
 from .plain import line
 
+Ends = tuple[str, str]
+"""The names of what a line leaves and of what it enters."""
+
 
 def condition_of(edge: Edge) -> str:
     """The condition of an edge as it is written; empty if it has none."""
@@ -37,34 +40,41 @@ def condition_of(edge: Edge) -> str:
 
 def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
     """The edges that close a cycle, and those that pass more than ``near`` ranks."""
-    far = edges_back(edges)
-    rank: dict[str, int] = {START: 0}
-    after: dict[str, list[str]] = {}
-    before: Counter[str] = Counter()
-    for place, edge in enumerate(edges):
-        if place not in far:
-            after.setdefault(edge.source, []).append(edge.target)
-            before[edge.target] += 1
-    ready = [name for name in after if not before[name]]
-    for name in ready:  # in the order of the edges, since a name is ready after all before it
-        for target in after.get(name, ()):
-            rank[target] = max(rank.get(target, 0), rank.get(name, 0) + 1)
-            before[target] -= 1
-            if not before[target]:
-                ready.append(target)
+    pairs = [(edge.source, edge.target) for edge in edges]
+    far, rank = closing(pairs), longest_ways(pairs)
     return far | {
         place
-        for place, edge in enumerate(edges)
-        if rank.get(edge.target, 0) - rank.get(edge.source, 0) > near
+        for place, (tail, head) in enumerate(pairs)
+        if rank.get(head, 0) - rank.get(tail, 0) > near
     }
 
 
-def edges_back(edges: Sequence[Edge]) -> set[int]:
-    """The edges that close a cycle. A depth-first search without recursion: a graph may have
+def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
+    """The length of the longest way to each name, apart from the pairs that close a cycle."""
+    rank: dict[str, int] = {}
+    after: dict[str, list[str]] = {}
+    before: Counter[str] = Counter()
+    back = closing(pairs)
+    for place, (tail, head) in enumerate(pairs):
+        if place not in back:
+            after.setdefault(tail, []).append(head)
+            before[head] += 1
+    ready = [name for name in after if not before[name]]
+    for name in ready:  # it grows: a name is ready after all before it
+        for head in after.get(name, ()):
+            rank[head] = max(rank.get(head, 0), rank.get(name, 0) + 1)
+            before[head] -= 1
+            if not before[head]:
+                ready.append(head)
+    return rank
+
+
+def closing(pairs: Sequence[Ends]) -> set[int]:
+    """The pairs that close a cycle. A depth-first search without recursion: a graph may have
     thousands of nodes."""
     out: dict[str, list[tuple[int, str]]] = {}
-    for place, edge in enumerate(edges):
-        out.setdefault(edge.source, []).append((place, edge.target))
+    for place, (tail, head) in enumerate(pairs):
+        out.setdefault(tail, []).append((place, head))
     found: set[int] = set()
     on_path: dict[str, bool] = {}
     """Of each visited node: whether it is on the current path."""
@@ -95,8 +105,6 @@ FAN = 6
 """Readers of one value in one frame that get lines; more get tags."""
 MOST_OF_NAMES = 32
 """Characters of the names at a line."""
-
-Ends = tuple[str, str]
 
 
 def wired(scene: Scene, chunks: Sequence[Sequence[Box]]) -> tuple[list[Link], Mapping[str, Tags]]:
@@ -213,22 +221,15 @@ class _Wiring:
 
 def ranks(scene: Scene) -> Mapping[str, int]:
     """The length of the longest way to each box: over the order of steps, and over the values where
-    only values decide. A cycle of a graph ends the count."""
+    only values decide."""
     boxes = {box.id: box for box in scene.every}
     pairs = [(link.tail, link.head) for link in scene.links if link.kind != "back"]
     if not any(link.kind == "then" for link in scene.links):
         pairs += list(scene.values)
-    after: dict[str, list[str]] = {}
-    for tail, head in pairs:
-        for box in last(boxes[tail]):
-            after.setdefault(box.id, []).extend(inner.id for inner in first_boxes(boxes[head]))
-    rank = dict.fromkeys(boxes, 0)
-    waiting, left = deque(boxes), 40 * len(boxes) + 1_000
-    while waiting and left:
-        left -= 1
-        id = waiting.popleft()
-        for head in after.get(id, ()):
-            if rank[head] <= rank[id]:
-                rank[head] = rank[id] + 1
-                waiting.append(head)
-    return rank
+    between = [
+        (before.id, after.id)
+        for tail, head in pairs
+        for before in last(boxes[tail])
+        for after in first_boxes(boxes[head])
+    ]
+    return dict.fromkeys(boxes, 0) | longest_ways(between)

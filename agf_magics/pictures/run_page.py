@@ -9,11 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
-from ..flow.progress import Progress
+from ..flow.progress import Progress, RunLine
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic
 from . import counters as look
@@ -64,8 +63,6 @@ class RunLike(Protocol):
 
     @property
     def run_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
     @property
     def status(self) -> str: ...
     @property
@@ -227,31 +224,6 @@ _COLUMNS = (
 )
 
 
-class LineLike(Protocol):
-    """A row of the list."""
-
-    @property
-    def run_id(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def started(self) -> float: ...
-    @property
-    def seconds(self) -> float | None: ...
-    @property
-    def note(self) -> str: ...
-    @property
-    def tokens(self) -> int | None: ...
-    @property
-    def cost(self) -> Decimal | None: ...
-    @property
-    def input(self) -> str: ...
-    @property
-    def error(self) -> str: ...
-
-
 class PastLike(RunLike, Protocol):
     """What the page reads of a run of the journal in addition."""
 
@@ -279,7 +251,7 @@ ALL = Listed()
 
 
 def runs_html(
-    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
 ) -> str:
     """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the
     run."""
@@ -293,7 +265,7 @@ def runs_html(
 
 
 def runs_text(
-    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
 ) -> str:
     columns, rows = runs_table(runs, listed, places)
     if not rows:
@@ -419,7 +391,7 @@ def _error_html(call: dict[str, Any]) -> str:
 
 
 def runs_table(
-    runs: Sequence[LineLike], listed: Listed = ALL, places: Mapping[str, str] | None = None
+    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
 ) -> Table:
     """The columns that are not empty, and their texts; the first one is the id of the run."""
     part = runs[listed.first : listed.first + listed.most]
@@ -428,7 +400,7 @@ def runs_table(
     )
 
 
-def _row(run: LineLike, place: str) -> tuple[str, ...]:
+def _row(run: RunLine, place: str) -> tuple[str, ...]:
     shown = look.state(run.status)
     when = _moment(datetime.fromtimestamp(run.started)) if run.started else ""
     used = f"{run.tokens:,}" if run.tokens is not None else ""
@@ -453,7 +425,7 @@ def _moment(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _which(runs: Sequence[LineLike], listed: Listed) -> str:
+def _which(runs: Sequence[RunLine], listed: Listed) -> str:
     """Which runs are displayed; empty if all are."""
     last = min(listed.first + listed.most, len(runs))
     which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"

@@ -28,7 +28,7 @@ ALIVE = b"?"
 """Answered by the thread that reads, so that a call which holds the interpreter's lock, or a
 stopped process, shows by its silence."""
 PROGRESS = "progress"
-"""The first part of a frame about a call that is running (`engine.contact`)."""
+"""The first part of a frame about a call that is running (`engine.failures`)."""
 SET_DEATH_SIGNAL = 1
 """``PR_SET_PDEATHSIG`` of Linux: the signal that this process gets when the thread that started it
 ends."""

@@ -48,8 +48,6 @@ from .program import (
 )
 from .sending import HEAVY, NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
 
-Items = list[Value] | Elements
-
 FORCE = 1.0
 """Seconds in which the worker of a chunk that did not end in time is ended."""
 
@@ -59,13 +57,13 @@ def element_pool(
     site: CallSite[Each],
     inside: Scope,
     keep: Callable[[int, Value], None],
-    items: Items,
+    items: Elements,
     rest: Parts,
 ) -> ElementPool | None:
     """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those
     that stay."""
     # The elements of a sequence that is not quick are read by code of a user, a few ahead.
-    if isinstance(items, Elements) and not items.is_quick:
+    if not items.is_quick:
         return None
     if reason_to_stay(site, inside, len(items), dispatcher.backend.lanes) is not None:
         return None
@@ -141,7 +139,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         site: CallSite[Each],
         inside: Scope,
         keep: Callable[[int, Value], None],
-        items: Items,
+        items: Elements,
         rest: Parts,
         sent: Sent,
     ) -> None:

@@ -434,8 +434,6 @@ _FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 class RemotePool(Generic[C]):
     """The calls of one fan-out; see `engine.threads.CallPool`."""
 
-    is_quick = False
-
     def __init__(
         self,
         queue: CallQueue,
@@ -454,10 +452,6 @@ class RemotePool(Generic[C]):
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""
         self._line: CallLine | None = None
-
-    @property
-    def running(self) -> list[C]:
-        return []
 
     @property
     def wanted(self) -> int:
@@ -495,13 +489,9 @@ class RemotePool(Generic[C]):
         self.halted = True
         self.held += self._withdraw()
 
-    def take_back(self) -> list[C]:
-        held, self.held = self.held, []
-        found: list[Any] = [entry.call for entry in (*held, *self._withdraw())]
-        return found
-
     def close(self) -> None:
-        self.take_back()
+        self.held = []
+        self._withdraw()
         self._shown.close()
         self._is_closed = True
         self._remove_shared()

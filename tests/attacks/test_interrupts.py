@@ -17,7 +17,7 @@ import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
 from agf_magics.lifecycle import driving
-from agf_magics.engine import interrupts
+from agf_magics.engine import job as interrupts
 
 PACKAGE = os.path.dirname(agf.__file__)
 effects = []

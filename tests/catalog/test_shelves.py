@@ -106,18 +106,18 @@ def test_what_was_removed_was_not_defined_before(registry: Registry) -> None:
 def test_the_first_agent_answers_until_one_says_it_does(registry: Registry) -> None:
     def answer(prompt): ...
 
-    assert registry.default_agent is None
+    assert registry.agents.default is None
     agent(answer, name="b", registry=registry)
     agent(answer, name="a", registry=registry)
-    assert registry.default_agent is registry.agents["b"]
+    assert registry.agents.default is registry.agents["b"]
     agent(answer, name="c", registry=registry, default=True)
-    assert registry.default_agent is registry.agents["c"]
+    assert registry.agents.default is registry.agents["c"]
     agent(answer, name="d", registry=registry, default=True)
-    assert registry.default_agent is registry.agents["d"]
+    assert registry.agents.default is registry.agents["d"]
     agent(answer, name="d", registry=registry)
-    assert registry.default_agent is registry.agents["b"]
+    assert registry.agents.default is registry.agents["b"]
     registry.agents.remove("b")
-    assert registry.default_agent is registry.agents["a"]
+    assert registry.agents.default is registry.agents["a"]
 
 
 def test_the_kernel_has_one_default_registry() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.threads import ThreadPool
 from tests.engine import kept
 from tests.fans import fan_out
 
@@ -23,12 +22,6 @@ LONGEST = 60.0
 """Seconds after which what is waited for will not come."""
 
 ELEMENTS = 200
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, the calls count as quick."""
-    monkeypatch.setattr(ThreadPool, "is_quick", True)
 
 
 def run(function: Any, on_error: str = "abort", count: int = ELEMENTS) -> agf.Run:
@@ -139,10 +132,8 @@ def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path
 KILLED = """
 import os, signal, sys
 import agf_magics as agf
-from agf_magics.engine.threads import ThreadPool
 from agf_magics.lifecycle.settings import current
 from dataclasses import replace
-ThreadPool.is_quick = True
 path, at = sys.argv[1], int(sys.argv[2])
 current.settings = replace(current.settings, journal=path)
 registry = agf.Registry()

@@ -65,9 +65,15 @@ def test_each_call_is_made_once_whatever_the_batches() -> None:
     assert no_call_is_away()
 
 
-def test_short_calls_have_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pool, "SLOW", 3600.0)  # whatever the machine is busy with, these calls are short
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine is busy with, the calls are short."""
+    monkeypatch.setattr(thread_pool, "SLOW", 3600.0)
     monkeypatch.setattr(ThreadPool, "_wake_lookout", lambda self: None)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_short_calls_have_one_thread() -> None:
     names = set[int]()
 
     async def main() -> None:
@@ -96,6 +102,7 @@ def test_calls_that_wait_for_each_other_all_get_a_thread() -> None:
 
 
 @pytest.mark.parametrize("halts", [True, False])
+@pytest.mark.usefixtures("one_thread")
 def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) -> None:
     made = list[int]()
 
@@ -105,7 +112,7 @@ def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) ->
             raise ValueError
 
     async def main() -> tuple[list[int], list[Any]]:
-        calls = Calls(most=1, halts=halts)
+        calls = Calls(halts=halts)
         calls.pool.hand([calls.call(work, i) for i in range(4)])
         await calls.all(1 if halts else 4)
         before = list(made)
@@ -121,7 +128,8 @@ def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) ->
     assert [ok for ok, _ in results] == [False] + [True] * 5
 
 
-def test_calls_that_are_taken_back_or_cancelled_are_not_made() -> None:
+@pytest.mark.usefixtures("one_thread")
+def test_calls_that_are_cancelled_are_not_made() -> None:
     made, begun, gate = list[int](), threading.Event(), threading.Event()
 
     def work(i: int) -> None:
@@ -130,18 +138,15 @@ def test_calls_that_are_taken_back_or_cancelled_are_not_made() -> None:
         made.append(i)
 
     async def main() -> None:
-        calls = Calls(most=1)
-        all_calls = [calls.call(work, i) for i in range(5)]
-        calls.pool.hand(all_calls[:3])
+        calls = Calls()
+        all_calls = [calls.call(work, i) for i in range(4)]
+        calls.pool.hand(all_calls)
         await asyncio.to_thread(begun.wait)
-        back = calls.pool.take_back()
-        calls.pool.hand(all_calls[3:])
-        assert all_calls[3].take()  # it is cancelled
+        assert all_calls[2].take()  # it is cancelled
         gate.set()
-        await calls.all(2)
+        await calls.all(3)
         calls.pool.close()
-        assert back == all_calls[1:3]
 
     asyncio.run(main())
-    assert made == [0, 4]
+    assert made == [0, 1, 3]
     assert no_call_is_away()

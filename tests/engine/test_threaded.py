@@ -28,7 +28,6 @@ from agf_magics.engine import concurrent, threads
 from agf_magics.engine import threaded as threaded_module
 from agf_magics.engine.host import Host
 from agf_magics.engine.limits import Rights, rights
-from agf_magics.engine.threads import ThreadPool
 from agf_magics.flow import events as ev
 from agf_magics.journal.store import ROOM
 from agf_magics.lifecycle.input import RunOptions
@@ -222,12 +221,11 @@ def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on
 
 
 @pytest.mark.parametrize("journaled", [False, True])
-def test_an_element_is_tried_again_before_calls_that_were_built_ahead(
+def test_an_element_is_tried_again_before_the_next_ones_start(
     journaled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Even if the loop takes a turn before each call that it builds."""
     monkeypatch.setattr(threaded_module, "TURN", -1.0)
-    monkeypatch.setattr(ThreadPool, "is_quick", True)
     xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])
     text, way = fan_out(limit=1, on_error="retry(1)"), observed if journaled else unjournaled
     threaded, steps = (way(one, text, xs) for one in (True, False))

@@ -155,7 +155,7 @@ def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch
 
 
 def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
-    assert current.ask is output.ask_in_cell
+    assert current.ask is ask_at_prompt
     shell.good("%unload_ext agf_magics")
     assert current.ask is None
 

@@ -17,7 +17,7 @@ from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import start_run
-from agf_magics.notebook.view import Nothing
+from agf_magics.notebook.view import View
 from agf_magics.notebook.watching import watch
 from agf_magics.pictures.diagram import Diagram
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
@@ -375,7 +375,7 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
         return run
 
     shell.good(STOP)
-    run = watch(begin_and_stop, Nothing(), 10)
+    run = watch(begin_and_stop, View(), 10)
     assert isinstance(run.error, RunCancelled)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -75,9 +75,10 @@ def test_an_input_file_that_is_wrong_is_shown_where_it_is(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "inf"])
 def test_a_time_is_a_positive_number_of_seconds(text: str) -> None:
-    word = split(Source("", text))[0]
+    line = read(COMMANDS["run_pipeline"], f"flow --timeout {text}")
+    assert line is not None
     with pytest.raises(DefinitionError, match=r"magic\.seconds"):
-        amount(word, "seconds")
+        amount(line, "--timeout", None)
 
 
 @pytest.mark.parametrize("text", ["a.b", "class", "1st", "a-b"])

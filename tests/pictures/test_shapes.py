@@ -16,7 +16,7 @@ from agf_magics.flow.steps import END, START, Edge, Flow, Walk
 from agf_magics.pictures.boxes import INPUT
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.dot import arrange
-from agf_magics.pictures.edges import edges_back
+from agf_magics.pictures.edges import closing
 from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.scene import scene
 from agf_magics.text.diagnostics import Diagnostic, StepError
@@ -126,7 +126,7 @@ def test_a_long_graph_is_drawn_without_recursion() -> None:
     nodes = {name: shapes.node(name, "tool") for name in names}
     far = replace(walk, nodes=nodes, edges=tuple(edges), limits={}, exits={})
     drawn = scene(replace(shapes.GRAPH, body=replace(shapes.GRAPH.body, steps=(far,))))
-    assert edges_back(edges) == {len(edges) - 1}
+    assert closing([(edge.source, edge.target) for edge in edges]) == {len(edges) - 1}
     assert next(box.leaves for box in drawn.boxes if box.id == "nodes.n2999") == ("▸ n0",)
 
 
