@@ -93,7 +93,8 @@ def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iter
     here = ".".join(module)
     own = ".".join(module[:2] if module[0] == "languages" and len(module) > 2 - is_package else module[:1])
     tree = parse(code)
-    free = {id(inner) for node in ast.walk(tree) if _is_deferred(node) for inner in ast.walk(node)}
+    is_lazy = any(name in code for name in ONLY_WHERE_USED)
+    free = {id(inner) for node in ast.walk(tree) if is_lazy and _is_deferred(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
         for name in _imported(node, module if is_package else module[:-1]):
             top = name.split(".")[0]

@@ -11,6 +11,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+LEFT_OUT = [
+    word for name in ("cacheprovider", "xdist", "pytest_cov", "hypothesispytest") for word in ("-p", f"no:{name}")
+]
+"""Plugins that the project does not need: each start imports them."""
 PRICE, REAL = "tests/test_prices.py::test_price", "tests/test_prices.py::test_real"
 
 TEST = """
@@ -39,7 +43,7 @@ def run(project: Path, *options: str, **environment: str) -> subprocess.Complete
     plugin = [] if "agf_magics" in installed else ["-p", "agf_magics_pytest"]
     known = {name: text for name, text in os.environ.items() if name not in ("CI", "AGF_MAGICS_JOURNAL")}
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin, *options],
+        [sys.executable, "-m", "pytest", *LEFT_OUT, *plugin, *options],
         cwd=project,
         env={**known, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,

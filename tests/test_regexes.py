@@ -12,17 +12,20 @@ from hypothesis import strategies as st
 
 from .regex_cost import PACKAGE, Matcher, Use, constant, grows, is_regex, repeats_groups_possessively, uses
 
-USES = uses()
+
+@pytest.fixture(scope="module")
+def used() -> list[Use]:
+    """Not at the import: it reads the whole package, and each process of a parallel run imports all tests."""
+    return uses()
 
 
-@pytest.mark.parametrize("use", USES, ids=[use.where for use in USES])
-def test_a_pattern_costs_twice_as_much_for_twice_the_text(use: Use) -> None:
-    assert list(grows(use.pattern, use.flags, use.anchored)) == []
+def test_a_pattern_costs_twice_as_much_for_twice_the_text(used: list[Use]) -> None:
+    costs = {use.where: list(grows(use.pattern, use.flags, use.anchored)) for use in used}
+    assert {where: cost for where, cost in costs.items() if cost} == {}
 
 
-@pytest.mark.parametrize("use", USES, ids=[use.where for use in USES])
-def test_a_pattern_means_the_same_in_all_versions_of_python(use: Use) -> None:
-    assert not repeats_groups_possessively(use.pattern, use.flags)
+def test_a_pattern_means_the_same_in_all_versions_of_python(used: list[Use]) -> None:
+    assert [use.where for use in used if repeats_groups_possessively(use.pattern, use.flags)] == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_the_matcher_that_counts_finds_what_python_finds(pattern: str, text: str
     assert ends == ([expected.end()] if expected else [])
 
 
-def test_no_module_but_one_compiles_what_comes_from_elsewhere() -> None:
+def test_no_module_but_one_compiles_what_comes_from_elsewhere(used: list[Use]) -> None:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -78,7 +81,7 @@ def test_no_module_but_one_compiles_what_comes_from_elsewhere() -> None:
             if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {one.name for one in node.names}:
                 assert path.name == "patterns.py"
     assert found == []
-    assert len(USES) > 80  # `uses` refuses what is no constant
+    assert len(used) > 80  # `uses` refuses what is no constant
 
 
 @pytest.mark.parametrize("code", ["re.search(wanted, text)", "re.compile(schema['pattern'])", "re.match(f'{x}', '')"])
