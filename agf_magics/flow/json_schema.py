@@ -24,7 +24,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.late_imports import installed_only
-from .patterns import MANY, NAMED, ONE
 from .schemas import JSON_TYPES as JSON_TYPES
 from .schemas import TYPE_NAMES as TYPE_NAMES
 from .schemas import pointed, shown_value
@@ -76,8 +75,8 @@ def judge(
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
         # The library's own registry would open a connection for a remote reference (decision A20).
-        of_root = _validator()(_placed(whole), registry=REGISTRY)
-        return of_root if root is None else of_root.evolve(schema=_placed(schema))
+        of_root = _validator()(whole, registry=REGISTRY)
+        return of_root if root is None else of_root.evolve(schema=schema)
 
     def violations(value: Value) -> list[Violation]:
         with installed_only():
@@ -120,9 +119,15 @@ def _validator() -> Any:
     draft = library.Draft202012Validator
     # Ours: a value that is not JSON has no type (decision A1).
     types = library.TypeChecker({name: partial(_is_type, of) for name, of in JSON_TYPES.items()})
-    return library.validators.extend(
+    kind = library.validators.extend(
         draft, validators=keywords(draft.VALIDATORS), type_checker=types
     )
+    descend = kind.descend
+    # For the schema ``false`` the library gives no path.
+    kind.descend = lambda validator, instance, schema, *place, **places: descend(
+        validator, instance, NEVER if schema is False else schema, *place, **places
+    )
+    return kind
 
 
 def _library() -> Any:
@@ -175,29 +180,6 @@ def _violation(error: ValidationError) -> Violation:
 
 NEVER: Mapping[str, Any] = {"not": {}}
 """The schema `false` as an object."""
-
-
-def _placed(schema: Any) -> Any:
-    """``schema`` with `NEVER` for each schema ``false``, for which the library gives no path."""
-    if not isinstance(schema, Mapping):
-        return dict(NEVER) if schema is False else schema
-    # A copy: the schema belongs to a tool or a document.
-    placed = dict(schema)
-    for word, inner in schema.items():
-        if word in ONE:
-            # These keywords give a path for `false` themselves.
-            tells_path = word in (
-                "additionalProperties",
-                "items",
-                "unevaluatedItems",
-                "unevaluatedProperties",
-            )
-            placed[word] = inner if tells_path and inner is False else _placed(inner)
-        elif word in MANY and isinstance(inner, list):
-            placed[word] = list(map(_placed, inner))
-        elif word in NAMED and isinstance(inner, Mapping):
-            placed[word] = {name: _placed(part) for name, part in inner.items()}
-    return placed
 
 
 EACH = "[]"

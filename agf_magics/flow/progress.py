@@ -110,8 +110,7 @@ class Progress:
         if self.ended is not None:
             return None
         self.changes += 1
-        # One look-up for nearly every step: an event costs as much as a trivial step.
-        row = row or self.rows.get(at if type(at[-1]) is str else at[:-1]) or self.row(at)  # type: ignore[arg-type]
+        row = row or self.row(at)
         row.started += 1
         if row.when is None:
             row.when = when
@@ -183,12 +182,8 @@ class Progress:
         return key in self.rows or key in self._unseen
 
     def row(self, at: ev.StepPath) -> Row:
-        # One look-up is enough for a plain step and for an element of a single fan-out.
-        row = self.rows.get(at if type(at[-1]) is str else at[:-1])  # type: ignore[arg-type]
-        if row is None:
-            key = tuple(bit for bit in at if type(bit) is str)
-            row = self.rows.get(key) or self._unseen[key]
-        return row
+        key = key_of(at)
+        return self.rows.get(key) or self._unseen[key]
 
     @property
     def seconds(self) -> float | None:
@@ -200,22 +195,16 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.StepReplayed(at):
             p.row(at).earlier += 1
         case ev.StepFailed(at, when, error):
-            row = p.row(at)
+            row = _end_call(p, at, when)
             row.failed += 1
-            row.ended, row.error, row.asks = when, error, isinstance(error, ev.Unanswered)
-            _end_call(row, at)
+            row.error, row.asks = error, isinstance(error, ev.Unanswered)
             _blame(p, row)
         case ev.StepCancelled(at, when):
-            row = p.row(at)
+            row = _end_call(p, at, when)
             row.cancelled += 1
-            row.ended = when
-            _end_call(row, at)
             _blame(p, row)
         case ev.StepAbandoned(at, when):
-            row = p.row(at)
-            row.left += 1
-            row.ended = when
-            _end_call(row, at)
+            _end_call(p, at, when).left += 1
         case ev.StepRetried(at):
             row = p.row(at)
             row.retried += 1
@@ -305,11 +294,14 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_call(row: Row, at: ev.StepPath) -> None:
+def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
+    row = p.row(at)
+    row.ended = when
     if row.reports:
         row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True
+    return row
 
 
 def _end(p: Progress, event: ev.RunEnded) -> None:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from .events import Progressed, StepPath
 from .steps import (
     Branches,
-    Compute,
     Dag,
     Each,
     Flow,
@@ -310,8 +309,6 @@ class Tree:
         callee = callees.get(step.id)
         if callee is not None and (asked := _asked(step, callee, before in self._sessions)):
             row.asked = asked
-        if type(step) in LEAVES and (callee is None or not _flows(callee)):
-            return self.rows.setdefault(key, row)
         hidden = isinstance(step, Sequence)
         if hidden:
             self.unseen.setdefault(key, row)
@@ -378,6 +375,3 @@ def _flows(callee: Any) -> tuple[Any, ...]:
 
 MOST_TOOLS = 6
 """Tools that are named in a row."""
-
-LEAVES = frozenset({Invoke, Compute})
-"""Steps without inner steps."""

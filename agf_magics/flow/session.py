@@ -271,11 +271,9 @@ def format_prompt(input: Value) -> str:
     >>> format_prompt({"question": "why?"}), format_prompt({"a": 1})
     ('why?', '{"a":1}')
     """
-    return format_for_model(next(iter(input.values())) if _is_text(input) else input)
-
-
-def _is_text(input: Value) -> bool:
-    return type(input) is dict and len(input) == 1 and isinstance(next(iter(input.values())), str)
+    fields = list(input.values()) if type(input) is dict else []
+    is_text = len(fields) == 1 and isinstance(fields[0], str)
+    return format_for_model(fields[0] if is_text else input)
 
 
 def observation(error: StepError) -> FailedCall:

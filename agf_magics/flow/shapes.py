@@ -69,9 +69,7 @@ class Shape(NamedTuple):
 
 
 _PLAIN = {name: Shape(frozenset({name})) for name in _WORDS}
-BOOL, _TRUE, _FALSE = (
-    Shape(frozenset({"bool"}), values) for values in ((False, True), (True,), (False,))
-)
+BOOL = Shape(frozenset({"bool"}), (False, True))
 TEXT, NUMBER = _PLAIN["text"], _PLAIN["number"]
 
 
@@ -157,17 +155,8 @@ def _join(a: Shape, b: Shape, deep: bool) -> Shape:
     return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed and deep, optional)
 
 
-def truthy(shape: Shape) -> Shape | None:
-    """The part of ``shape`` that is true; None: nothing."""
-    return _TRUE if shape is BOOL else _keep(shape, True)
-
-
-def falsy(shape: Shape) -> Shape | None:
-    """The part of ``shape`` that is false; None: nothing."""
-    return _FALSE if shape is BOOL else _keep(shape, False)
-
-
-def _keep(shape: Shape, wanted: bool) -> Shape | None:
+def part_that_is(wanted: bool, shape: Shape) -> Shape | None:
+    """The part of ``shape`` that is true, or false; None: nothing."""
     if shape.values is None:
         kinds = shape.kinds - {"null"} if wanted else shape.kinds
         return (

@@ -201,11 +201,6 @@ class Scheduler(Protocol):
     nodes: Sequence[Node]
     """In the order of the text."""
 
-    @property
-    def first(self) -> Sequence[int]:
-        """The nodes that may be ready, or will never be, before any has ended; the others wait."""
-        ...
-
     def feeds(self, number: int) -> Sequence[int]:
         """The nodes that may become ready when it ends."""
         ...

@@ -341,15 +341,15 @@ def children(step: Step) -> tuple[Step, ...]:
         case Sequence() | Dag():
             return step.steps
         case Branches():
-            return (*step.branches.values(), *([step.collect] if step.collect else []))
+            return tuple(filter(None, (*step.branches.values(), step.collect)))
         case Each():
-            return (step.body, *([step.collect] if step.collect else []))
+            return tuple(filter(None, (step.body, step.collect)))
         case Fold() | Repeat():
             return (step.body,)
         case Walk():
             return tuple(step.nodes.values())
         case Choose():
-            return (*step.cases.values(), *([step.default] if step.default else []))
+            return tuple(filter(None, (*step.cases.values(), step.default)))
     return ()
 
 
@@ -368,9 +368,9 @@ def expressions(step: Step) -> tuple[Expr | Args, ...]:
         case Fold():
             return (step.over, step.init)
         case Repeat():
-            return (step.until,) if step.until else ()
+            return tuple(filter(None, (step.until,)))
         case Walk():
-            return tuple(edge.when for edge in step.edges if edge.when)
+            return tuple(filter(None, (edge.when for edge in step.edges)))
     return ()
 
 
@@ -389,9 +389,7 @@ def every(step: Step) -> Iterator[Step]:
     while left:
         inner = left.pop()
         yield inner
-        # Most steps are one of these, and a definition may have 100,000.
-        if type(inner) is not Invoke and type(inner) is not Compute:
-            left += reversed(children(inner))
+        left += reversed(children(inner))
 
 
 def calls(step: Step) -> Iterator[Invoke]:

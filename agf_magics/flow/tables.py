@@ -187,13 +187,10 @@ class CsvFile(FileRows):
             reader = _CsvReader(file, 0, 1)
             header = next(reader.rows, None) or []
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
-            double = {name for name in self.columns if self.columns.count(name) > 1}
-            if double or not all(self.columns):
-                what = (
-                    f"two columns are called {min(double)!r}" if double else "a column has no name"
-                )
-                hint = "its first line has the names of the columns, separated by commas"
-                message = f"{str(self.path)!r}: {what}"
+            hint = "its first line has the names of the columns, separated by commas"
+            _refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
+            if not all(self.columns):
+                message = f"{str(self.path)!r}: a column has no name"
                 raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
             possible = [list(_CELLS) for _ in self.columns]
             place, line = reader.place, reader.line
@@ -472,12 +469,12 @@ def _arrow(table: Any, start: int, stop: int) -> Any:
     return table.slice(start, stop - start).to_pylist()
 
 
-def _refuse_double(names: Sequence[Any]) -> None:
+def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
     texts = list(map(str, names))
     double = next((name for name in texts if texts.count(name) > 1), None)
     if double is not None:
-        message = f"two columns are called {double!r}"
-        raise DefinitionError(Diagnostic("over.columns", message, hint="rename one of them"))
+        message = f"{file}two columns are called {double!r}"
+        raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
 
 
 def _names(row: object) -> Iterator[str]:

@@ -67,13 +67,7 @@ def isolate(value: Value) -> Value:
 
     Only for calls of user code: frames share values. Raises TooDeep.
     """
-    kind = type(value)
-    if kind is not dict:
-        return copy_parts(value, DEEPEST, [LARGEST]) if kind is list else value
-    for part in value.values():
-        if type(part) not in ATOMS:
-            return copy_parts(value, DEEPEST, [LARGEST])
-    return value.copy()  # most arguments are flat
+    return copy_parts(value, DEEPEST, [LARGEST])
 
 
 def copy_parts(value: Value, room: int, left: list[int]) -> Value:
@@ -116,19 +110,13 @@ def settle(value: Value) -> Value:
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
-    kind = type(value)
-    if kind in ATOMS:
-        return value
-    if kind is not dict:
-        return _settled(value, DEEPEST, [LARGEST])
-    for name, part in value.items():
-        if type(part) not in ATOMS or type(name) is not str:
-            return _settled(value, DEEPEST, [LARGEST])
-    return value.copy()  # most results are flat
+    return _settled(value, DEEPEST, [LARGEST])
 
 
 def _settled(value: Value, room: int, left: list[int]) -> Value:
     kind = type(value)
+    if kind in ATOMS:
+        return value
     if isinstance(value, (dict, list, tuple)):
         left[0] -= len(value)
         if left[0] < 0 or not room:
@@ -139,11 +127,8 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
             # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {
-                str.__str__(k): (v if type(v) in ATOMS else _settled(v, room - 1, left))
-                for k, v in value.items()
-            }
-        parts = [v if type(v) in ATOMS else _settled(v, room - 1, left) for v in value]
+            return {str.__str__(k): _settled(v, room - 1, left) for k, v in value.items()}
+        parts = [_settled(v, room - 1, left) for v in value]
         names = getattr(kind, "_fields", None)  # a named tuple's
         return (
             dict(zip(names, parts, strict=True))
@@ -154,8 +139,7 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        # A bool is an int for Python and not for JSON.
-        return value if kind is bool else int(value)
+        return int(value)
     if isinstance(value, float):
         return float(value)
     if (

@@ -40,6 +40,7 @@ from .steps import (
     Sequence,
     Step,
     Walk,
+    children,
     every,
     expressions,
 )
@@ -203,7 +204,7 @@ class _Walk:
                     self.read(step, step.exchange.pipe.reads(), view, sure)
             case Choose():
                 self.read(step, own_reads(step), view, sure)
-                for case in (*step.cases.values(), *([step.default] if step.default else [])):
+                for case in children(step):
                     self.step(case, _View(view), False)
             case Branches():
                 self.branches(step, view, sure)

@@ -11,20 +11,19 @@ from here: see ``__all__``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib import import_module
+from typing import Any
 
-from ..flow.step import Expr, FlowInput, FlowResult, Frame, Name, Outcome, Ref
+from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref
 from ..flow.steps import Compute, Definition, Flow, Invoke, Sequence
 from ..flow.values import Value
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ..text.late_imports import installed_only
-from ..text.source import Source, Span, Text
+from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
-
-if TYPE_CHECKING:
-    from .pipeline.kinds import Words
+from .documents import Language
 
 __all__ = [
     "Bounds",
@@ -53,70 +52,8 @@ GROUP = "agf_magics.languages"
 """The group of entry points: ``tally = "my_package:TALLY"``, a `Language` with that name."""
 
 
-class Language(NamedTuple):
-    """A language, for everything above."""
-
-    name: str
-    load: Callable[[Source, Diagnostics, Bounds], Definition]
-    """Adds the errors of the text to the Diagnostics; never raises for them."""
-    expressions: Mapping[str, Callable[[Text], Expr]]
-    """Its expression languages by name: each parses a text and raises a DefinitionError if it is
-    malformed."""
-    words: Words | None = None
-    """The tables of its keys, if it has them."""
-    schema: Mapping[str, Any] | None = None
-    """The JSON Schema of a cell, if there are no tables."""
-    latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
-    """`load` with the names of further latent tools; None if the language has none."""
-
-
-def _pipeline() -> Language:
-    from .pipeline import WORDS, load
-    from .pipeline.r1 import (
-        parse,  # `pipeline.parse` is a module to mypy, depending on the order of the files
-    )
-
-    return Language("pipeline", load, {"r1": parse}, WORDS)
-
-
-def _policy() -> Language:
-    from . import policy
-
-    return Language("policy", policy.load, {"path": policy.parse}, schema=policy.CELL)
-
-
-def _plan() -> Language:
-    from . import plan
-
-    return Language(
-        "plan", plan.load, {"reference": plan.Reading}, schema=plan.SCHEMA, latent=plan.load
-    )
-
-
-def _graph() -> Language:
-    from . import graph
-
-    expressions = {"value": graph.parse_value, "condition": graph.parse_condition}
-    return Language("graph", graph.load, expressions, schema=graph.SCHEMA)
-
-
-def _over() -> Language:
-    from . import over
-
-    return Language("over", over.load, {})
-
-
-_FACTORIES: Mapping[str, Callable[[], Language]] = {
-    "pipeline": _pipeline,
-    "policy": _policy,
-    "plan": _plan,
-    "graph": _graph,
-}
-
-OURS = tuple(_FACTORIES)
-
-_UNLISTED: Mapping[str, Callable[[], Language]] = {**_FACTORIES, "over": _over}
-"""Also that of runs over data, which nobody writes."""
+OURS = ("pipeline", "policy", "plan", "graph")
+"""Each is a package here with its `Language`."""
 
 # Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
 _POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
@@ -124,10 +61,8 @@ _PLAN = (
     r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
     r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
 )
+_PIPELINE = r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:"
 _GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
-
-
-_PIPELINE = re.compile(r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:")
 
 
 @cache
@@ -138,6 +73,7 @@ def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
         "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
         "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
         "graph": (re.compile(rf"\n(?:{_GRAPH})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_GRAPH})")),
+        "pipeline": (re.compile(_PIPELINE), re.compile(r"(?!)")),
     }
 
 
@@ -151,18 +87,23 @@ class Languages(Mapping[str, Language]):
 
     def __getitem__(self, name: str) -> Language:
         if name not in self._loaded:
-            self._loaded[name] = _UNLISTED[name]() if name in _UNLISTED else _installed(name)
+            # Also that of runs over data, which nobody writes.
+            self._loaded[name] = (
+                import_module(f".{name}", __package__).LANGUAGE
+                if name in (*OURS, "over")
+                else _installed(name)
+            )
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in {**_FACTORIES, **self._loaded} if name != "over")
+        return iter(dict.fromkeys((*OURS, *(name for name in self._loaded if name != "over"))))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
         # Whether there is one, without importing it.
-        return name in _UNLISTED or name in self._loaded or _entry_point(str(name)) is not None
+        return name in (*OURS, *self._loaded, "over") or _entry_point(str(name)) is not None
 
 
 def _entry_point(name: str) -> Any:
@@ -205,4 +146,4 @@ def recognized_language(text: str) -> str | None:
     for name, (line, begins) in _beginnings().items():
         if line.search(lines) or begins.match(text):
             return name
-    return "pipeline" if _PIPELINE.search(lines) else None
+    return None

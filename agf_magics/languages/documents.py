@@ -16,21 +16,59 @@ time.
 from __future__ import annotations
 
 import re
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeVar
 
-from ..flow.step import Name
-from ..flow.values import Value
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, misspelled_names, suggest
-from ..text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ..flow.step import Expr, FlowInput, Name
+from ..flow.steps import Definition
+from ..flow.values import Value, type_name
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    StepError,
+    misspelled_names,
+    suggest,
+)
+from ..text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
 from ..text.source import Source, Span, Text
 from ..text.yamlnodes import Bounds, documents
 
 Json = dict[str, Any]
 Read = Callable[[Any, Node, "Key"], Any]
 """The reader of one kind of value: of a language's `Reader`, the node, and the key that has it."""
+
+
+class Language(NamedTuple):
+    """A language, for everything above."""
+
+    name: str
+    load: Callable[[Source, Diagnostics, Bounds], Definition]
+    """Adds the errors of the text to the Diagnostics; never raises for them."""
+    expressions: Mapping[str, Callable[[Text], Expr]]
+    """Its expression languages by name: each parses a text and raises a DefinitionError if it is
+    malformed."""
+    words: Words | None = None
+    """The tables of its keys, if it has them."""
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of a cell, if there are no tables."""
+    latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
+    """`load` with the names of further latent tools; None if the language has none."""
+
+
+class Words(NamedTuple):
+    """The tables of a language, for completion."""
+
+    steps: Mapping[str, Kind]
+    documents: Mapping[str, Kind]
+    target: Kind
+    field_types: Mapping[str, str]
+    """With one line on each."""
+    functions: Mapping[str, str]
+    """Of the expression language, each with its signature."""
 
 
 class Takes(NamedTuple):
@@ -117,7 +155,7 @@ class Reader(ABC):
         key.
         """
         found, written = {} if given is None else given, node.fields
-        slips = frozenset[str]() if written.keys() <= kind.keys.keys() else self.unknown(kind, node)
+        slips = self.unknown(kind, node)
         for name, key in kind.keys.items():
             value = written.get(name)
             if value is None:
@@ -158,7 +196,7 @@ class Reader(ABC):
             f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example
         )
 
-    def empty(self, key: Key, value: Scalar, written: Scalar) -> None:
+    def empty(self, key: Key, value: Scalar, written: Scalar | Name) -> None:
         """Report that the key ``written`` has no value, or null."""
         place = value.span if value.text else written.span
         message = f"{key.name!r} is empty: it must be {key.takes.says}"
@@ -166,7 +204,7 @@ class Reader(ABC):
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         """Report that ``node`` is not of the type that its key takes."""
-        if isinstance(node, Scalar) and node.is_expr:
+        if is_expression(node):
             self.refuse_tag(node, key)
             return
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
@@ -178,7 +216,7 @@ class Reader(ABC):
 
     def text(self, node: Node, key: Key) -> Scalar | None:
         """``node`` if it is a text."""
-        if type(node) is Scalar and type(node.value) is str and not node.is_expr:
+        if is_text(node) and not node.is_expr:
             return node
         self.wrong_type(
             node,
@@ -211,6 +249,32 @@ class Reader(ABC):
             return node
         self.wrong_type(node, key)
         return None
+
+    def filled(self, node: Node, key: Key) -> Iterator[tuple[Name, Node]]:
+        """The keys and values of ``node`` if it is a mapping that has some."""
+        if not isinstance(node, Fields) or not node.fields:
+            self.wrong_type(node, key)
+            return iter(())
+        return self.entries(node)
+
+    def names(self, node: Node, key: Key) -> Iterator[Name]:
+        """The names in ``node`` if it is a list."""
+        listed = self.items(node, key)
+        read = (self.name(item, key) for item in listed.items) if listed is not None else ()
+        return (name for name in read if name is not None)
+
+    def words(self, node: Scalar, hint: str | None = None) -> list[str] | None:
+        """The words of a command. They are split once, here: no shell ever sees them (decision
+        P8)."""
+        try:
+            words = shlex.split(node.text)
+        except ValueError as error:
+            message = f"the command cannot be split: {str(error).lower()}"
+            self.error(f"{self.layer}.command", message, node.span, hint)
+            return None
+        if not words:
+            self.error(f"{self.layer}.command", "the command is empty", node.span, hint)
+        return words
 
     def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
         """The keys and values of a mapping."""
@@ -245,10 +309,23 @@ def one_document(
     return nodes[0]
 
 
-def said(given: Mapping[str, Any], key: str, otherwise: str = "") -> str:
-    """The text that a mapping says at ``key``; ``otherwise``, if it says nothing."""
-    named: Name | None = given.get(key)
-    return named.text if named is not None else otherwise
+def named(given: Mapping[str, Any], key: str, otherwise: Name) -> Name:
+    """The name that a mapping has at ``key``; ``otherwise``, if it has none."""
+    return given.get(key) or otherwise
+
+
+def said(given: Mapping[str, Any], key: str) -> str:
+    """The text that a mapping says at ``key``; empty, if it says nothing."""
+    return named(given, key, Name("")).text
+
+
+def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
+    """The input of a flow as values by their names. Raises StepError ``code``."""
+    values = {} if given.input is None else given.input
+    if type(values) is dict and all(type(name) is str for name in values):
+        return values
+    wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"
+    raise StepError(Diagnostic(code, f"{what}, not {wrong}", hint=hint))
 
 
 def is_nothing(node: Node) -> bool:

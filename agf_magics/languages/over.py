@@ -11,14 +11,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref, RowTerms
-from ..flow.steps import Definition, Each, Flow, Invoke
+from ..flow.step import FlowInput, FlowResult, Frame, Name, Ref, RowTerms
+from ..flow.steps import Computed, Definition, Each, Flow, Invoke, Stored
 from ..flow.steps import Sequence as Steps
 from ..flow.tables import Picked, open_rows
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
+from .documents import Language
 
 OVER = "over"
 """The name of its language, and of the field with the name of the flow."""
@@ -71,65 +72,42 @@ class OverTerms(NamedTuple):
         return json.dumps({name: value for name, value in values.items() if value is not None})
 
 
-class _Elements:
+def _elements(span: Span, terms: OverTerms) -> Computed:
     """The rows that run."""
 
-    def __init__(self, span: Span, terms: OverTerms) -> None:
-        self.span, self.terms = span, terms
-
-    def evaluate(self, frame: Frame) -> Value:
-        rows, terms = frame[ROWS], self.terms
+    def read(frame: Frame) -> Value:
+        rows = frame[ROWS]
         if terms.numbers is None and terms.repeat == 1:
             return rows
         return Picked(
             rows, range(len(rows)) if terms.numbers is None else terms.numbers, terms.repeat
         )
 
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref((ROWS,), self.span),)
+    return Computed(span, read, (Ref((ROWS,), span),))
 
 
-class _Row(NamedTuple):
-    """The row of an element in its frame."""
+_ROW = Stored(lambda frame, value: {SAME: frame[SAME], "row": value}, (Ref(("row",)),))
+"""The row of an element in its frame."""
 
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return {SAME: frame[SAME], "row": value}
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.bind(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("row",)),)
+_OUTCOMES = Stored(lambda frame, value: {**frame, "outcomes": value}, (Ref(("outcomes",)),))
+"""The values of the fan-out in the frame."""
 
 
-class _Input(NamedTuple):
+def _input(span: Span, terms: OverTerms) -> Computed:
     """The input of the flow for one row."""
 
-    terms: OverTerms
-    names: tuple[tuple[str, Span | None], ...] | None = None
-
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
-        row, terms = frame["row"], self.terms
-        if terms.rename:
-            row = {**row, **{name: row.get(column) for name, column in terms.rename.items()}}
-        if frame[SAME]:
-            row = {**frame[SAME], **row}
+    def build(frame: Frame) -> Value:
+        row = frame["row"]
+        row = {
+            **frame[SAME],
+            **row,
+            **{name: row.get(column) for name, column in terms.rename.items()},
+        }
         return (
             row if terms.only is None else {name: row[name] for name in terms.only if name in row}
         )
 
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref(("row",)),)
-
-
-class _Outcomes(NamedTuple):
-    """The values of the fan-out in the frame."""
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "outcomes": outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref(("outcomes",)),)
+    return Computed(span, build, (Ref(("row",)),))
 
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
@@ -149,7 +127,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         label=terms.over,
         kind="flow",
         name=Name(terms.over),
-        args=_Input(terms),
+        args=_input(span, terms),
         row=RowTerms(terms.sessions),
         timeout=terms.timeout,
     )
@@ -157,14 +135,14 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         id=ROWS,
         word="for_each",
         label="row",
-        over=_Elements(span, terms),
-        element=_Row(),
+        over=_elements(span, terms),
+        element=_ROW,
         body=call,
         limit=terms.width,
         on_error="continue",
         scope=False,
         first=terms.first,
-        target=_Outcomes(),
+        target=_OUTCOMES,
     )
     body = Steps(id=OVER, word="sequential", label=terms.over, steps=(each,))
     count = _counting(terms)
@@ -198,3 +176,6 @@ def _counting(terms: OverTerms) -> Any:
         return FlowResult(counts, {"outcomes": kept} if kept else {})
 
     return end
+
+
+LANGUAGE = Language(OVER, load, {})

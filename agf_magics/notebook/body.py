@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..languages.documents import Key, Kind
-from ..languages.pipeline.kinds import Words
+from ..languages.documents import Key, Kind, Words
 from .cursor import ELEMENT, Cursor, Reading
 from .names import Context, Names, keys_at, next_parts, offered, values_at
 

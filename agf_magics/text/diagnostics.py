@@ -101,8 +101,6 @@ def safe(text: str) -> str:
     """A text of a definition or a tool for a terminal: characters that move its cursor or reverse
     text are named."""
     shown = text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
-    if shown.isprintable():
-        return shown
     return "".join(
         c if c.isprintable() or c in "\n\t\xa0" else c.encode("unicode_escape").decode()
         for c in shown
@@ -111,13 +109,11 @@ def safe(text: str) -> str:
 
 def _readable(text: str) -> str:
     """A line as it can be printed, with a blank for every other character, also for a tab."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def cells(text: str) -> int:
     """How many columns of a terminal ``text`` takes: two for a wide character."""
-    if text.isascii():
-        return len(text)
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

@@ -16,7 +16,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from .source import Source, Span
 
@@ -259,6 +259,16 @@ def _first_line(span: Span) -> Span:
 Node = Scalar | Items | Fields
 
 
+def is_text(node: Node | None) -> TypeGuard[Scalar]:
+    """Whether it is a text, or an expression."""
+    return node is not None and type(node.value) is str
+
+
+def is_expression(node: Node) -> TypeGuard[Scalar]:
+    """Whether it has the tag !expr."""
+    return node.is_expr
+
+
 def every_node(node: Node) -> Iterator[Node]:
     """A node and all nodes in it, without recursion."""
     waiting = [node]
@@ -275,7 +285,7 @@ def every_node(node: Node) -> Iterator[Node]:
 
 def expr_tags(root: Node) -> Iterator[Scalar]:
     """The scalars in ``root`` with the tag !expr, for a language that does not have it."""
-    return (node for node in every_node(root) if isinstance(node, Scalar) and node.is_expr)
+    return filter(is_expression, every_node(root))
 
 
 def node_at(node: Node, path: Iterable[str | int]) -> tuple[Node, Span | None]:

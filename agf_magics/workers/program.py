@@ -22,18 +22,8 @@ from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope, StepEvents
 from ..flow.step import DROPPED, FlowInput, FlowResult, Frame, Ref, Step, finished
-from ..flow.steps import (
-    Branches,
-    Choose,
-    Compute,
-    Each,
-    Flow,
-    Fold,
-    Invoke,
-    Repeat,
-    Sequence,
-    every,
-)
+from ..flow.steps import Dag, Each, Flow, Invoke, Repeat, Sequence, Walk, every
+from ..flow.wiring import own_reads
 from ..journal.secrets import Secrets
 from ..text.source import Source
 from .pickles import dump_program
@@ -170,33 +160,17 @@ def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
         return None
     found: list[Ref] = []
     for step in every(body):
-        refs = _reads_of_step(step)
-        if refs is None:
-            return None
-        found += refs
-    return found
-
-
-def _reads_of_step(step: Step) -> Iterable[Ref] | None:
-    match step:
-        case Invoke():
-            if step.permit is not None or step.exchange.while_waiting is not None:
+        match step:
+            case Invoke() if step.permit is not None or step.exchange.while_waiting is not None:
                 return None
-            pipe = step.exchange.pipe
-            return (*step.args.reads(), *(pipe.reads() if pipe is not None else ()))
-        case Compute():
-            return step.value.reads()
-        case Sequence() | Branches():
-            return ()
-        case Each():
-            return step.over.reads()
-        case Fold():
-            return (*step.over.reads(), *step.init.reads())
-        case Repeat() if step.over is None:
-            return step.until.reads() if step.until is not None else ()
-        case Choose():
-            return step.pick.reads()
-    return None
+            case Invoke() if step.exchange.pipe is not None:
+                found += step.exchange.pipe.reads()
+            case Dag() | Walk():
+                return None
+            case Repeat() if step.over is not None:
+                return None
+        found += own_reads(step)
+    return found
 
 
 def _reads_all_stores(reads: Iterable[Ref], flow: Flow) -> bool:

@@ -30,7 +30,7 @@ from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.pipeline.texts import Command, Named, StoreTarget, Template, labels
+from agf_magics.languages.pipeline.texts import BRANCH_ERRORS, ERRORS, Command, Named, Template, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -79,14 +79,14 @@ def normal(definition: Definition) -> dict[str, Any]:
 def step_of(step: Step) -> dict[str, Any]:
     if isinstance(step, Branches) and step.word != "parallel":  # a call with a policy for its failures
         (call,) = step.branches.values()
-        own = {"on_error": policy_of(step)} | (
-            {"output": step.target.name} if isinstance(step.target, StoreTarget) else {}
-        )
-        return step_of(call) | own
-    fields = {"kind": step.word, **SHAPES[type(step)](step)}
-    if isinstance(step.target, StoreTarget):
-        fields["output"] = step.target.name
+        return step_of(call) | {"on_error": policy_of(step)} | output_of(step)
+    fields = {"kind": step.word, **SHAPES[type(step)](step), **output_of(step)}
     return fields | ({"title": step.title} if step.title else {})
+
+
+def output_of(step: Step) -> dict[str, str]:
+    stores = [ref.path[1] for ref in step.target.writes() if ref.path[0] == "ctx"] if step.target else []
+    return {"output": stores[0]} if stores else {}
 
 
 def invoke(step: Invoke) -> dict[str, Any]:
@@ -240,8 +240,10 @@ def test_collect_sees_the_survivors_and_no_item() -> None:
     assert isinstance(each, Each)
     assert isinstance(parallel, Branches)
     inside = {**FRAME, "item": 1, "acc": 2}
-    assert each.join.join(inside, FanOutResult([1, DROPPED, None])) == {"ctx": {"doc": "d"}, "pipe": [1, None]}
-    assert parallel.join.join(inside, FanOutResult([DROPPED, 2], ("a", "b"))) == {"ctx": {"doc": "d"}, "pipe": {"b": 2}}
+    survivors = each.join.join(inside, FanOutResult([1, DROPPED, None]))
+    assert survivors == {"ctx": {"doc": "d"}, "pipe": [1, None], ERRORS: []}
+    survivors = parallel.join.join(inside, FanOutResult([DROPPED, 2], ("a", "b")))
+    assert survivors == {"ctx": {"doc": "d"}, "pipe": {"b": 2}, BRANCH_ERRORS: {}}
 
 
 def test_a_branch_name_reads_the_branch_before_a_store_of_that_name() -> None:

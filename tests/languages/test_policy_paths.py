@@ -19,7 +19,7 @@ from agf_magics.flow.step import Frame
 from agf_magics.flow.values import Value
 from agf_magics.languages.documents import MISSING
 from agf_magics.languages.policy import parse_path
-from agf_magics.languages.policy.path import DIRECTIONS, ELEMENT, Path, Where, iteration_problem, source_problem
+from agf_magics.languages.policy.path import DIRECTIONS, ELEMENT, Absent, Path, Where, iteration_problem, source_problem
 from agf_magics.languages.policy.values import Delivery
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
 from agf_magics.text.source import Source
@@ -188,7 +188,8 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
 
 def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
     path = parse_path("parent.input" + ".a" * 100_000, "policy_step")
-    assert path.find({"parent": {"input": {"a": {}}}}) is MISSING
+    with pytest.raises(Absent):
+        path.evaluate({"parent": {"input": {"a": {}}}})
 
 
 def test_a_path_in_quotes_is_pointed_at_inside_of_them() -> None:

@@ -1,6 +1,7 @@
 """Graphs: nodes over one state, along edges with conditions, with value and condition
 expressions."""
 
+from ..documents import Language
 from .edges import evaluate_condition
 from .edges import parse_condition_text as parse_condition
 from .load import load
@@ -10,7 +11,12 @@ from .words import document_schema
 SCHEMA = document_schema()
 """The JSON Schema of a graph."""
 
+LANGUAGE = Language(
+    "graph", load, {"value": parse_value, "condition": parse_condition}, schema=SCHEMA
+)
+
 __all__ = [
+    "LANGUAGE",
     "SCHEMA",
     "evaluate_condition",
     "load",

@@ -22,9 +22,9 @@ from ...flow.step import DerivedTool, Expr, Frame, Ref
 from ...flow.steps import Computed, Name, NamedArguments
 from ...flow.values import TEXT, Value, equal
 from ...text.diagnostics import Diagnostic, StepError, suggest
-from ...text.nodes import Fields, Node, Scalar, shown
+from ...text.nodes import Fields, Node, Scalar, is_text, shown
 from ...text.source import Span
-from ..documents import MISSING, Key, Refusal, said
+from ..documents import MISSING, Key, Refusal, named, said
 from .reading import ROOT, Prompt, Reader, Slot, no_value, read_text, split_slots
 from .state import Failed, State, SubgraphState, Write
 from .takes import MESSAGE
@@ -69,7 +69,7 @@ def _complete(expr: Expr) -> Expr:
 
 def read_message(reader: Reader, node: Node) -> Computed | None:
     """The question for a person: one value expression, or a text with slots."""
-    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not node.text.strip():
+    if not is_text(node) or not node.text.strip():
         reader.wrong_type(node, Key("message", MESSAGE))
         return None
     try:
@@ -95,22 +95,17 @@ def read_message(reader: Reader, node: Node) -> Computed | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+def whole(expr: Expr) -> Computed:
     """All arguments as the value of one placeholder."""
 
-    expr: Expr
-    names: None = None
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
-        value = self.expr.evaluate(frame)
+    def build(frame: Frame) -> Value:
+        value = expr.evaluate(frame)
         if type(value) is not dict:
             message = f"arguments must be a mapping of names to values, got {describe(value)}"
-            raise StepError(Diagnostic("graph.arguments", message, self.expr.span))
+            raise StepError(Diagnostic("graph.arguments", message, expr.span))
         return value
 
-    def reads(self) -> tuple[Ref, ...]:
-        return self.expr.reads()
+    return Computed(expr.span, build, expr.reads())
 
 
 def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None:
@@ -225,32 +220,22 @@ class Command:
         return own if self.values is None else (*own, *NamedArguments(self.values).reads())
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
-    mapping: Sequence[tuple[Name, Name]] | None
-
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...] | None:
-        if self.mapping is None:
-            return None
-        return tuple((other.text, other.span) for _, other in self.mapping)
-
-    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
+    def renamed(frame: Frame) -> Value:
         state = frame["state"]
-        if self.mapping is None:
-            return {
-                name: value
-                for name, value in state.items()
-                if name not in ("current_step", "_route")
-            }
-        return {other.text: state[own.text] for own, other in self.mapping if own.text in state}
+        return {other.text: state[own.text] for own, other in mapping or () if own.text in state}
 
-    def reads(self) -> tuple[Ref, ...]:
-        if self.mapping is None:
-            return (Ref(ROOT, certain=False),)
-        return tuple(state_ref((own.text,), own.span) for own, _ in self.mapping)
+    def everything(frame: Frame) -> Value:
+        hidden = ("current_step", "_route")
+        return {name: value for name, value in frame["state"].items() if name not in hidden}
+
+    if mapping is None:
+        return Computed(span, everything, (Ref(ROOT, certain=False),))
+    reads = tuple(state_ref((own.text,), own.span) for own, _ in mapping)
+    names = tuple((other.text, other.span) for _, other in mapping)
+    return Computed(span, renamed, reads, names=names)
 
 
 class ShellTool(NamedTuple):
@@ -387,7 +372,7 @@ def _file(name: str, given: Mapping[str, Any]) -> Name | None:
     where: Name | None = given.get("path") or given.get("module")
     if where is None:
         return None
-    return Name(f"{where.text}:{said(given, 'function', name)}", where.span)
+    return Name(f"{where.text}:{named(given, 'function', Name(name))}", where.span)
 
 
 def write_key(key: str) -> Write:

@@ -85,10 +85,11 @@ class Edges:
         if self.reader.error_count > before:
             return
         source = self.name(given["from"], self.sources, "from")
-        targets = self.targets(given["to"])
+        named = [self.name(each, self.goals, "to") for each in given["to"]]
+        targets = [place for place in named if place is not None]
         if source is None or not targets:
             return
-        written: Node | None = given.get("condition")
+        written: Scalar | None = given.get("condition")
         if given.get("type") == "conditional":
             if written is not None:
                 hint = "keep one of them: type: conditional follows a router, condition: compares"
@@ -100,10 +101,7 @@ class Edges:
         else:
             self.conditional(source, targets, written)
 
-    def name(self, node: Node, known: Collection[str], key: str) -> Name | None:
-        if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.wrong_type(node, EDGE.keys[key])
-            return None
+    def name(self, node: Scalar, known: Collection[str], key: str) -> Name | None:
         if node.text in (START, END) and node.text not in known:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
             self.reader.error(
@@ -121,13 +119,6 @@ class Edges:
             return None
         return Name(node.text, node.span)
 
-    def targets(self, node: Node) -> list[Name]:
-        nodes = node.items if isinstance(node, Items) else (node,)
-        if not nodes:
-            self.reader.wrong_type(node, EDGE.keys["to"])
-        found = [self.name(each, self.goals, "to") for each in nodes]
-        return [place for place in found if place is not None]
-
     def route(self, source: Name, targets: list[Name]) -> None:
         """Edges to the target that ``_route`` names; to the first target if it names none of
         them."""
@@ -141,10 +132,7 @@ class Edges:
             Edge(source.text, first.text, otherwise=True, span=first.span, label=label)
         )
 
-    def conditional(self, source: Name, targets: list[Name], node: Node) -> None:
-        if not isinstance(node, Scalar) or not isinstance(node.value, str):
-            self.reader.wrong_type(node, EDGE.keys["condition"])
-            return
+    def conditional(self, source: Name, targets: list[Name], node: Scalar) -> None:
         if node.text.strip() == ELSE:
             self.found += [
                 Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE)

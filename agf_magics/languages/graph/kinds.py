@@ -27,10 +27,10 @@ from ...flow.steps import (
 )
 from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.nodes import Fields, Items, Node, Scalar, is_text, plain, shown
 from ...text.source import Span
-from ..documents import MISSING, Key, said
-from .calls import Whole, complete
+from ..documents import MISSING, Key, named
+from .calls import complete, whole
 from .nodes import (
     Built,
     Given,
@@ -75,15 +75,15 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
             hint,
         )
     args = given.get("args") or ()
-    key: Name | None = given.get("state_key")
-    result = said(given, "state_key", "result")
+    key = named(given, "state_key", Name("result"))
+    result = key.text
     chosen = fixed is None or fixed in tools.commands
     label = name.text if isinstance(name, Expression) else str(fixed)
     step = Invoke(
         **common(here, given, label),
         kind="tool",
         name=Name(label, name.span),
-        args=NamedArguments(complete(args)) if isinstance(args, tuple) else Whole(args),
+        args=NamedArguments(complete(args)) if isinstance(args, tuple) else whole(args),
         rescue=None if given.get("on_error") == "fail" else Failed,
         pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
         lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),
@@ -92,7 +92,7 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
     def envelope(state: State, value: Value) -> Mapping[str, Value]:
         return _envelope(name.evaluate({"state": state}), state.get("task"), value)
 
-    keys = (Written(result, key.span if key else None),)
+    keys = (Written(result, key.span),)
     if here.inside:
         return Built(step, envelope, keys, collects=True)
     return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
@@ -303,8 +303,8 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
     if isinstance(node, Items):
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
-    if not isinstance(node, Scalar) or not isinstance(node.value, str) or not _braced(node.text):
-        path = node.text.removeprefix("state.") if isinstance(node, Scalar) else ""
+    if not is_text(node) or not _braced(node.text):
+        path = node.text.removeprefix("state.")
         named = all(map(KEY_NAME.fullmatch, path.split(".")))
         reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
         return None

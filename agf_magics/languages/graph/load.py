@@ -14,10 +14,10 @@ from typing import Any
 from ...flow.step import Caps, Export, Expr
 from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
-from ...text.nodes import EXPR, expr_tags
+from ...text.nodes import EXPR, expr_tags, is_text
 from ...text.source import Source, Span
-from ...text.yamlnodes import Bounds, Fields, Items, Scalar, shown
-from ..documents import Finding, Kind, one_document, said
+from ...text.yamlnodes import Bounds, Fields, Items, shown
+from ..documents import Finding, Kind, named, one_document, said
 from .calls import Tools, read_tools
 from .edges import Edges
 from .kinds import build
@@ -114,18 +114,14 @@ class _Loader:
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
-        name, place, exits = (
-            given.get("name"),
-            given.get("config"),
-            {a: b.text for a, b in self.exits.items()},
-        )
-        span = name.span if name is not None else None
+        (label, span), place = named(given, "name", Name("graph")), given.get("config")
+        exits = {a: b.text for a, b in self.exits.items()}
         limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
         endless = limit.span if limit is not None else span or given["edges"].span
         return Walk(
             id="nodes",
             word="graph",
-            label=said(given, "name", "graph"),
+            label=label,
             span=span,
             nodes={node: each.step for node, each in built.items()},
             edges=edges,
@@ -167,7 +163,7 @@ class _Loader:
             if isinstance(value, Fields):
                 given = self.reader.fields(STATE_KEY, value, name.span)
                 kind, reducer = given.get("type"), given.get("reducer")
-            elif isinstance(value, Scalar) and isinstance(value.value, str):
+            elif is_text(value):
                 kind, reducer = Name(value.text, value.span), None
             else:
                 hint = f"{name}: int, or {name}: {{type: list, reducer: add}}"
@@ -248,9 +244,9 @@ class _Loader:
                 self.reader.error("graph.wrong-type", message, value.span, hint)
                 continue
             given = self.reader.fields(EXPORT, value, value.span)
-            kind, file = given.get("format") or "json", given.get("filename")
-            path = said(given, "filename", f"{name}{ENDINGS[kind][0]}")
-            place = file.span if file is not None else name.span
+            kind = given.get("format") or "json"
+            default = Name(f"{name}{ENDINGS[kind][0]}", name.span)
+            path, place = named(given, "filename", default)
             if not is_inside(path):
                 hint = (
                     f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"

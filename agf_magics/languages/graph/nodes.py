@@ -17,13 +17,13 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
 from ...text.source import Span
-from ..documents import said
+from ..documents import named
 from .calls import (
-    Passed,
     Tools,
     Values,
     WithState,
     complete,
+    passed,
     question_args,
     read_message,
     state_ref,
@@ -189,7 +189,7 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         **common(here, given, name.text),
         kind="flow",
         name=name,
-        args=Passed(None if everything else into or ()),
+        args=passed(here.span, None if everything else into or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
             wants=True, while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ())
@@ -224,16 +224,10 @@ def build_interrupt(
     reader: Reader, given: Given, here: Here, written: WriteQuestion
 ) -> Built | None:
     """``written`` builds the node if an agent writes the question."""
-    asked: Name | None = given.get("state_key")
-    answered: Name | None = given.get("resume_key")
-    question, answer = (
-        said(given, "state_key", "interrupt_message"),
-        said(given, "resume_key", "user_input"),
-    )
-    keys = (
-        Written(question, asked.span if asked else None),
-        Written(answer, answered.span if answered else None),
-    )
+    asked = named(given, "state_key", Name("interrupt_message"))
+    answered = named(given, "resume_key", Name("user_input"))
+    question, answer = asked.text, answered.text
+    keys = (Written(question, asked.span), Written(answer, answered.span))
     if ("message" in given) == ("prompt" in given):
         problem = (
             "an interrupt needs 'message'"
@@ -298,10 +292,9 @@ def node_id(name: str) -> str:
 def state_key(
     given: Given, here: Here, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, Written]:
-    name: Name | None = given.get("state_key")
-    key = said(given, "state_key", here.name)
-    declares = name is not None or how is write_object
-    return how(key), Written(key, name.span if name else here.span, declares=declares)
+    key = named(given, "state_key", Name(here.name, here.span))
+    declares = "state_key" in given or how is write_object
+    return how(key.text), Written(key.text, key.span, declares=declares)
 
 
 def on_error(given: Given, here: Here, built: Built) -> Built:

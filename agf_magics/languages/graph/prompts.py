@@ -18,15 +18,16 @@ from typing import Any, NamedTuple
 
 from ...flow.json_schema import describe_all, schema_violations
 from ...flow.patterns import unusable_patterns
+from ...flow.step import Name
 from ...text.diagnostics import Diagnostics, suggest
-from ...text.nodes import Fields, Node, Scalar, plain, shorten, shown
+from ...text.nodes import Fields, Node, Scalar, is_text, plain, shorten, shown
 from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ...text.yamlnodes import documents
-from ..documents import Key
+from ..documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
 from .jinja import SYNTAX as jinja_SYNTAX
 from .jinja import JinjaPrompt, read_jinja
 from .reading import Prompt, Reader, Slot, read_text, split_slots
-from .takes import PROMPT
+from .takes import NUMBER, PROMPT
 from .words import PROMPT_FILE, PROMPT_MODEL
 
 Json = dict[str, Any]
@@ -48,16 +49,52 @@ FIELD_TYPES: Mapping[str, Json] = {
 """The types of a field; a list and a dict may name the type of their elements: ``list[str]``,
 ``dict[str, int]``."""
 
-_CONSTRAINTS: Mapping[str, tuple[Mapping[str, str], type | tuple[type, ...]]] = {
-    "ge": ({"": "minimum"}, (int, float)),
-    "gt": ({"": "exclusiveMinimum"}, (int, float)),
-    "le": ({"": "maximum"}, (int, float)),
-    "lt": ({"": "exclusiveMaximum"}, (int, float)),
-    "min_length": ({"": "minLength", "array": "minItems"}, int),
-    "max_length": ({"": "maxLength", "array": "maxItems"}, int),
-    "pattern": ({"": "pattern"}, str),
+_CONSTRAINTS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "pattern": "pattern",
 }
-"""The keyword of each constraint, by the type of the field, and the type of its value."""
+"""The keyword of each constraint."""
+_OF_LISTS = {"minLength": "minItems", "maxLength": "maxItems"}
+
+_LENGTH = Takes("an integer", "3", {"type": "integer"}, number_of(int))
+_CONSTRAINED = kind(
+    "constraints",
+    "What the value of a field must be.",
+    *(Key(name, NUMBER) for name in ("ge", "gt", "le", "lt")),
+    *(Key(name, _LENGTH) for name in ("min_length", "max_length")),
+    Key("pattern", TEXT),
+)
+_FIELD = kind(
+    "a field",
+    "A field of an answer.",
+    Key("type", NAME, required=True),
+    Key("description", TEXT, null=True),
+    Key("optional", ANYTHING),
+    Key("default", ANYTHING),
+    Key(
+        "constraints",
+        Takes("a mapping of constraints", "{ge: 0, le: 1}", {"type": "object"}, Reader.mapping),
+    ),
+)
+_SCHEMA = kind(
+    "schema",
+    "The fields of an answer.",
+    *(Key(name, ANYTHING) for name in ("name", "fields", "description")),
+)
+
+
+class _SchemaReader(Reader):
+    """Reads a ``schema:``, all of whose errors have one code."""
+
+    def __init__(self, problems: Diagnostics) -> None:
+        super().__init__(problems)
+        self.error = lambda code, *said: problems.error("graph.prompt-schema", *said)
+
 
 _TYPE = re.compile(r"\s*(\w+)\s*(?:(\[)|(?=[\],]|$))")
 _LONGEST = 200
@@ -66,8 +103,8 @@ _EXAMPLE = "schema: {name: Review, fields: {score: {type: int, description: From
 
 def read_output_schema(reader: Reader, node: Node) -> Json | None:
     """``output_schema``: a JSON Schema. None after an error."""
-    schema = plain(node)
-    if not isinstance(node, Fields) or not isinstance(schema, dict):
+    schema: Json = plain(node)
+    if not isinstance(node, Fields):
         hint = (
             "output_schema: {type: object, properties: {score: {type: integer}}, required: [score]}"
         )
@@ -99,13 +136,9 @@ def read_schema(reader: Reader, node: Node) -> Json | None:
             _EXAMPLE,
         )
         return None
-    before = reader.error_count
-    for key in node.keys.keys() - {"name", "fields", "description"}:
-        hint = suggest(key, ("name", "fields", "description"), "keys of schema")
-        reader.error(
-            "graph.prompt-schema", f"unknown key {key!r} in schema", node.keys[key].span, hint
-        )
-    properties = {name: _field(reader, name, field) for name, field in fields.fields.items()}
+    before, inner = reader.error_count, _SchemaReader(reader.problems)
+    inner.fields(_SCHEMA, node, node.span)
+    properties = {name: _field(inner, name, field) for name, field in fields.fields.items()}
     title = node.scalar("name")
     schema: Json = {
         "type": "object",
@@ -126,36 +159,30 @@ def _is_required(field: Node) -> bool:
 
 def _field(reader: Reader, name: str, node: Node) -> Json:
     """A field: its type, or ``{type, description, optional, default, constraints}``."""
-    held = node.fields if isinstance(node, Fields) else {"type": node}
-    kind = held.get("type")
-    if not isinstance(kind, Scalar) or not isinstance(kind.value, str):
-        place = kind.span if kind is not None else node.span
-        reader.error(
-            "graph.prompt-schema",
-            f"the type of {name!r} must be a name",
-            place,
-            f"{name}: {{type: str}}",
-        )
+    given: dict[str, Any] = (
+        reader.fields(_FIELD, node, node.span)
+        if isinstance(node, Fields)
+        else {"type": reader.name(node, Key(name, NAME))}
+    )
+    word: Name | None = given.get("type")
+    if word is None:
         return {}
-    known = ("type", "description", "optional", "default", "constraints")
-    for key in held.keys() - set(known) if isinstance(node, Fields) else ():
-        assert isinstance(node, Fields)
-        hint = suggest(key, known, "keys of a field")
-        reader.error(
-            "graph.prompt-schema", f"unknown key {key!r} in {name!r}", node.keys[key].span, hint
-        )
-    made = read_type(kind.text)
+    made = read_type(word.text)
     if made is None:
-        near = suggest(kind.text.split("[")[0].strip(), FIELD_TYPES, "types")
+        near = suggest(word.text.split("[")[0].strip(), FIELD_TYPES, "types")
         hint = near or "types are str, int, float, bool, Any, list, dict, list[T] and dict[str, T]"
-        reader.error("graph.prompt-schema", f"unknown type {kind.text[:80]!r}", kind.span, hint)
+        reader.error("graph.prompt-schema", f"unknown type {word.text[:80]!r}", word.span, hint)
         return {}
-    made |= dict(_constraints(reader, held.get("constraints"), str(made.get("type"))))
-    described = held.get("description")
-    if isinstance(described, Scalar):
-        made["description"] = described.text
-    if "default" in held:
-        made["default"] = plain(held["default"])
+    constraints: Fields | None = given.get("constraints")
+    if constraints is not None:
+        for name, value in reader.fields(_CONSTRAINED, constraints, constraints.span).items():
+            keyword = _CONSTRAINTS[name]
+            keyword = _OF_LISTS.get(keyword, keyword) if made.get("type") == "array" else keyword
+            made[keyword] = value.text if isinstance(value, Name) else value
+    if given.get("description") is not None:
+        made["description"] = given["description"].text
+    if "default" in given:
+        made["default"] = given["default"]
     if not _is_required(node) and isinstance(made.get("type"), str):
         made["type"] = [made["type"], "null"]  # models give null for an optional field
     return made
@@ -193,33 +220,6 @@ def _read_type(text: str) -> tuple[Json | None, str]:
     if not keys or inner is None:
         return None, rest
     return {**made, "items" if keys == 1 else "additionalProperties": inner}, rest
-
-
-def _constraints(reader: Reader, node: Node | None, kind: str) -> Iterator[tuple[str, Any]]:
-    if node is not None and not isinstance(node, Fields):
-        reader.error(
-            "graph.prompt-schema",
-            "'constraints' must be a mapping",
-            node.span,
-            "constraints: {ge: 0, le: 1}",
-        )
-    for name, value in reader.entries(node if isinstance(node, Fields) else None):
-        if name.text not in _CONSTRAINTS:
-            hint = suggest(name.text, _CONSTRAINTS, "constraints")
-            reader.error(
-                "graph.prompt-schema", f"unknown constraint {name.text!r}", name.span, hint
-            )
-            continue
-        keywords, types = _CONSTRAINTS[name.text]
-        found = plain(value)
-        if not isinstance(found, types) or isinstance(found, bool):
-            message = (
-                f"{name.text!r} must be {'a text' if types is str else 'a number'}, got "
-                f"{shown(value)}"
-            )
-            reader.error("graph.prompt-schema", message, value.span)
-            continue
-        yield keywords.get(kind, keywords[""]), found
 
 
 def _check_patterns(reader: Reader, node: Node, schema: object) -> bool:
@@ -264,7 +264,7 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
     """The prompt of a node of that kind; None after an error."""
     if isinstance(node, Fields):
         return _from_fields(reader, node, kind)
-    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+    if not is_text(node):
         reader.wrong_type(node, Key("prompt", PROMPT))
         return None
     if not node.text.strip():
@@ -319,7 +319,7 @@ def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False)
     texts: dict[str, Filled | None] = {}
     for name in ("system", "user"):
         text = node.fields.get(name)
-        if isinstance(text, Scalar) and isinstance(text.value, str):
+        if is_text(text):
             texts[name] = read_part(reader, text, kind, in_file)
         elif text is not None or name == "user":
             span = text.span if text is not None else node.span

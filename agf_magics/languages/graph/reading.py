@@ -17,7 +17,7 @@ from ...flow.step import Expr
 from ...flow.steps import Constant
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
+from ...text.nodes import Fields, Items, Node, Scalar, is_text, plain, shorten
 from ...text.source import Span, Text
 from .. import documents
 from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
@@ -183,7 +183,7 @@ class Reader(documents.Reader):
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
-        if not isinstance(node, Scalar) or type(node.value) is not str:
+        if not is_text(node):
             for place, text in _nested_braces(node):
                 if text is None:
                     message, hint = (

@@ -267,21 +267,21 @@ def parse_answer(answer: Value) -> Value:
     ({'a': 1}, 'none')
     """
     if not isinstance(answer, str):
-        if type(answer) is dict and answer.keys() == {"answer", "calls"}:
+        if _has_calls(answer):
             return {**answer, "answer": parse_answer(answer["answer"])}
         return answer
     found = find_json(answer)
     return answer if found is None else found[0]
 
 
+def _has_calls(answer: Value) -> bool:
+    """Whether it is the value of a session that keeps its tool calls."""
+    return type(answer) is dict and answer.keys() == {"answer", "calls"}
+
+
 def _not_json(here: Here) -> Any:
     def note(value: Value) -> Diagnostic | None:
-        answer = (
-            value.get("answer")
-            if type(value) is dict and value.keys() == {"answer", "calls"}
-            else value
-        )
-        if not isinstance(answer, str):
+        if not isinstance(value["answer"] if _has_calls(value) else value, str):
             return None
         message = f"the answer of {here.name!r} has no JSON: the key gets its text"
         hint = "ask for JSON in the prompt, or describe the answer with schema"

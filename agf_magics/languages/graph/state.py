@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...flow.step import FlowInput, FlowResult, Frame, Outcome
-from ...flow.values import Value, type_name
+from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
+from ..documents import named_values
 from .takes import TYPES
 from .value import combine, describe
 
@@ -87,15 +88,16 @@ class Keys:
             if key.reducer is not None and empty is not None:
                 state[key.name] = type(empty)()
         for name, value in {**initial, **given}.items():
-            reducer = self.reducers.get(name)
-            if reducer and value is None and name in state:
-                continue  # nothing to add
-            state[name] = (
-                self.added(reducer, name, state[name], value)
-                if reducer and name in state
-                else value
-            )
+            self.put(state, name, value)
         return state
+
+    def put(self, state: dict[str, Value], name: str, value: Value) -> None:
+        """Set a key of ``state``; one with a reducer combines its old and new value."""
+        reducer = self.reducers.get(name)
+        if reducer is None or name not in state:
+            state[name] = value
+        elif value is not None or reducer == "last_value":  # else there is nothing to add
+            state[name] = self.added(reducer, name, state[name], value)
 
     def after(
         self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]
@@ -112,11 +114,7 @@ class Keys:
                         else _added_part(state.get(name), value.value)
                     )
                 if reducer is not None:
-                    if value is None and reducer != "last_value":
-                        continue  # nothing to add
-                    made[name] = (
-                        self.added(reducer, name, made[name], value) if name in made else value
-                    )
+                    self.put(made, name, value)
                 elif name in by:
                     message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
                     held = self.declared.get(name, Declared(name)).type
@@ -142,7 +140,7 @@ class Keys:
             raise StepError(Diagnostic("graph.reducer", message, self.place(name), hint)) from error
 
     def place(self, name: str) -> Span | None:
-        return self.declared[name].span if name in self.declared else None
+        return self.declared.get(name, Declared(name)).span
 
 
 class Joining:
@@ -170,12 +168,8 @@ class Joining:
         after = self.keys.after(state, written)
         if ends:
             after["current_step"] = ends[-1][0]
-        found = (
-            [self.notes[name](outcome.value) for name, outcome in ends if name in self.notes]
-            if self.notes
-            else ()
-        )
-        if noted := [note for note in found if note is not None]:
+        notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
+        if noted := list(filter(None, notes)):
             return {**frame, "state": after, "notes": (*frame.get("notes", ()), *noted)}
         return {**frame, "state": after}
 
@@ -212,17 +206,10 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
     """The frame that a run begins with."""
 
     def start(given: FlowInput) -> Frame:
-        found: Any = {} if given.input is None else given.input
-        if type(found) is not dict or not all(type(name) is str for name in found):
-            what = (
-                type_name(found)
-                if type(found) is not dict
-                else "a mapping with names that are not texts"
-            )
-            message = f"the input of a graph must be a mapping of keys to values, got {what}"
-            hint = "--set name=value gives one key of the state"
-            raise StepError(Diagnostic("graph.input", message, hint=hint))
-        return {"state": keys.begin(initial(), found)}
+        what = "the input of a graph is a mapping of keys to values"
+        hint = "--set name=value gives one key of the state"
+        values = named_values(given, "graph.input", what, hint)
+        return {"state": keys.begin(initial(), values)}
 
     return start
 

@@ -3,13 +3,12 @@ reader."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from ...flow.step import Expr
 from ...flow.steps import Name
-from ...text.nodes import Fields, Node, Scalar
+from ...text.nodes import Fields, Items, Node, Scalar, is_text
 from ...text.source import Span
 from ..documents import ANYTHING as ANYTHING
 from ..documents import COUNT as COUNT
@@ -35,9 +34,7 @@ from .value_grammar import Sentence
 
 
 def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
-    listed = reader.items(node, key)
-    found = [reader.name(item, key) for item in listed.items] if listed is not None else []
-    return tuple({name.text: name for name in found if name is not None}.values())
+    return tuple({name.text: name for name in reader.names(node, key)}.values())
 
 
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
@@ -47,7 +44,7 @@ def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ..
 
 
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
-    if isinstance(node, Scalar) and isinstance(node.value, str):
+    if is_text(node):
         whole = reader.template(node)
         if isinstance(whole, Expression) and not isinstance(whole.node, Sentence):
             return whole
@@ -58,14 +55,14 @@ def _arguments(reader: Reader, node: Node, key: Key) -> Any:
 
 
 def _template(reader: Reader, node: Node, key: Key) -> Expr | None:
-    if isinstance(node, Scalar) and isinstance(node.value, str) and node.text.strip():
+    if is_text(node) and node.text.strip():
         return reader.template(node)
     reader.wrong_type(node, key)
     return None
 
 
 def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
-    value = node.value if isinstance(node, Scalar) else None
+    value = node.value
     if (type(value) is int and value >= 0) or (type(value) is float and 0 <= value <= 1):
         return value
     reader.wrong_type(node, key)
@@ -95,12 +92,8 @@ def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None
 def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
     """Exit codes."""
     listed = reader.items(node, key)
-    codes = (
-        [item.value for item in listed.items if isinstance(item, Scalar)]
-        if listed is not None
-        else []
-    )
-    if listed is not None and [type(code) for code in codes] != [int] * max(1, len(listed.items)):
+    codes = [item.value for item in listed.items] if listed is not None else []
+    if listed is not None and {type(code) for code in codes} != {int}:
         reader.wrong_type(node, key)
         return None
     return tuple(codes) or None
@@ -109,21 +102,14 @@ def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
 def _command(reader: Reader, node: Node, key: Key) -> Any:
     """The words of a command, split when the graph is loaded (decision P8)."""
     text = reader.text(node, key)
-    if text is None:
-        return None
-    try:
-        words = shlex.split(text.text)
-    except ValueError as error:
-        reader.error(
-            "graph.command",
-            f"cannot split the command: {str(error).lower()}",
-            node.span,
-            key.example,
-        )
-        return None
-    if not words:
-        reader.error("graph.command", "the command is empty", node.span, key.example)
-    return tuple(words) or None
+    return tuple((text and reader.words(text, key.example)) or ()) or None
+
+
+def _targets(reader: Reader, node: Node, key: Key) -> list[Scalar]:
+    nodes = node.items if isinstance(node, Items) else (node,)
+    if not nodes:
+        reader.wrong_type(node, key)
+    return list(filter(None, (reader.text(each, key) for each in nodes)))
 
 
 TYPES: Mapping[str, object] = {
@@ -270,11 +256,11 @@ COMMAND = Takes("a text: a program and its arguments", '"ls -l"', S_NAME, _comma
 PARSE = choice("text, json or none", "text", "none", "json")
 TOOL_TYPE = choice("python or shell", "shell", "python")
 EDGE_TYPE = choice("conditional", "conditional")
-SOURCE = Takes("a node, or START", "START", S_NAME, read_node)
+SOURCE = Takes("a node, or START", "START", S_NAME, Reader.text)
 TARGETS = Takes(
     "a node, END, or a list of nodes",
     "END",
     {"anyOf": [S_NAME, {**S_NAMES, "minItems": 1}]},
-    read_node,
+    _targets,
 )
-CONDITION = Takes("a condition, or else", '"score < 0.8"', S_NAME, read_node)
+CONDITION = Takes("a condition, or else", '"score < 0.8"', S_NAME, Reader.text)

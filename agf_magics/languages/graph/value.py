@@ -31,7 +31,6 @@ from .value_grammar import (
     LONGEST,
     Arithmetic,
     Atom,
-    Bare,
     Literal,
     One,
     Operand,
@@ -171,13 +170,8 @@ def _check_size(size: int) -> None:
 
 def compare(sign: str, left: Value, right: Value) -> bool:
     """A comparison. Ordering is False for a missing left side and for values that have no order."""
-    kind, other = type(left), type(right)
-    if (kind is int or kind is float) and (other is int or other is float):
-        return COMPARE[sign](left, right)
-    if sign == "==":
-        return _same(left, right)
-    if sign == "!=":
-        return not _same(left, right)
+    if sign in ("==", "!="):
+        return _same(left, right) is (sign == "==")
     if left is None or not (_ordered(left) and _ordered(right)):
         return False
     try:
@@ -191,8 +185,6 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
 }
 
 
@@ -206,8 +198,6 @@ def _ordered(value: Value) -> bool:
 
 
 def _same(left: Value, right: Value) -> bool:
-    if type(left) in ATOMS and type(right) in ATOMS:
-        return bool(left == right)
     try:
         return equal(left, right)
     except RecursionError:
@@ -263,7 +253,7 @@ def resolve_template(template: Value, state: Mapping[str, Value]) -> Value:
     """
     if not isinstance(template, str) or "{" not in template:
         return template
-    return (_cached if len(template) <= LONGEST else _compile_text)(template)(state)
+    return _cached(template)(state)
 
 
 def resolve_state_expression(expr: Value, state: Mapping[str, Value]) -> Value:
@@ -314,14 +304,12 @@ def refused(refusal: Refusal, text: str) -> ValueError:
     return ValueError(f"{refusal.message}: {text!r}{f' ({refusal.hint})' if refusal.hint else ''}")
 
 
-def _compile_text(template: str) -> Getter:
+@lru_cache(maxsize=512)
+def _cached(template: str) -> Getter:
     try:
         return compile_template(parse_template(template))
     except Refusal as refusal:
         raise refused(refusal, template) from None
-
-
-_cached = lru_cache(maxsize=512)(_compile_text)
 
 
 class Evaluated(Computed):
@@ -402,15 +390,10 @@ def _operand(node: Operand) -> Getter:
 
 
 def _atom(node: Atom) -> Getter:
-    match node:
-        case Path():
-            return reader(node.names)
-        case Literal():
-            value = node.value
-            return lambda state: value
-        case Bare():
-            text = node.text
-            return lambda state: text
+    if isinstance(node, Path):
+        return reader(node.names)
+    value = node.value if isinstance(node, Literal) else node.text
+    return lambda state: value
 
 
 def _sentence(node: Sentence) -> Getter:

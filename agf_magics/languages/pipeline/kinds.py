@@ -33,7 +33,7 @@ from ...flow.values import Value
 from ...flow.wiring import own_reads
 from ...text.nodes import Fields, Scalar, shorten
 from ...text.source import Span
-from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
+from ..documents import Json, Key, Kind, Words, kind, kind_schema, mapping_of, reference
 from . import takes
 from .body import TITLE, Policy, Reader
 from .r1.nodes import FORMS
@@ -49,22 +49,9 @@ from .texts import (
     Collected,
     Named,
     Scope,
-    StoreTarget,
     labels,
+    store_target,
 )
-
-
-class Words(NamedTuple):
-    """The tables of a language, for completion."""
-
-    steps: Mapping[str, Kind]
-    documents: Mapping[str, Kind]
-    target: Kind
-    field_types: Mapping[str, str]
-    """With one line on each."""
-    functions: Mapping[str, str]
-    """Of the expression language, each with its signature."""
-
 
 _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
 _SCHEMA = Key(
@@ -290,7 +277,7 @@ def _attempted(step: Invoke, policy: Policy) -> Step:
 def _target(given: Given, scope: Scope) -> ResultTarget | None:
     output: Name | None = given.get("output")
     if output is not None:
-        return StoreTarget(output.text, output.span, scope.top)
+        return store_target(output.text, output.span, scope.top)
     return PIPE if scope.top else None
 
 
@@ -406,7 +393,7 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
         over=over,
         element=ITEM,
         body=given["do"],
-        join=Collected(reads_errors),
+        join=Collected(),
         collect=collect,
         keeps_failures=reads_errors,
         limit=given.get("max_parallel"),
@@ -429,7 +416,7 @@ def _parallel(at: At, given: Given, body: Fields) -> Step:
         **at._asdict(),
         label=shorten(", ".join(branches)),
         branches=branches,
-        join=Collected(reads_errors),
+        join=Collected(),
         collect=given["collect"],
         keeps_failures=reads_errors,
         on_error=policy.on_error,

@@ -26,10 +26,9 @@ from ...flow.shapes import (
     Shape,
     descend,
     either,
-    falsy,
     list_of,
     literal,
-    truthy,
+    part_that_is,
 )
 from ...flow.step import Args, Expr, Name, Step
 from ...flow.steps import Constant, Definition, Flow, NamedArguments, Sequence
@@ -147,6 +146,13 @@ class _Inference:
             Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
         )
 
+    def need(
+        self, kind: str, shape: Shape | None, what: str, at: int, width: int, certain: bool
+    ) -> None:
+        """Report a value that is certainly not of the kind that ``what`` says is needed."""
+        if shape is not None and kind not in shape.kinds:
+            self.error(f"{what}, not {shape}", at, width, certain)
+
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
             self.found.append(fault.told(self.expr.locate(at, end), certain))
@@ -176,8 +182,7 @@ class _Inference:
 
     def minus(self, node: Minus, certain: bool) -> Shape | None:
         shape = self.shape(node.operand, certain)
-        if shape is not None and "number" not in shape.kinds:
-            self.error(f"'-' needs a number, not {shape}", node.at, 1, certain)
+        self.need("number", shape, "'-' needs a number", node.at, 1, certain)
         return NUMBER
 
     def choice(self, node: Logic, certain: bool) -> Shape | None:
@@ -197,7 +202,7 @@ class _Inference:
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
-        yes, no = truthy(shape), falsy(shape)
+        yes, no = part_that_is(True, shape), part_that_is(False, shape)
         return Split((yes,) if yes else (), (no,) if no else ())
 
     def compare(self, node: Compare, certain: bool) -> Shape | None:
@@ -247,11 +252,8 @@ class _Inference:
 
     def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
         """The shape of the elements of a combinator's list."""
-        if shape is None:
-            return None
-        if "list" not in shape.kinds:
-            self.error(f"{node.name} needs a list, not {shape}", node.at, len(node.name), certain)
-        return shape.of
+        self.need("list", shape, f"{node.name} needs a list", node.at, len(node.name), certain)
+        return shape and shape.of
 
     def each(self, node: Each, certain: bool) -> Shape | None:
         base = self.shape(node.base, certain)
@@ -270,10 +272,8 @@ class _Inference:
             self.shape(node.args[0], certain)
             return TEXT
         if node.name == "parse_json":
-            given = self.shape(node.args[0], certain)
-            if given is not None and "text" not in given.kinds:
-                message = f"parse_json needs a text, not {given}"
-                self.error(message, node.at, len(node.name), certain)
+            text = self.shape(node.args[0], certain)
+            self.need("text", text, "parse_json needs a text", node.at, len(node.name), certain)
             return None
         element = self.elements(self.shape(node.args[0], certain), node, certain)
         result, wanted = RETURNS[node.name]
@@ -281,9 +281,9 @@ class _Inference:
             # An empty list is fine, so this is never certain.
             message = f"{node.name} needs a list of {wanted}s, not of {element}"
             self.error(message, node.at, len(node.name), False)
-        for separator in [self.shape(arg, certain) for arg in node.args[1:]]:
-            if separator is not None and "text" not in separator.kinds:
-                self.error(f"the separator of join is a text, not {separator}", node.at, 4, certain)
+        for arg in node.args[1:]:
+            separator = self.shape(arg, certain)
+            self.need("text", separator, "the separator of join is a text", node.at, 4, certain)
         return result
 
     def get(self, node: Get, certain: bool) -> Shape | None:

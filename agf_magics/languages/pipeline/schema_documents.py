@@ -7,9 +7,10 @@ silently ignored is worse than none (decision P7).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 from ...flow.schemas import Field, FieldKind, Schema
+from ...flow.step import Name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
 from ...text.source import Span
@@ -83,7 +84,7 @@ class _Reader(documents.Reader):
         self.error(key.code, f"{key.name!r} must be {key.says}, got {shown(node)}", node.span)
 
     def field(
-        self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]
+        self, node: Node, key: Scalar | Name, what: str, kinds: Mapping[FieldKind, Kind]
     ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
@@ -123,7 +124,7 @@ class _Reader(documents.Reader):
             kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given
         )
 
-    def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
+    def kind(self, node: Fields, key: Scalar | Name, what: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
@@ -138,9 +139,8 @@ class _Reader(documents.Reader):
                 place,
             )
             return None
-        for own in TYPES:
-            if own == named.text:
-                return own
+        if named.text in TYPES:
+            return cast("FieldKind", named.text)
         known = _TYPES.get(named.text.lower())
         near = (
             f"{known} is its name here; types are {_CHOICES}"
@@ -152,17 +152,14 @@ class _Reader(documents.Reader):
 
 
 def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
-    if not isinstance(node, Fields) or not node.fields:
-        reader.wrong_type(node, key)
-        return {}
-    for name in node.fields:
-        if not name.strip():
-            reader.error("schema.field-name", "a field's name is blank", node.keys[name].span)
-    read = {
-        name: reader.field(value, node.keys[name], f"the type of {name!r}", TYPES)
-        for name, value in node.fields.items()
-    }
-    return {name: one for name, one in read.items() if one is not None}
+    fields: dict[str, Field] = {}
+    for name, value in reader.filled(node, key):
+        if not name.text.strip():
+            reader.error("schema.field-name", "a field's name is blank", name.span)
+        field = reader.field(value, name, f"the type of {name.text!r}", TYPES)
+        if field is not None:
+            fields[name.text] = field
+    return fields
 
 
 def _required(reader: _Reader, node: Node, key: Key) -> Any:
@@ -196,7 +193,7 @@ def _reference(reader: _Reader, node: Node, key: Key) -> str | None:
     return name.text if name else None
 
 
-def _place(node: Node, key: Scalar) -> Span:
+def _place(node: Node, key: Scalar | Name) -> Span | None:
     """The place of ``node``, or of its key if nothing is written."""
     return node.span if node.span.text else key.span
 

@@ -7,12 +7,11 @@ reader.
 
 from __future__ import annotations
 
-import shlex
 from typing import NamedTuple
 
 from ...flow.step import Expr, Name, Step
 from ...flow.steps import Constant, NamedArguments, part
-from ...text.nodes import Fields, Items, Node, Scalar, plain, shown
+from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
 from ...text.source import Span
 from ..documents import COUNT as COUNT
 from ..documents import NAME as documents_NAME
@@ -57,7 +56,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         expr: Expr | None
         if name == is_command:
             expr = read_command(reader, value, Key(name, key.takes))
-        elif isinstance(value, Scalar) and value.is_expr:
+        elif is_expression(value):
             expr = reader.r1(value)
         else:
             expr = reader.literal(value, argument)
@@ -72,12 +71,8 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
         return None
     exprs = []
     for item in node.items:
-        if (
-            type(item.value) is str
-            and not item.is_expr
-            and texts.is_file_name(item.text, reader.scope)
-            and not reader.scope.knows(item.text.partition(".")[0])
-        ):
+        is_known = reader.scope.knows(item.text.partition(".")[0])
+        if texts.is_file_name(item.text, reader.scope) and not is_known:
             message = f"{item.text!r} is an expression here, not a path"
             reader.error(
                 "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
@@ -91,19 +86,11 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
 
 
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
-    # P8: a text is split once, here; no shell ever sees it.
-    words: list[str] = []
-    if isinstance(node, Scalar) and node.is_expr:
+    if is_expression(node):
         expr = reader.r1(node)
         return Command(expr.span, expr) if expr else None
-    if isinstance(node, Scalar) and type(node.value) is str:
-        try:
-            words = shlex.split(node.text)
-        except ValueError as error:
-            reader.error(
-                "pipeline.command", f"the command cannot be split: {str(error).lower()}", node.span
-            )
-            return None
+    if is_text(node):
+        words = reader.words(node) or []
     elif isinstance(node, Items):
         words = plain(node)
         for item in node.items:
@@ -113,11 +100,11 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
                     hint = "the whole command can be one: !expr \"['ls', ctx.folder]\""
                 message = f"a command must be a list of texts, got {shown(item)}"
                 reader.error("pipeline.command", message, item.span, hint)
+        if not words:
+            reader.error("pipeline.command", "the command is empty", node.span)
     else:
         reader.wrong_type(node, key)
         return None
-    if not words:
-        reader.error("pipeline.command", "the command is empty", node.span)
     _check_words(reader, words, node, key)
     return Constant(node.span, words)
 
@@ -137,9 +124,8 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         reader.warn(texts.CODE, message, node.span, hint)
 
 
-def _read_listed(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
-    listed = reader.items(node, key)
-    return None if listed is None else _names(reader, listed, key)
+def _read_listed(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
+    return _names(reader, node, key)
 
 
 CAPABILITIES = kind(
@@ -192,14 +178,11 @@ def _listed(reader: Reader, name: Name) -> Named:
     return Named(span, reader.scope.path(name.text))
 
 
-def _names(reader: Reader, node: Items, key: Key) -> tuple[Name, ...]:
+def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
     names: dict[str, Name] = {}
-    for item in node.items:
-        name = reader.name(item, key)
-        if name is not None and name.text in names:
+    for name in reader.names(node, key):
+        if names.setdefault(name.text, name) is not name:
             reader.warn("pipeline.listed-twice", f"{name.text!r} is listed twice", name.span)
-        elif name is not None:
-            names[name.text] = name
     return tuple(names.values())
 
 
@@ -228,17 +211,14 @@ def _target(reader: Reader, node: Node, key: Key) -> Target | None:
     return Target(span, name, given.get("pass") or NamedArguments(())) if name else None
 
 
-def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target] | None:
-    if not isinstance(node, Fields) or not node.fields:
-        reader.wrong_type(node, key)
-        return None
+def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
     cases = {}
-    for label, value in node.fields.items():
-        case = Key(label, TARGET_OF_CASE)
+    for label, value in reader.filled(node, key):
+        case = Key(label.text, TARGET_OF_CASE)
         if isinstance(value, Scalar) and value.value is None:
-            reader.empty(case, value, node.keys[label])
+            reader.empty(case, value, label)
         elif target := _target(reader, value, case):
-            cases[label] = target._replace(span=node.keys[label].span)
+            cases[label.text] = target._replace(span=label.span or target.span)
     return cases
 
 
@@ -263,22 +243,16 @@ def _step(reader: Reader, node: Node, key: Key) -> Step | None:
     return reader.step(node, f"{reader.id}.{key.name}", scope)
 
 
-def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step] | None:
-    if not isinstance(node, Fields) or not node.fields:
-        reader.wrong_type(node, key)
-        return None
-    steps, scope = {}, reader.scope.inside((), unseen=dict.fromkeys(node.fields, IN_BRANCH))
-    for name, value in node.fields.items():
-        if not name.strip():
-            reader.error(
-                "pipeline.blank-name",
-                "a branch has a blank name",
-                node.keys[name].span,
-                "give it a name",
-            )
-        step = reader.step(value, f"{reader.id}.branches{part(name)}", scope)
+def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
+    steps, branches = {}, list(reader.filled(node, key))
+    scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
+    for name, value in branches:
+        if not name.text.strip():
+            message = "a branch has a blank name"
+            reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
         if step is not None:
-            steps[name] = step
+            steps[name.text] = step
     return steps
 
 

@@ -31,10 +31,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
+from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
+from ...flow.steps import Stored
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
 from ...text.source import Source, Span, Text
+from ..documents import named_values
 from . import r1
 from .r1 import R1
 from .r1.closures import text_form
@@ -51,7 +53,6 @@ from .r1.nodes import (
     nested,
     spelling,
 )
-from .r1.parse import path_parts
 
 ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
 """The names that are visible everywhere, and what they mean."""
@@ -287,9 +288,6 @@ def _is_path(text: str, scope: Scope) -> bool:
 
 def _is_expression(text: str, scope: Scope) -> bool:
     """Whether it can be parsed, and all that it reads is known."""
-    parts = path_parts(text)
-    if parts is not None:  # nearly always the name of a store
-        return scope.knows(parts[0]) and not is_file_name(text, scope)
     try:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:
@@ -297,7 +295,8 @@ def _is_expression(text: str, scope: Scope) -> bool:
     paths = [
         part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
     ]
-    return bool(paths) and all(scope.knows(path.parts[0]) for path in paths)
+    is_file = isinstance(node, Path) and is_file_name(text, scope)
+    return bool(paths) and not is_file and all(scope.knows(path.parts[0]) for path in paths)
 
 
 def tagged(expression: str) -> str:
@@ -416,18 +415,9 @@ class Command:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value
-        odd = (
-            next((word for word in value if type(word) is not str), None)
-            if type(value) is list
-            else value
-        )
-        found = (
-            type_name(value)
-            if type(value) is not list
-            else f"a list with {type_name(odd)}"
-            if value
-            else "[]"
-        )
+        found = type_name(value) if value != [] else "[]"
+        if type(value) is list and value:
+            found += f" with {type_name(next(word for word in value if type(word) is not str))}"
         hint = "one text per word: ['ls', '-l', ctx.folder]"
         raise StepError(
             Diagnostic(
@@ -456,88 +446,46 @@ class Attached:
 _PIPE = (Ref(("pipe",)),)
 
 
-class Pipe:
-    """Passes a step's value to the next step."""
-
-    __slots__ = ()
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, "pipe": outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return _PIPE
-
-
-@dataclass(frozen=True, slots=True)
-class StoreTarget:
+def store_target(name: str, span: Span | None, pipe: bool) -> Stored:
     """Stores a value under a name in ``ctx``, and passes it on as the pipe at the top level."""
 
-    name: str
-    span: Span | None
-    pipe: bool
+    def write(frame: Frame, value: Value) -> Frame:
+        stored = {**frame, "ctx": {**frame["ctx"], name: value}}
+        return {**stored, "pipe": value} if pipe else stored
 
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        stores = {**frame["ctx"], self.name: outcome.value}
-        return (
-            {**frame, "ctx": stores, "pipe": outcome.value}
-            if self.pipe
-            else {**frame, "ctx": stores}
-        )
-
-    def writes(self) -> tuple[Ref, ...]:
-        store = Ref((*STORES, self.name), self.span)
-        return (store, *_PIPE) if self.pipe else (store,)
-
-
-@dataclass(frozen=True, slots=True)
-class Bind:
-    """Binds ``item`` or ``acc``."""
-
-    name: str
-
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return {**frame, self.name: value}
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return {**frame, self.name: outcome.value}
-
-    def writes(self) -> tuple[Ref, ...]:
-        return (Ref((self.name,)),)
+    store = Ref((*STORES, name), span)
+    return Stored(write, (store, *_PIPE) if pipe else (store,))
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
     """The frame of a ``collect``: no item, and the results without the dropped ones as its pipe.
 
-    ``errors``: also which elements are missing, as `ERRORS`, so that the rows of two runs can be
-    matched; or which branches, as `BRANCH_ERRORS`.
+    Also which elements are missing, as `ERRORS`, so that the rows of two runs can be matched; or
+    which branches, as `BRANCH_ERRORS`. The failures are kept only where it reads them.
     """
 
-    errors: bool = False
-
     def join(self, frame: Frame, ran: FanOutResult) -> Frame:
-        collected: Frame = {"ctx": frame["ctx"]}
+        failed = {i: error.diagnostic.message for i, error in sorted(ran.failures.items())}
         if ran.names is None:
-            collected["pipe"] = [value for value in ran.values if value is not DROPPED]
-        else:
-            ended = zip(ran.names, ran.values, strict=True)
-            collected["pipe"] = {name: value for name, value in ended if value is not DROPPED}
-        failed = sorted(ran.failures.items()) if self.errors else []
-        if self.errors and ran.names is None:
-            collected[ERRORS] = [
-                {"index": i, "error": error.diagnostic.message} for i, error in failed
-            ]
-        elif self.errors and ran.names is not None:
-            collected[BRANCH_ERRORS] = {
-                ran.names[i]: error.diagnostic.message for i, error in failed
-            }
-        return collected
+            pipe = [value for value in ran.values if value is not DROPPED]
+            errors = [{"index": i, "error": message} for i, message in failed.items()]
+            return {"ctx": frame["ctx"], "pipe": pipe, ERRORS: errors}
+        ended = zip(ran.names, ran.values, strict=True)
+        return {
+            "ctx": frame["ctx"],
+            "pipe": {name: value for name, value in ended if value is not DROPPED},
+            BRANCH_ERRORS: {ran.names[i]: message for i, message in failed.items()},
+        }
 
     def writes(self) -> tuple[Ref, ...]:
         return (*_PIPE, Ref((ERRORS,)), Ref((BRANCH_ERRORS,)))
 
 
-PIPE, ITEM, ACC = Pipe(), Bind("item"), Bind("acc")
+PIPE = Stored(lambda frame, value: {**frame, "pipe": value}, _PIPE)
+"""Passes a step's value to the next step."""
+ITEM = Stored(lambda frame, value: {**frame, "item": value}, (Ref(("item",)),))
+ACC = Stored(lambda frame, value: {**frame, "acc": value}, (Ref(("acc",)),))
 ERRORS = "__errors__"
 """In the ``collect`` of a ``for_each``: the index and the error of each element that was
 dropped."""
@@ -566,15 +514,11 @@ def labels(value: Any) -> tuple[str, ...]:
 
 def start(given: FlowInput) -> Frame:
     """The frame of the first step: the names of the input are its stores."""
-    stores = {} if given.input is None else given.input
-    if type(stores) is not dict or not all(type(name) is str for name in stores):
-        found = (
-            type_name(stores) if type(stores) is not dict else "one whose names are not all texts"
-        )
-        message = f"a pipeline's input is a mapping of names to values, not {found}"
-        raise StepError(
-            Diagnostic("pipeline.input", message, hint="its names become the stores: ctx.name")
-        )
+    message, hint = (
+        "a pipeline's input is a mapping of names to values",
+        "its names become the stores: ctx.name",
+    )
+    stores = named_values(given, "pipeline.input", message, hint)
     return {"ctx": dict(stores), "pipe": given.pipe}
 
 

@@ -27,7 +27,6 @@ from .messages import (
     Entry,
     as_message,
     nested,
-    one_writing,
     read_content,
 )
 from .needs import (
@@ -63,19 +62,9 @@ def results(
     elif chosen is None and (message := as_message(value)) is not None:
         returned = _returned(call, instance, message)
         return [(returned, read_content(returned))]
-    if (
-        chosen is None
-    ):  # `read_content` would find the first alternative: no need to read the message
-        method = call.method
-        return [
-            (
-                _message(call, instance, kind, nested(path, value), method),
-                one_writing(kind, instance, path, method or "set", value),
-            )
-            for kind, path in call.alternatives[0]
-        ]
     made = [
-        _message(call, instance, one.kind, nested(one.path, value), call.method) for one in chosen
+        _message(call, instance, one.kind, nested(one.path, value), call.method)
+        for one in chosen or call.alternatives[0]
     ]
     return [(message, read_content(message)) for message in made]
 
@@ -203,10 +192,6 @@ class PlanScheduler:
         self.turns, self.nodes = self.needs.turns, self.needs.nodes
         self.awaited = self.needs.awaited.copy()
         """How many turns each dependency still waits for, by its slot."""
-        self.pending = self.needs.pending.copy()
-        """How many unfinished turns may affect each turn."""
-        self.given: dict[int, dict[str, Value]] = {}
-        """The arguments of ready turns, if they are computed already."""
         self.outcomes: dict[int, TurnOutcome] = {}
         self.changed: dict[int, Call] = {}
         """Calls of which a person changed the arguments or gave the result."""
@@ -221,11 +206,6 @@ class PlanScheduler:
         cycle = self.needs.cycle
         return () if cycle is None else (cycle_error(self.needs, cycle),)
 
-    @property
-    def first(self) -> Sequence[int]:
-        """All turns but those of which every reference waits for another turn."""
-        return range(len(self.nodes)) if self.plan.lazy else self.needs.first
-
     def feeds(self, number: int) -> Sequence[int]:
         """The readers of a turn of which a dependency waits for no other turn."""
         awaited = self.awaited
@@ -237,14 +217,6 @@ class PlanScheduler:
                 number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
             )
         turn, log = self.turns[number], frame["log"]
-        if not self.pending[
-            number
-        ]:  # all writers have finished: it is ready if its arguments have values
-            try:
-                self.given[number] = turn.call.filled(log, turn.instance)
-                return "go"
-            except StepError:
-                pass  # the code below distinguishes missing values from values that cannot be read
         needs = self.needs.needs[number]
 
         def look(reference: Reference) -> Verdict:
@@ -301,8 +273,7 @@ class PlanScheduler:
         return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
 
     def enter(self, number: int, frame: Frame) -> Frame:
-        given = self.given.pop(number, None)
-        return {**frame, "instance": self.turns[number].instance, "turn": number, "given": given}
+        return {**frame, "instance": self.turns[number].instance, "turn": number}
 
     def take(self, number: int, answer: Mapping[str, Value]) -> None:
         """Record the arguments or the result that a person gave instead of a call."""
@@ -325,8 +296,6 @@ class PlanScheduler:
         self.order.stored(number)
         for slot in self.needs.awaiting[number]:
             self.awaited[slot] -= 1
-        for _, reader in self.needs.feeds[number]:
-            self.pending[reader] -= 1
         try:
             return _extended(frame, self.messages(number, turn, outcome))
         except StepError as error:  # the value that the tool returned cannot be stored

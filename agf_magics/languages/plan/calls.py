@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from ...flow.step import Frame, Name, Ref
+from ...flow.steps import NamedArguments
 from ...flow.values import ATOMS, TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Source, Span, Text
@@ -105,30 +107,27 @@ class Stores(Mapping[str, Value]):
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._made: dict[str, Value] | None = None
 
+    @cached_property
     def _all(self) -> dict[str, Value]:
-        if self._made is None:
-            made = {}
-            for kind in self._log.kinds:
-                try:
-                    made[kind] = isolate(self._log.read(Reference(kind)))
-                except (StepError, TooDeep):
-                    continue  # it cannot be read as a whole, but a part of it may be
-            self._made = made
-        return self._made
+        values = {}
+        for kind in self._log.kinds:
+            # One that cannot be read as a whole is left out; a part of it may be readable.
+            with suppress(StepError, TooDeep):
+                values[kind] = isolate(self._log.read(Reference(kind)))
+        return values
 
     def __getitem__(self, kind: str) -> Value:
-        return self._all()[kind]
+        return self._all[kind]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
+        return iter(self._all)
 
     def __len__(self) -> int:
-        return len(self._all())
+        return len(self._all)
 
     def __repr__(self) -> str:
-        return repr(self._all())
+        return repr(self._all)
 
 
 class Reading:
@@ -204,11 +203,6 @@ class Call:
         everywhere = dict.fromkeys(one for each in self.alternatives for one in each)
         object.__setattr__(self, "destinations", tuple(everywhere))
 
-    def filled(self, log: Log, instance: str | None) -> dict[str, Value]:
-        """Its arguments with the values of ``log``. Raises StepError for a reference that does not
-        exist."""
-        return {name: fill(template, log, instance) for name, _, template in self.given}
-
     def authored_for(self, instance: str | None) -> dict[str, Value]:
         """The call as the messages of a run contain it."""
         return (
@@ -247,43 +241,45 @@ ASKED = ("_call", "_tool", "_context")
 """Parameters that a tool receives in addition to its arguments if it has them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+@dataclass(slots=True, eq=False)
+class Filled:
+    """The value of an argument, from a template."""
+
+    name: str
+    span: Span
+    value: Template
+
+    def evaluate(self, frame: Frame) -> Value:
+        return fill(self.value, frame["log"], frame["instance"])
+
+    def reads(self) -> tuple[Ref, ...]:
+        refs = (ref for one in expressions(self.value) for ref in references(one))
+        return tuple(Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in refs)
+
+
+class Arguments(NamedArguments):
     """Builds the arguments that a call gives its tool."""
+
+    __slots__ = ("call",)
 
     call: Call
 
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return tuple((name, span) for name, span, _ in self.call.given)
+    def __init__(self, call: Call) -> None:
+        super().__init__(
+            tuple(
+                (Name(name, span), Filled(name, cast("Span", span), template))
+                for name, span, template in call.given
+            )
+        )
+        object.__setattr__(self, "call", call)  # its class is frozen
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        log, instance = frame["log"], frame["instance"]
-        known = frame["given"]
-        given = self.call.filled(log, instance) if known is None else dict(known)
+        log, instance, given = frame["log"], frame["instance"], super().build(frame)
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
             if name in takes and name not in given:
                 given[name] = self._asked(name, log, instance)
         return given
-
-    def reads(self) -> tuple[Ref, ...]:
-        refs = (
-            (ref, name)
-            for name, _, template in self.call.given
-            for one in expressions(template)
-            for ref in references(one)
-        )
-        return tuple(Ref((ref.kind, *ref.path), ref.span, False, name) for ref, name in refs)
-
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument ``name``."""
-        return tuple(ref for ref in self.reads() if ref.into == name)
-
-    def written_out(self, name: str) -> bool:
-        """Whether the argument ``name`` is a literal that is not empty."""
-        own = (template for given, _, template in self.call.given if given == name)
-        return not self.of(name) and any(value not in (None, "") for value in own)
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""

@@ -20,7 +20,7 @@ from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.step import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, shown
+from ...text.nodes import Fields, Items, Node, is_text, shown
 from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from ..documents import (
@@ -262,7 +262,7 @@ class _CallReader:
             if not isinstance(rule.get("const"), str):
                 return None, ()
             text = _Prescribed(rule["const"], self.node.span)
-        elif isinstance(value, Scalar) and type(value.value) is str and not value.is_expr:
+        elif is_text(value) and not value.is_expr:
             text = value
         else:
             self.reader.wrong_type(

@@ -99,7 +99,8 @@ def _output(
         ref
         for ref in read
         if not any(
-            kind == ref.kind and layer.meets(ref.path) for (kind, _), layer in needs.layers.items()
+            kind == ref.kind and layer.overlapping(ref.path)
+            for (kind, _), layer in needs.layers.items()
         )
         and not any(exists(ref, needs.log, reader) for reader in (None, *needs.log.instances))
     )

@@ -283,15 +283,8 @@ class Log(Sequence[Mapping[str, Value]]):
     def _value(self, reference: Reference, instance: str | None) -> Value:
         """Raises Conflict."""
         kind, path, writings = reference.kind, reference.path, self._index.writings
-        numbers, covered = self._collected(kind, path, instance)
-        if (
-            covered and len(numbers) == 1 and not reference.has_index
-        ):  # the usual case: one call wrote it, once
-            where, _, value = writings[numbers[0]]
-            return value if len(where) == len(path) else find(value, path[len(where) :])
         whole = self._whole(kind, path, instance)
-        if whole != path:
-            numbers, _ = self._collected(kind, whole, instance)
+        numbers, _ = self._collected(kind, whole, instance)
         return find(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import MethodType
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ...flow.values import DEEPEST, Value, type_name
@@ -218,22 +217,6 @@ Entry = tuple[Mapping[str, Value], Content | None]
 """A message and its content."""
 
 
-def one_writing(
-    kind: str, instance: str | None, path: tuple[str, ...], method: str, value: Value
-) -> Content:
-    """The content of a message with one write, as each result of a call has: made in half the time
-    of the classes."""
-    return _content((kind, instance, (_writing((path, method, value)),)))
-
-
-_content: Callable[[tuple[str, str | None, tuple[Writing, ...]]], Content] = MethodType(
-    tuple.__new__, Content
-)
-_writing: Callable[[tuple[tuple[str, ...], str, Value]], Writing] = MethodType(
-    tuple.__new__, Writing
-)
-
-
 def read_content(message: Mapping[str, Any]) -> Content | None:
     """The content of a message; None: it has no data."""
     content = message.get("content")
@@ -426,14 +409,8 @@ class Paths:
                 holding.append(place)
         stop = -1
         for each in holding:
-            covering = each.covering
-            if covering and covering[-1] < limit:  # the usual case: the last one
-                stop = max(stop, covering[-1])
-            elif at := bisect_left(covering, limit):
-                stop = max(stop, covering[at - 1])
-        below = below and bool(place.below)
-        if len(holding) == 1 and holding[0].numbers[-1] == stop and not below:  # the usual case
-            return [stop], True
+            if at := bisect_left(each.covering, limit):
+                stop = max(stop, each.covering[at - 1])
         found = [
             number
             for each in holding
@@ -443,9 +420,7 @@ class Paths:
         if below:
             for each in place.inside(stop):
                 found += each.between(stop, limit)
-        if len(found) > 1:
-            found.sort()
-        return found, stop >= 0
+        return sorted(found), stop >= 0
 
     def overlapping(self, path: tuple[str, ...]) -> list[int]:
         """Every number at ``path``, above and below it."""
@@ -457,17 +432,6 @@ class Paths:
         if place is not None:
             found.update(number for inner in place.inside(-1) for number in inner.numbers)
         return sorted(found)
-
-    def meets(self, path: tuple[str, ...]) -> bool:
-        """Whether there is a number at ``path``, above or below it."""
-        place = self
-        for segment in path:
-            if place.numbers:
-                return True
-            if segment not in place.below:
-                return False
-            place = place.below[segment]
-        return True
 
     def between(self, first: int, limit: int) -> list[int]:
         """Its own numbers from ``first`` to ``limit``, exclusive."""
@@ -528,7 +492,7 @@ class _Replay:
         segment = writing.path[depth]
         if type(value) is list and is_index(segment) and writing.method != PATCH:
             return self.element(value, int(segment), writing, depth)
-        fields = self.fields(value) if type(value) is dict else self.owned({})
+        fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
         fields[segment] = self.write(fields.get(segment, MISSING), writing, depth + 1)
         return fields
 
@@ -538,7 +502,7 @@ class _Replay:
                 "plan.type-conflict",
                 f"writing element {index} of a list of {len(value)} elements leaves too many empty",
             )
-        items: list[Value] = self.items(value)
+        items: list[Value] = self.own_copy(value)
         items.extend([None] * (index - len(items)))
         before = items[index] if index < len(items) else MISSING
         items[index : index + 1] = [self.write(before, writing, depth + 1)]
@@ -556,7 +520,7 @@ class _Replay:
     def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if type(value) is not dict or type(given) is not dict:
             return given
-        fields = self.fields(value)
+        fields = self.own_copy(value)
         for key, inner in given.items():
             fields[key] = self.merge(fields[key], inner, path) if key in fields else inner
         return fields
@@ -564,27 +528,20 @@ class _Replay:
     def assign(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
         if type(value) is not dict or type(given) is not dict:
             return given
-        fields = self.fields(value)
+        fields = self.own_copy(value)
         fields.update(given)
         return fields
 
-    def push(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
-        if value is MISSING or value is None:
-            return self.owned([given])
-        if type(value) is not list:
-            raise _conflict("push to", value, path)
-        items = self.items(value)
-        items.append(given)
-        return items
-
-    def concat(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
+    def concat(
+        self, value: Value, given: Value, path: tuple[str, ...], action: str = "concatenate to"
+    ) -> Value:
         if value is MISSING or value is None:
             return given if type(given) in (list, str) else self.owned([given])
         if type(value) is str and type(given) is str:
             return value + given
         if type(value) is not list:
-            raise _conflict("concatenate to", value, path)
-        items = self.items(value)
+            raise _conflict(action, value, path)
+        items: list[Value] = self.own_copy(value)
         items.extend(given if type(given) is list else [given])
         return items
 
@@ -592,16 +549,13 @@ class _Replay:
         """A push or concat without a path: follow the payload to the first list."""
         if type(value) is list or type(given) is not dict:
             return EFFECTS[method](self, value, given, path)
-        fields = self.fields(value) if type(value) is dict else self.owned({})
+        fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
         for key, inner in given.items():
             fields[key] = self.seek(fields.get(key, MISSING), inner, (*path, key), method)
         return fields
 
-    def fields(self, value: dict[str, Value]) -> dict[str, Value]:
-        return value if id(value) in self.own else self.owned(dict(value))
-
-    def items(self, value: list[Value]) -> list[Value]:
-        return value if id(value) in self.own else self.owned(list(value))
+    def own_copy(self, value: Any) -> Any:
+        return value if id(value) in self.own else self.owned(value.copy())
 
     def owned(self, made: Any) -> Any:
         self.own[id(made)] = made
@@ -622,7 +576,7 @@ EFFECTS: dict[str, Effect] = {
     PATCH: lambda replay, value, given, path: given,
     "merge": _Replay.merge,
     "assign": _Replay.assign,
-    "push": _Replay.push,
+    "push": lambda replay, value, given, path: replay.concat(value, [given], path, "push to"),
     "concat": _Replay.concat,
     SEEKING["push"]: lambda replay, value, given, path: replay.seek(value, given, path, "push"),
     SEEKING["concat"]: lambda replay, value, given, path: replay.seek(value, given, path, "concat"),

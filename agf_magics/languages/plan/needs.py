@@ -89,8 +89,6 @@ class Dependencies:
         self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
         """The dependencies that the end of each turn may affect: the slot and the number of the
         reader, in order."""
-        self.pending = [0] * len(turns)
-        """How many other turns may affect each turn."""
         pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
             read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
@@ -104,22 +102,6 @@ class Dependencies:
                     self.awaiting[writer].append(slot)
                 for writer in (*awaited, *others):
                     self.feeds[writer].append((slot, number))
-                    self.pending[number] += 1
-
-    @cached_property
-    def first(self) -> Sequence[int]:
-        """The turns that may be ready, or will never be, before any has ended: a reference of them
-        waits for no turn, or none of them has to be waited for."""
-        return [number for number in range(len(self.turns)) if not self.surely_waits(number)]
-
-    def surely_waits(self, number: int) -> bool:
-        """Whether a turn waits before any other has ended, whatever the log contains."""
-        if not all(need.awaited for need in self.needs[number].values()):
-            return False
-        return any(
-            verdict(one, lambda reference: "wait") == "wait"
-            for one in self.turns[number].call.expressions
-        )
 
     def fits(self, log: Log) -> bool:
         """Whether the dependencies are the same in ``log``."""

@@ -54,11 +54,6 @@ class Reference:
     span: Span | None = field(default=None, compare=False)
     sign: str = field(default=DAGGER, compare=False, repr=False)
     """The one of `SIGNS` that the text has."""
-    has_index: bool = field(init=False, compare=False, repr=False)
-    """Whether a part of the path may be the index of a list."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "has_index", any(map(is_index, self.path)))
 
     def evaluate(self, read: Read, instance: str | None) -> Value:
         return read(self, instance)

@@ -1,5 +1,6 @@
 """Agent Format: policies of local agents, with path expressions and matchers."""
 
+from ..documents import Language
 from .document import schema
 from .load import load, parse
 from .path import parse_path
@@ -16,4 +17,6 @@ CELL = {
 }
 """A cell may contain a document, or a policy alone (decision B1)."""
 
-__all__ = ["CELL", "SCHEMA", "load", "parse", "parse_path"]
+LANGUAGE = Language("policy", load, {"path": parse}, schema=CELL)
+
+__all__ = ["CELL", "LANGUAGE", "SCHEMA", "load", "parse", "parse_path"]

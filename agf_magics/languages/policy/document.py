@@ -297,16 +297,11 @@ def _resolved(rule: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _check_version(root: Fields, problems: Diagnostics) -> None:
     version = root.scalar("schema_version")
-    if version and re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version.text):
-        major = version.text.partition(".")[0]
-        if (major.lstrip("0") or "0") != MAJOR:
-            message = f"version {version.text} of the format is not supported"
-            problems.error(
-                "policy.schema-version",
-                message,
-                version.span,
-                f'use version {MAJOR}.x: "{MAJOR}.0.0"',
-            )
+    found = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
+    if version and found and found[1] != MAJOR:
+        message = f"version {version.text} of the format is not supported"
+        hint = f'use version {MAJOR}.x: "{MAJOR}.0.0"'
+        problems.error("policy.schema-version", message, version.span, hint)
 
 
 def _check_interface(root: Fields, problems: Diagnostics) -> None:

@@ -27,7 +27,7 @@ from ...flow.steps import (
     calls,
 )
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import NOTHING, Fields, Scalar, plain
+from ...text.nodes import NOTHING, Fields, plain
 from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from .agents import ActionSpace, Choice, caps, output_step, refused
@@ -312,8 +312,8 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     unused = list(policy.space.unused(for_model=policy.id.text == "agf.react"))
     problems.extend(found for found in unused if found.severity == "warning")
     refuses = (*refuses, *(found for found in unused if found.severity == "error"), *policy.refuses)
-    name, description = _text(root, "id"), _text(root, "description")
-    label = name.text if name else ""
+    metadata = root.inner("metadata")
+    name, label = metadata.scalar("id"), metadata.text_at("id")
     return Flow(
         name=label,
         language="policy",
@@ -325,7 +325,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         end=end(policy.gives),
         kept=outputs,
         stores=(PARENT, "input"),
-        description=description.text if description else "",
+        description=metadata.text_at("description"),
         span=name.span if name else policy.id.span,
         accepts=policy.takes.schema,
         gives=policy.gives.schema,
@@ -370,8 +370,3 @@ def _interface(root: Fields, word: Any) -> Interface:
     return Interface(
         word, plain(node) if isinstance(node, Fields) else None, node.span if node else None
     )
-
-
-def _text(root: Fields, key: str) -> Scalar | None:
-    node = root.inner("metadata").scalar(key)
-    return node if node and isinstance(node.value, str) else None

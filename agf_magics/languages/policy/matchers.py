@@ -108,14 +108,18 @@ class Matcher(NamedTuple):
 class Condition:
     """An Expr: ``evaluate`` returns the number of the first group that matches, from 1, or None."""
 
-    __slots__ = ("evaluate", "groups", "span")
-
-    evaluate: Callable[[Frame], Value]
+    __slots__ = ("groups", "span")
 
     def __init__(self, span: Span, groups: tuple[tuple[Matcher, ...], ...]) -> None:
-        self.span = span
-        self.groups = groups
-        self.evaluate = _compiled(groups)
+        self.span, self.groups = span, groups
+
+    def evaluate(self, frame: Frame) -> Value:
+        for number, group in enumerate(self.groups, 1):
+            # Read all, also after a mismatch: an absent field is an error.
+            matches = [matcher.test(matcher.key.evaluate(frame)) for matcher in group]
+            if all(matches):
+                return number
+        return None
 
     @property
     def text(self) -> str:
@@ -144,27 +148,6 @@ class Condition:
 
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
-
-
-def _compiled(groups: tuple[tuple[Matcher, ...], ...]) -> Callable[[Frame], Value]:
-    lines = tuple(
-        tuple((matcher.key.evaluate, matcher.test) for matcher in group) for group in groups
-    )
-
-    def first(frame: Frame) -> int | None:
-        for number, group in enumerate(lines, 1):
-            matches = True
-            for read, test in group:  # read all, also after a mismatch: an absent field is an error
-                value = read(frame)
-                matches = matches and test(value)
-            if matches:
-                return number
-        return None
-
-    if len(lines) == 1 and len(lines[0]) == 1:  # the usual case
-        ((only, fits),) = lines[0]
-        return lambda frame: 1 if fits(only(frame)) else None
-    return first
 
 
 def condition(
@@ -234,8 +217,12 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
     parts = [f"{SIGNS.get(word, word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
-    test = tests[0] if len(tests) == 1 else lambda value: all(each(value) for each in tests)
-    return Matcher(key, test, shown, not NUMERIC.isdisjoint(node.fields))
+    return Matcher(
+        key,
+        lambda value: all(test(value) for test in tests),
+        shown,
+        not NUMERIC.isdisjoint(node.fields),
+    )
 
 
 def _test(word: str, node: Node, problems: Diagnostics) -> Test:
@@ -270,7 +257,7 @@ def _never(value: Value) -> bool:
 
 def _ordered(apply: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
     def make(wanted: Any) -> Test:
-        return lambda value: (type(value) is int or _is_number(value)) and apply(value, wanted)
+        return lambda value: _is_number(value) and apply(value, wanted)
 
     return make
 

@@ -18,7 +18,7 @@ from ...flow.values import Value, is_sequence, why_no_sequence
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.nodes import shorten
 from ...text.source import Source, Span, Text
-from ..documents import MISSING, Refusal, parse_at
+from ..documents import Refusal, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
 """The place of a path: the input of a step, of a batch, of a route; a key of a condition."""
@@ -47,6 +47,10 @@ class Part(NamedTuple):
     @property
     def end(self) -> int:
         return self.start + len(self.name)
+
+
+class Absent(StepError):
+    """An object lacks a name of a path, for which a target may have a default (AGF-29)."""
 
 
 class Path:
@@ -78,22 +82,14 @@ class Path:
         """The fields of each element, after ``.[]``; None: the path has no ``.[]``."""
 
     def evaluate(self, frame: Frame) -> Value:
-        """The value. Raises StepError at the first name that is absent."""
-        value = self.find(frame)
-        if value is MISSING:
-            raise self.absent(frame)
-        return value
-
-    def find(self, frame: Frame) -> Value:
-        """The value, or MISSING. Raises StepError if the source has not run or a value on the way
-        is not an object."""
+        """The value. Raises Absent at the first name that is absent, another StepError if the
+        source has not run or a value on the way is not an object."""
         if self.elements is None:
             return self._walk(self._origin(frame), self.fields, 2)
         start = 3 + len(self.fields)
         if ELEMENT in frame:
             return self._walk(frame[ELEMENT], self.elements, start)
-        values = [self._walk(element, self.elements, start) for element in self.over(frame)]
-        return MISSING if any(value is MISSING for value in values) else values
+        return [self._walk(element, self.elements, start) for element in self.over(frame)]
 
     @property
     def array(self) -> str:
@@ -102,8 +98,6 @@ class Path:
 
     def part_span(self, index: int) -> Span:
         part = self.parts[index]
-        if self.span.end - self.span.start == len(self.text):  # the source has the same characters
-            return self.span.locate(part.start, part.end)
         return self._text.locate(part.start, part.end)
 
     def reads(self) -> tuple[Ref, ...]:
@@ -114,35 +108,12 @@ class Path:
     def over(self, frame: Frame) -> Value:
         """The list or the sequence before ``.[]``. Raises StepError if it is another value."""
         value = self._walk(self._origin(frame), self.fields, 2)
-        if value is MISSING:
-            raise self.absent(frame)
         if type(value) is not list and not is_sequence(value):
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
             place = self.part_span(2 + len(self.fields))
             hint = why_no_sequence(value) or "also one value is given as a list: [VALUE]"
             raise StepError(Diagnostic("policy.type-mismatch", message, place, hint))
         return value
-
-    def absent(self, frame: Frame) -> StepError:
-        """The error at the first name that is absent."""
-        value, start = self._origin(frame), 2
-        if self.elements is not None and (
-            ELEMENT in frame or self._walk(value, self.fields, 2) is not MISSING
-        ):
-            elements = [frame[ELEMENT]] if ELEMENT in frame else self.over(frame)
-            start = 3 + len(self.fields)
-            value = next(
-                one for one in elements if self._walk(one, self.elements, start) is MISSING
-            )
-        while self.parts[start].name in value:
-            value, start = value[self.parts[start].name], start + 1
-        name, before = self.parts[start].name, ".".join(part.name for part in self.parts[:start])
-        hint = suggest(name, value, "its fields") or "it has no fields"
-        return StepError(
-            Diagnostic(
-                "policy.unresolved-path", f"{before} has no {name!r}", self.part_span(start), hint
-            )
-        )
 
     def _origin(self, frame: Frame) -> Value:
         ran = frame.get(self.source)
@@ -151,18 +122,23 @@ class Path:
         return ran[self.direction]
 
     def _walk(self, value: Value, names: tuple[str, ...], start: int) -> Value:
-        """The value, or MISSING. ``start``: the number of the part that ``names`` begins with."""
+        """The value at ``names``; ``start``: the number of the part that they begin with."""
         for index, name in enumerate(names, start):
-            if type(value) is not dict:
-                before = ".".join(part.name for part in self.parts[:index])
-                message = f"{before} is {shown_value(value)}: it has no field {name!r}"
-                raise StepError(
-                    Diagnostic("policy.unresolved-path", message, self.part_span(index))
-                )
-            if name not in value:
-                return MISSING
+            if type(value) is not dict or name not in value:
+                raise self._unresolved(index, value)
             value = value[name]
         return value
+
+    def _unresolved(self, index: int, value: Value) -> StepError:
+        """The error for ``value``, which has no field of the name of this part."""
+        before, name = ".".join(part.name for part in self.parts[:index]), self.parts[index].name
+        place = self.part_span(index)
+        if type(value) is not dict:
+            message = f"{before} is {shown_value(value)}: it has no field {name!r}"
+            return StepError(Diagnostic("policy.unresolved-path", message, place))
+        hint = suggest(name, value, "its fields") or "it has no fields"
+        message = f"{before} has no {name!r}"
+        return Absent(Diagnostic("policy.unresolved-path", message, place, hint))
 
     def __str__(self) -> str:
         return self.text
@@ -200,7 +176,14 @@ def _parse(text: str, where: Where) -> list[Part]:
                 f"did you mean {fixed}?" if fixed else hint,
             )
     if len(parts) < 3:
-        raise Refusal("policy.path-syntax", *_too_short(text, parts))
+        hint = f"name a field: {text}.NAME"
+        if parts[1].name == "output":
+            hint += (
+                f"; if the output is a list, run {parts[0].name} in a pipeline whose last step is "
+                '- transform: {value: "{list: pipe}"}, and use the pipeline as an agent'
+            )
+        message = f"a path cannot read the whole {parts[1].name} {shorten(text)!r}"
+        raise Refusal("policy.path-syntax", message, 0, len(text), hint)
     every = [part for part in parts if part.name == ELEMENT]
     if len(every) > 1:
         hint = "let an agent of its own batch the inner list, and give it each element"
@@ -317,20 +300,6 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
 
 def _is_sentence(text: str) -> bool:
     return any(character.isspace() for character in text.strip())
-
-
-def _too_short(text: str, parts: Sequence[Part]) -> tuple[str, int, int, str]:
-    """The message, the range and the hint for a path of less than three parts."""
-    if len(parts) == 1:
-        return f"{shorten(text)!r} is not a path", 0, len(text), CONSTANT
-    what = parts[1].name
-    hint = f"name a field: {text}.NAME"
-    if what == "output":
-        hint += (
-            f"; if the output is a list, run {parts[0].name} in a pipeline whose last step is "
-            '- transform: {value: "{list: pipe}"}, and use the pipeline as an agent'
-        )
-    return f"a path cannot read the whole {what} {shorten(text)!r}", 0, len(text), hint
 
 
 def _corrected(text: str) -> str | None:

@@ -23,10 +23,10 @@ from ...flow.json_schema import lacking
 from ...flow.session import STEPS, Offer, Session, format_for_model, format_prompt, unfenced
 from ...flow.session import react as session_steps
 from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Step, Taken, Target
-from ...flow.steps import Invoke
+from ...flow.steps import Computed, Invoke
 from ...flow.values import TooDeep, Value, is_json, isolate
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import Fields, Node, Scalar, plain
+from ...text.nodes import Fields, Node, Scalar, is_text, plain
 from ...text.source import Span
 from .agents import ActionSpace, Choice, Delegate, read_choice
 from .matchers import Condition, condition, input_field, warn_of_braces
@@ -126,7 +126,7 @@ class Policy:
         """The paths of a mapping, by the fields of the call ``id`` that they fill."""
         found = {}
         for name, text in mapping.fields.items() if isinstance(mapping, Fields) else ():
-            if not isinstance(text, Scalar) or not isinstance(text.value, str):
+            if not is_text(text):
                 continue
             try:
                 found[name] = parse_path(text, where)
@@ -227,7 +227,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
             f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
             model.span,
         ),
-        prompt=Prompt(policy.config.scalar("user_prompt_template"), model.span),
+        prompt=prompt(policy.config.scalar("user_prompt_template"), model.span),
         instructions=str(values.get("instructions", "")),
         tools=()
         if choice == "none"
@@ -290,44 +290,32 @@ def _check_texts(policy: Policy) -> None:
             warn_of_braces(node, field, policy.problems, hint, filled=key != "instructions")
 
 
-class Prompt:
+def prompt(template: Scalar | None, otherwise: Span) -> Computed:
     """The first message: the template filled with fields of the input, or the input as text."""
-
-    __slots__ = ("evaluate", "span", "template")
-
-    evaluate: Callable[[Frame], Value]
-
-    def __init__(self, template: Scalar | None, otherwise: Span) -> None:
-        self.template = template
-        self.span = template.span if template else otherwise
-        self.evaluate = (
-            self._filled if template else lambda frame: format_prompt(frame[PARENT]["input"])
+    if template is None:
+        span = otherwise
+        return Computed(
+            span,
+            lambda frame: format_prompt(frame[PARENT]["input"]),
+            (Ref((PARENT, "input"), span),),
         )
 
-    def _filled(self, frame: Frame) -> str:
-        assert self.template is not None
-        given = frame[PARENT]["input"]
-        parts, end = [], 0
-        for found in _PLACEHOLDER.finditer(self.template.text):
-            parts += [self.template.text[end : found.start()], self._field(found, given)]
-            end = found.end()
-        return "".join((*parts, self.template.text[end:]))
-
-    def _field(self, found: re.Match[str], given: Value) -> str:
-        assert self.template is not None
-        value = given
+    def field(found: re.Match[str], value: Value) -> str:
         path = found[1].rstrip()
         for name in path.split("."):
             if type(value) is not dict or name not in value:
                 hint = suggest(name, value, "its fields") if type(value) is dict else None
-                span = self.template.locate(found.start(1), found.start(1) + len(path))
+                span = template.locate(found.start(1), found.start(1) + len(path))
                 message = f"the input has no field {path!r} for this prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
         return format_for_model(value)
 
-    def reads(self) -> tuple[Ref, ...]:
-        return (Ref((PARENT, "input"), self.span),)
+    def filled(frame: Frame) -> str:
+        given = frame[PARENT]["input"]
+        return _PLACEHOLDER.sub(lambda found: field(found, given), template.text)
+
+    return Computed(template.span, filled, (Ref((PARENT, "input"), template.span),))
 
 
 class Answer:

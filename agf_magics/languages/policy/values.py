@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from ...flow.json_schema import (
-    JSON_TYPES,
     Violation,
     describe_all,
     judge,
@@ -35,10 +34,9 @@ from ...flow.values import Value, is_json, isolate
 from ...text.diagnostics import Diagnostic, StepError, misspelled_names
 from ...text.source import Span
 from ..documents import MISSING, Missing
-from .path import ELEMENT, PARENT, Path
+from .path import ELEMENT, PARENT, Absent, Path
 
 ANYTHING: Final[Mapping[str, Any]] = {}
-_ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 
 
 class _Field(NamedTuple):
@@ -50,7 +48,6 @@ class _Field(NamedTuple):
     required: bool
     declared: bool
     default: Value | Missing
-    fits: Callable[[Value], bool]
     violations: Callable[[Value], list[Violation]]
 
 
@@ -105,30 +102,38 @@ class Delivery:
 
     def _deliver(self, field: _Field, frame: Frame) -> Value:
         path = field.path
-        value = MISSING if path is None else path.find(frame)
-        if value is MISSING:
-            if field.default is not MISSING:
-                return isolate(field.default)
-            if field.required:
-                raise self._missing(field, frame)
-            if path is not None and not field.declared:
-                raise path.absent(frame)
-        elif value is None:
+        try:
+            if path is None:
+                return self._otherwise(field, None)
+            value = path.evaluate(frame)
+        except Absent as absent:
+            return self._otherwise(field, absent)
+        if value is None:
             if field.required:
                 message = f"{field.name!r} is required by {self.who}, but {path} is null"
                 hint = "let the earlier step return a value, or make the field optional"
                 raise StepError(
                     Diagnostic("policy.null-required", message, self._span(field), hint)
                 )
-        elif not field.fits(value):
-            message = f"{field.name!r} of {self.who} {describe_all(field.violations(value))}"
+        elif violations := field.violations(value):
+            message = f"{field.name!r} of {self.who} {describe_all(violations)}"
             hint = f"values are not converted: {path} must have the type that {self.who} takes"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(field), hint))
         return value
 
-    def _missing(self, field: _Field, frame: Frame) -> StepError:
+    def _otherwise(self, field: _Field, absent: Absent | None) -> Value:
+        """What an absent field gets: its default, or MISSING."""
+        if field.default is not MISSING:
+            return isolate(field.default)
+        if field.required:
+            raise self._missing(field, absent)
+        if absent is not None and not field.declared:
+            raise absent
+        return MISSING
+
+    def _missing(self, field: _Field, absent: Absent | None) -> StepError:
         message = f"{field.name!r} is required by {self.who}, but missing"
-        if field.path is None:
+        if absent is None:
             free = [
                 one.name for one in self._plan.fields if one.path is not None and not one.declared
             ]
@@ -142,9 +147,9 @@ class Delivery:
                 else f"add {field.name}: PATH to the input_mapping"
             )
             return StepError(Diagnostic("policy.missing-value", message, span, hint))
-        absent = field.path.absent(frame).diagnostic
+        found = absent.diagnostic
         return StepError(
-            replace(absent, code="policy.missing-value", message=f"{message}: {absent.message}")
+            replace(found, code="policy.missing-value", message=f"{message}: {found.message}")
         )
 
     def _span(self, field: _Field | None) -> Span | None:
@@ -167,25 +172,10 @@ class Delivery:
     ) -> _Field:
         schema = known.get(name, ANYTHING)
         schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
-        violations = judge(schema, root) if schema.keys() - _ANNOTATIONS else _nothing
         default = schema.get("default", MISSING)
-        fits = _quick(schema) or (lambda value: not violations(value))
         return _Field(
-            name, self.paths.get(name), required, name in known, default, fits, violations
+            name, self.paths.get(name), required, name in known, default, judge(schema, root)
         )
-
-
-def _quick(schema: Mapping[str, Any]) -> Callable[[Value], bool] | None:
-    """A test of the type, if the schema contains nothing else, which is the usual case."""
-    says = schema.keys() - _ANNOTATIONS
-    if not says:
-        return lambda value: True
-    kind = schema.get("type")
-    return JSON_TYPES.get(kind) if says == {"type"} and isinstance(kind, str) else None
-
-
-def _nothing(value: Value) -> list[Violation]:
-    return []
 
 
 FIRST: Final = "first()"

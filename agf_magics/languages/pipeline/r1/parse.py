@@ -56,7 +56,6 @@ _TOKEN = re.compile(
     )""",
     re.DOTALL | re.VERBOSE,
 )
-_ALONE = re.compile(rf"{_B}([A-Za-z_][A-Za-z0-9_]*(?:{_B}\.{_B}[A-Za-z_][A-Za-z0-9_]*)*){_B}")
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 
@@ -139,31 +138,7 @@ def parse(text: Text, names: nodes.Names | None = None) -> R1:
 
 def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
     """The expression in ``text``. Raises a DefinitionError with one Diagnostic if there is none."""
-    source = text.text
-    if len(source) <= LONGEST_SOURCE and (
-        alone := _ALONE.fullmatch(source)
-    ):  # most expressions are one path
-        parts = _parts(alone[1])
-        if parts[0] not in nodes.KEYWORDS:
-            return _path(alone[1], alone.start(1), parts, names)
     return parse_at(text, lambda source: _Parser(source, names).whole())
-
-
-def path_parts(source: str) -> tuple[str, ...] | None:
-    """The names of an expression that is one path; None: it is another expression, or none."""
-    alone = _ALONE.fullmatch(source) if len(source) <= LONGEST_SOURCE else None
-    if alone is None:
-        return None
-    parts = _parts(alone[1])
-    return None if parts[0] in nodes.KEYWORDS else parts
-
-
-def _parts(path: str) -> tuple[str, ...]:
-    return tuple("".join(path.split()).split(".")) if "." in path else (path,)
-
-
-def _path(text: str, at: int, parts: tuple[str, ...], names: nodes.Names) -> Path:
-    return Path(at, at + len(text), parts, names.read(parts), names.hidden.get(parts[0]))
 
 
 def _tokens(source: str) -> list[Token]:
@@ -211,8 +186,7 @@ class _Parser:
         node = self.expression(0)
         if self.token[0] != END:
             self.unexpected("the end of the expression")
-        if len(self.tokens) > DEEPEST:  # fewer tokens cannot nest deeper
-            self.refuse_tall(node)
+        self.refuse_tall(node)
         return node
 
     def expression(self, power: int) -> Node:
@@ -290,14 +264,14 @@ class _Parser:
         self.next()
         if self.sees("("):
             return self.call(text, at)
-        parts = _parts(text)
+        parts = tuple("".join(text.split()).split("."))
         if parts[0] in nodes.KEYWORDS:
             message = f"{parts[0]!r} is a word of the language and has no fields"
             self.fail("r1.syntax", message, at, at + len(parts[0]))
-        level = self.params.get(parts[0])
+        end, level = at + len(text), self.params.get(parts[0])
         if level is not None:
-            return Path(at, at + len(text), parts, (level, *parts[1:]))
-        return _path(text, at, parts, self.names)
+            return Path(at, end, parts, (level, *parts[1:]))
+        return Path(at, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
 
     def call(self, name: str, at: int) -> Node:
         if name not in nodes.COMBINATORS:
