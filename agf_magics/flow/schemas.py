@@ -2,9 +2,8 @@
 
 Named schemas of fields: whether a value conforms to one, and its JSON Schema.
 
-Checking them does not use jsonschema, whose messages do not use the author's words. A test checks
-that both agree. For the JSON Schema of a
-document or a function see `json_schema`.
+Checking them does not use jsonschema (decision D65). A test checks that both agree. For the JSON
+Schema of a document or a function see `json_schema`.
 """
 
 from __future__ import annotations
