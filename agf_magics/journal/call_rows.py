@@ -242,8 +242,16 @@ class CallRows:
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)
 
-    def finished(self, call: StartedCall, value: Value, secret: bool = False) -> Insert:
-        """The row of a call that has returned. ``secret``: the value is one."""
+    def ended(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+    ) -> Insert:
+        """The row of a call that has returned, or has failed. ``secret``: the value is one."""
+        if error is not None:
+            return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -255,10 +263,6 @@ class CallRows:
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
         return self.outcome("finished", call, packed)
-
-    def failed(self, call: StartedCall, error: StepError) -> Insert:
-        """The row of a call that has failed."""
-        return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
 
     def outcome(
         self,
@@ -273,13 +277,11 @@ class CallRows:
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form == "pickle":
-            key = self.signing_key()
+            signature = self.sign(place, tries, packed.data or b"")
             # An unsigned pickle would be read by nobody: the call is made again instead.
-            if key is None:
+            if signature is None:
                 packed = EncodedValue("again", None, packed.shown, NO_KEY)
                 self._not_stored(call, NO_KEY)
-            else:
-                signature = sign(key, self.run_id, place, tries, packed.data or b"")
         whole = int(call.whole)  # in a checksum, True is another value than 1
         return self.row(
             what,
@@ -331,6 +333,7 @@ class CallRows:
             None,
         )
 
-    def signing_key(self) -> bytes | None:
+    def sign(self, *parts: str | bytes) -> bytes | None:
+        """The signature of parts of this run; None if the user has no key."""
         self._key = self._key or user_key()
-        return self._key
+        return sign(self._key, self.run_id, *parts) if self._key is not None else None

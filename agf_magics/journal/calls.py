@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..flow.events import StepPath
 from ..flow.rows import Key, Row, key_of
 from ..flow.values import Value
-from .codec import encode
+from .codec import checker, encode
 from .file import JournalError
 from .records import COLUMNS, Record, decoded, is_within, read_records
 from .store import ROOM, Store
@@ -175,7 +175,7 @@ class RunCalls(_OfRun):
         return [
             CallSpan(float(start), float(end), bool(failed), line - self._num)
             for start, end, failed, line in rows
-            if _are_times(start, end)
+            if _are_times((start, end))
         ]
 
     def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
@@ -189,7 +189,7 @@ class RunCalls(_OfRun):
             )
             for at, start, end, failed in connection.execute(sql, cells):
                 index = numbers_in(_path(at), row.key, depth)
-                if index is not None and _are_times(start, end):
+                if index is not None and _are_times((start, end)):
                     element = elements.get(index)
                     elements[index] = _add(element, index, start, end, bool(failed))
         return sorted(elements.values())
@@ -281,8 +281,8 @@ def _path(at: object) -> StepPath:
     return tuple(path) if isinstance(path, list) else ()
 
 
-def _are_times(start: object, end: object) -> bool:
-    return isinstance(start, float) and isinstance(end, float)
+_are_times = checker(tuple[float, float])
+"""When a call started and ended."""
 
 
 # --- the rows of a run over data ---
@@ -364,18 +364,13 @@ class RowRecords(_OfRun):
                 records = {one.line: one for one in read_records(connection.execute(sql, lines))}
             for number in some:
                 use = records.get(self._uses[number])
-                tokens, cost = _use(decoded(use.shown)) if use is not None else (None, None)
+                stored: Any = decoded(use.shown) if use is not None else None
+                tokens, cost = stored if _is_use(stored) else (None, None)
                 yield RowOutcome(records.get(self._places[number]), tokens, cost)
 
 
-def _use(stored: Value) -> tuple[int | None, str | None]:
-    """The tokens and the cost that `Journal.note_use` wrote."""
-    match stored:
-        case [int(tokens), None]:
-            return tokens, None
-        case [int(tokens), str(cost)]:
-            return tokens, cost
-    return None, None
+_is_use = checker(tuple[int, str | None])
+"""What `Journal.note_use` wrote: tokens and cost."""
 
 
 COLUMN = "column "

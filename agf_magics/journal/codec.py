@@ -55,8 +55,6 @@ def _encoder() -> Callable[[Any], str]:
     element of a fan-out takes 42 µs with it and 33 without."""
     plain = json.JSONEncoder(check_circular=False, separators=(",", ":"))
     make, quoted = json.encoder.c_make_encoder, json.encoder.c_encode_basestring_ascii  # type: ignore[attr-defined]
-    if make is None or quoted is None:  # a Python without C
-        return plain.encode
     chunks = make(None, plain.default, quoted, None, ":", ",", False, False, True)
     return lambda value: "".join(chunks(value, 0))
 
@@ -297,26 +295,27 @@ class SignatureError(DecodeError):
         super().__init__(message)
 
 
-def _text(value: Value, size: int) -> str | None:
-    """``value``, which weighs ``size``, as JSON; None: it has a number of 5,000 digits, which
-    Python does not write."""
+def _text(value: Value, most: int) -> tuple[str | None, int]:
+    """``value`` as JSON, and what it weighs. None: it is no JSON, it weighs more than ``most``, or
+    it has a number of 5,000 digits, which Python does not write."""
+    size = weigh(value)
+    if not 0 <= size <= most:
+        return None, size
     try:
-        return encode(value) if size < LONG else encode_large(value)
+        return encode(value) if size < LONG else encode_large(value), size
     except ValueError:
-        return None
+        return None, size
 
 
 def json_text(value: Value, most: int) -> str | None:
     """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
-    size = weigh(value)
-    text = _text(value, size) if 0 <= size <= most else None
+    text, _ = _text(value, most)
     return text if text is not None and len(text) <= most else None
 
 
 def encode_value(value: Value, most: int) -> EncodedValue:
     """``value`` as it is stored, in at most ``most`` bytes."""
-    size = weigh(value)
-    text = _text(value, size) if 0 <= size <= most else None
+    text, size = _text(value, most)
     if text is not None and len(text) <= most:
         return EncodedValue("json", text)
     if size > most or text is not None:
@@ -387,11 +386,8 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
 
 def to_show(value: Value, most: int) -> tuple[str, bool]:
     """``value`` as JSON, and whether it is complete."""
-    size = weigh(value)
-    text = _text(value, size) if 0 <= size <= most else None
-    if text is not None:
-        return text, True
-    return encode(preview(value)), False
+    text, _ = _text(value, most)
+    return (text, True) if text is not None else (encode(preview(value)), False)
 
 
 def _extent(value: Any, kind: type) -> str:

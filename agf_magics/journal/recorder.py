@@ -22,7 +22,7 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
-from .codec import encode, sign
+from .codec import encode
 from .file import JournalError, checksum, not_journaled
 from .records import CallKey, Record, RecordedOutcome, ReplayLog, SequenceRow, error_json
 from .reuse import Reuse, ReusedResult
@@ -91,8 +91,7 @@ class Journal:
         if self.earlier is not None:
             return
         num, owner, started = self.num, self.store.owner.name, time.time()
-        key = self.rows.signing_key()
-        signature = sign(key, self.run_id, "work", work) if key is not None else None
+        signature = self.rows.sign("work", work)
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
         state = checksum(num, owner, 0, "running", None, None, None, 0, end)
@@ -176,7 +175,7 @@ class Journal:
     ) -> asyncio.Future[None] | None:
         """Write the value of a call: see `durable`. ``alone``: no other call of the run can end at
         the same time, so the row does not wait for others."""
-        return self._write(*self.rows.finished(call, value, secret), alone)
+        return self._write(*self.rows.ended(call, value, None, secret), alone)
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
@@ -197,19 +196,14 @@ class Journal:
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
         """Write the failure of a call: see `durable`."""
-        return self._write(*self.rows.failed(call, error))
+        return self._write(*self.rows.ended(call, None, error))
 
     async def ended(
         self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
     ) -> None:
         """Write the outcomes of several calls: for each its value or its failure, and whether the
         value is secret. Done when all are durable."""
-        rows = [
-            self.rows.finished(call, value, secret)
-            if error is None
-            else self.rows.failed(call, error)
-            for call, value, error, secret in calls
-        ]
+        rows = [self.rows.ended(*call) for call in calls]
         done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
@@ -266,11 +260,7 @@ class Journal:
     ) -> None:
         """Write the outcome of a row of a table without waiting: a row whose record is lost is
         computed again, from those of its calls."""
-        insert = (
-            self.rows.finished(call, value, secret)
-            if error is None
-            else self.rows.failed(call, error)
-        )
+        insert = self.rows.ended(call, value, error, secret)
         if self.is_open:
             self.store.writer.later(*insert, self._break)
 
@@ -306,14 +296,8 @@ class Journal:
         # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
-        signature = None
-        if packed.form == "pickle":
-            key = self.rows.signing_key()
-            signature = (
-                sign(key, self.run_id, "output", "", packed.data or b"")
-                if key is not None
-                else None
-            )
+        is_pickle = packed.form == "pickle"
+        signature = self.rows.sign("output", "", packed.data or b"") if is_pickle else None
         # The names that feed a secret argument are left out even if no call has received it.
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
@@ -335,11 +319,7 @@ class Journal:
 
     def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
-        return (
-            self.store.writer.write(statement, row, alone)
-            if self.broken is None and not self._closed
-            else None
-        )
+        return self.store.writer.write(statement, row, alone) if self.is_open else None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
         """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that

@@ -118,7 +118,11 @@ class Record(NamedTuple):
 
     @property
     def message(self) -> str | None:
-        return error_from(self.error, ()).diagnostic.message if self.error is not None else None
+        return failure.diagnostic.message if (failure := self.failure) is not None else None
+
+    @property
+    def failure(self) -> StepError | None:
+        return error_from(self.error, ()) if self.error is not None else None
 
     @property
     def value_shown(self) -> Value:

@@ -377,10 +377,8 @@ class Secrets:
         return Diagnostic(shown.code, message, shown.span, hint, shown.severity, shown.related)
 
 
-@lru_cache(maxsize=8)
-def _forms_of_all(parts: SecretParts) -> Forms:
-    """`forms_of`, kept: the environment is the same for most runs."""
-    return forms_of(parts)
+_forms_of_all = lru_cache(maxsize=8)(forms_of)
+"""Kept, as the environment is the same for most runs."""
 
 
 def hide(value: Value, names: Collection[str]) -> Value:

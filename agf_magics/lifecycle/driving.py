@@ -23,7 +23,6 @@ from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
 from ..text.late_imports import IN_BROWSER
 from ..workers.queue import CallQueue
-from .influence import secret_paths
 from .input import replaying
 from .persistence import keep_journal
 from .run import Run
@@ -235,11 +234,7 @@ def _hold_context(run: Run) -> None:
 
 def _release_context(run: Run) -> None:
     """Unlock it, without secrets in its log."""
-    context, extension = run.context, run.flow.extension
-    if context is None:
-        return
-    if context.holder == run.run_id and context.log is not None and extension is not None:
-        paths = secret_paths(run._linked)
-        if paths or run.secrets.active:
-            context.log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
-    context.release(run.run_id)
+    if (context := run.context) is not None:
+        if context.holder == run.run_id:
+            context.log = run._log_to_keep()
+        context.release(run.run_id)

@@ -42,7 +42,6 @@ from ..languages import LANGUAGES
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.source import Source
 from .define import file_opener, load, load_definition
-from .influence import secret_paths
 from .run import Run
 from .settings import current
 
@@ -130,15 +129,10 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
 def _context(run: Run) -> tuple[str, str]:
     """The name of a run's named context, and the digest that names its messages, without secrets,
     in the journal. Raises JournalError."""
-    context, extension = run.context, run.flow.extension
+    context = run.context
     if context is None or run.journal is None:
         return "", ""
-    log = context.log or ()
-    if context.log is not None and extension is not None:
-        paths = secret_paths(run._linked)
-        if paths or run.secrets.active:
-            log = extension.without_secrets(context.log, paths, run.secrets.holds_any)
-    texts = [encode(_packed(message, "", "message")) for message in log]
+    texts = [encode(_packed(message, "", "message")) for message in run._log_to_keep() or ()]
     run.journal.part = keep_parts(run.journal.store, texts)
     return context.name, run.journal.part.hex()
 
@@ -172,7 +166,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
                 one["made"],
                 tuple(one["chosen"]),
                 tuple(one.get("latent", ())),
-                tuple(one["session"]) if "session" in one else None,
+                tuple(one["session"]) if one.get("session") else None,
             )
             for one in found["flows"]
         )
@@ -218,13 +212,13 @@ class _StoredText(TypedDict):
 
 class _AnyText(_StoredText, total=False):
     latent: list[str]
-    session: tuple[str, str]
+    session: tuple[str, str] | None
 
 
 class _Stored(TypedDict):
     version: str
     flows: Annotated[
-        list[Annotated[_AnyText, lambda text: text["made"] or "session" not in text]],
+        list[Annotated[_AnyText, lambda text: text["made"] or not text.get("session")]],
         lambda flows: flows and not flows[0]["made"],
     ]
     schemas: list[tuple[Annotated[str, lambda name: name in LANGUAGES], _Place]]
@@ -288,12 +282,8 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "calls": calls,
         "made": flow.is_built,
         "chosen": flow.extension.options if flow.extension is not None else (),
-        **(
-            {"latent": flow.extension.latent}
-            if flow.extension is not None and flow.extension.latent
-            else {}
-        ),
-        **({"session": [linked.agent.name, asked_model(flow)]} if linked.agent is not None else {}),
+        "latent": flow.extension.latent if flow.extension is not None else (),
+        "session": [linked.agent.name, asked_model(flow)] if linked.agent is not None else None,
     }
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..catalog import Registry, default
-from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..flow.tables import IN_MEMORY, ListRows, Rows, open_rows
 from ..flow.values import Value
@@ -109,7 +108,8 @@ def over_rows(
     options = replace(
         options,
         registry=_with_flow(options.registry or default(), flow),
-        limits=_in_all(limits),
+        # Of the whole run: those of a row are in its definition.
+        limits=replace(limits, spawns=0, timeout=None),
         note=note,
         found=warnings,
         reuse=options.reuse or chosen.retried or False,
@@ -127,11 +127,6 @@ def definition(terms: OverTerms) -> Flow:
     return flow
 
 
-def _in_all(limits: Limits) -> Limits:
-    """The limits of the whole run: those of a row are in its definition."""
-    return replace(limits, spawns=0, timeout=None)
-
-
 def _with_flow(registry: Registry, flow: Flow) -> Registry:
     """``registry`` with ``flow`` under its name: it may be another one than the registered."""
     if registry.flows.get(flow.name) is flow:
@@ -145,13 +140,10 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
 def _held(rows: Rows) -> Value:
     """The rows as the input of a run: a list, which the journal has whole, if they are few and in
     memory."""
-    if type(rows) is not ListRows and not hasattr(rows, "frame"):
-        return rows
-    return list(rows) if len(rows) <= IN_MEMORY and _are_readable(rows) else rows
-
-
-def _are_readable(rows: Rows) -> bool:
-    return type(rows) is not ListRows or all(isinstance(row, Mapping) for row in rows.source)
+    is_plain = hasattr(rows, "frame")
+    if type(rows) is ListRows:
+        is_plain = all(isinstance(row, Mapping) for row in rows.source)
+    return list(rows) if len(rows) <= IN_MEMORY and is_plain else rows
 
 
 def _check_columns(

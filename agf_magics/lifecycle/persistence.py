@@ -32,7 +32,7 @@ from ..journal.codec import checker, key_file, preview
 from ..journal.file import JournalError, is_private, not_journaled
 from ..journal.queries import ENDED, RunHead
 from ..journal.recorder import Journal
-from ..journal.records import Count, Record, error_from, is_within
+from ..journal.records import Count, Record, is_within
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..text.diagnostics import AgfError, Diagnostic, StepError
@@ -163,7 +163,7 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
         if record.what not in ("finished", "failed", "dropped"):
             continue
         key = key_of(record.at)
-        error = error_from(record.error, ()) if record.error is not None else None
+        error = record.failure
         if record.what == "dropped":
             progress.failures.total += 1
             if error is not None and len(progress.failures) < FAILURES_KEPT:

@@ -224,13 +224,9 @@ def run_planner(
             raise TypeError(f"{named} is for a model: a function returns the plan itself")
         result = run_function(planner, options, fields)
     else:
-        offer = make_offer(
-            registry,
-            tools,
-            THINK if latent is None else latent,
-            paths or {},
-            _checked_schema(gives),
-        )
+        if refused := unusable(gives, "gives"):
+            raise DefinitionError(*refused)
+        offer = make_offer(registry, tools, THINK if latent is None else latent, paths or {}, gives)
         assignment = Assignment(
             model=named_model(planner, registry),
             task=_checked_task(task),
@@ -305,12 +301,6 @@ def _checked_task(task: str | None) -> str:
             f"a model needs a task in words, not {type_name(task)}: run_planner(model, 'What …?')"
         )
     return task
-
-
-def _checked_schema(gives: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if refused := unusable(gives, "gives"):
-        raise DefinitionError(*refused)
-    return gives
 
 
 def _input_message(input: Mapping[str, Value]) -> tuple[Mapping[str, Value], ...]:

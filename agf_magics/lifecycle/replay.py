@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..catalog import MASK, Tool
 from ..engine.limits import LimitReached
@@ -32,7 +32,7 @@ from ..engine.table_rows import ROW
 from ..flow.events import StepPath
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..journal.codec import decode, encode, weigh
+from ..journal.codec import checker, decode, encode, weigh
 from ..journal.records import (
     UNREADABLE,
     Record,
@@ -271,12 +271,21 @@ def _head(path: Path, line: Line) -> Line:
     return line
 
 
+class _CallLine(TypedDict):
+    what: Annotated[str, OUTCOMES.__contains__]
+    kind: str
+    name: str
+    given: object
+
+
+_is_call_line = checker(_CallLine)
+
+
 def _call(path: Path, number: int, line: Line) -> Call:
     what, outcomes = line.get("what"), [key for key in ("value", "error", "opaque") if key in line]
     place = line.get("at", [""])
-    texts = isinstance(line.get("kind"), str) and isinstance(line.get("name"), str)
     problem = ""
-    if what not in OUTCOMES or not texts or "given" not in line:
+    if not _is_call_line(line):
         problem = f"a call has 'what' ({', '.join(OUTCOMES)}), 'kind', 'name' and 'given'"
     elif len(outcomes) != 1 or (what == "failed") != (outcomes == ["error"]):
         problem = "a call has a 'value', an 'opaque' value or, if it failed, an 'error'"

@@ -37,13 +37,13 @@ from ..journal.recorder import Journal
 from ..journal.records import Record
 from ..journal.secrets import Secrets
 from ..journal.store import Store
-from ..pictures.plain import counted, duration, line
-from ..pictures.values import table_html, table_text, value_text
+from ..pictures.plain import counted
+from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
 from ..text.late_imports import Widgets, installed_only
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
-from .influence import bound_secrets
+from .influence import bound_secrets, secret_paths
 from .settings import current
 
 if TYPE_CHECKING:
@@ -154,14 +154,8 @@ TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
 
 
 def _cell(row: dict[str, Any], column: str) -> str:
-    if column in TIMES:
-        return duration(row[TIMES[column]])
-    value = row[column]
-    if value is None:
-        return ""
-    return line(
-        value if isinstance(value, str) else value_text(value), 60 if column != "step" else 100
-    )
+    most = 60 if column != "step" else 100
+    return cell_text(row[TIMES.get(column, column)], column in TIMES, most)
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
@@ -493,6 +487,16 @@ class Run:
         interrupted."""
         if self.journal is not None and self._cancel_reason in (None, "interrupt"):
             self.journal.leave_open()
+
+    def _log_to_keep(self) -> Any:
+        """The messages of its named context, without secrets; None: there are none."""
+        log, extension = self.context and self.context.log, self.flow.extension
+        if log is None or extension is None:
+            return log
+        paths = secret_paths(self._linked)
+        if not paths and not self.secrets.active:
+            return log
+        return extension.without_secrets(log, paths, self.secrets.holds_any)
 
     def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop

@@ -19,12 +19,12 @@ from ..flow.tables import Rows, arrow_table, in_pandas_form, json_text
 from ..flow.values import Value
 from ..journal.calls import RowOutcome, RowRecords, read_columns, write_column
 from ..journal.file import JournalError, as_definition_errors
-from ..journal.records import UNREADABLE, Record, error_from
+from ..journal.records import Record
 from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms
-from ..pictures.plain import counted, duration, line
-from ..pictures.values import table_html, table_text, value_text
+from ..pictures.plain import counted
+from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
 from ..text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
@@ -53,9 +53,6 @@ PAGE = 1_000
 
 SHOWN = 20
 """Rows that are displayed."""
-
-WIDEST = 60
-"""Characters of a displayed cell."""
 
 ABOUT = ("status", "error", "error_text", "seconds", "tokens", "cost")
 """The columns about a row's run."""
@@ -370,7 +367,7 @@ class RowTable:
         cost = float(outcome.cost) if outcome.cost is not None else None
         if record is None:
             return TableRow(number, repeat, self._input(place, None), None, NOT_RUN)
-        error = _error(record)
+        error = record.failure
         return TableRow(
             number,
             repeat,
@@ -469,25 +466,6 @@ def terms_of(run: RunOfRows) -> OverTerms:
     except (ValueError, TypeError) as error:
         message = f"this run cannot be read: {error}"
         raise DefinitionError(Diagnostic("journal.unreadable", message)) from None
-
-
-def _error(record: Record) -> StepError | None:
-    if record.error is None:
-        return None
-    try:
-        return error_from(record.error, ())
-    except UNREADABLE:
-        message = f"row {record.line} has changed since it was written"
-        raise DefinitionError(Diagnostic("journal.damaged", message)) from None
-
-
-def cell_text(value: Value, is_time: bool = False) -> str:
-    """A value in a displayed cell. ``is_time``: it is seconds."""
-    if value is None:
-        return ""
-    if is_time:
-        return duration(value)
-    return line(value if isinstance(value, str) else value_text(value), WIDEST)
 
 
 def _write_csv(table: RowTable, path: Path) -> None:

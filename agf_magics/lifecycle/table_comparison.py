@@ -52,7 +52,7 @@ class TableComparison:
         self.changed = [
             ChangedRow(_key(one, key), one, two)
             for _, _, one, two in self._pairs
-            if _differs(one, two)
+            if one.status != two.status or encode(one.output) != encode(two.output)
         ]
         """The rows whose status or output differs."""
 
@@ -206,10 +206,6 @@ def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int
 
 def _key(row: TableRow, key: str | None) -> Value:
     return row.number if key is None else row.input.get(key)
-
-
-def _differs(one: TableRow, two: TableRow) -> bool:
-    return one.status != two.status or encode(one.output) != encode(two.output)
 
 
 def _text(value: Value) -> str:

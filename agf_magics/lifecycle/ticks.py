@@ -169,7 +169,7 @@ class Ticks:
 
     def run_plan(self, number: int, tick: PlannedTick) -> bool:
         """Run the plan of a tick; whether it was the last one."""
-        name, extension = plan_name(self.options.context, number), tick.flow.extension
+        name, extension = f"{self.options.context}-{number}", tick.flow.extension
         flow = replace(
             tick.flow,
             name=name,
@@ -275,8 +275,3 @@ class Ticks:
         self.runs[-1].progress.apply(
             Warned(clock(), Diagnostic("run.max-ticks", message, None, hint, "warning"))
         )
-
-
-def plan_name(context: str, number: int) -> str:
-    """The name of the run of a tick's plan."""
-    return f"{context}-{number}"

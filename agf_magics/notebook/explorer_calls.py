@@ -31,10 +31,10 @@ from ..lifecycle.moments import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of, runs
 from ..lifecycle.run import Run
-from ..lifecycle.table import RowTable, cell_text
+from ..lifecycle.table import RowTable
 from ..lifecycle.table_comparison import TableComparison
 from ..pictures.plain import duration, format_exception, line, money, plain
-from ..pictures.values import value_json, value_text
+from ..pictures.values import cell_text, value_json, value_text
 from ..text.diagnostics import AgfError
 
 Json = dict[str, Any]

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
 from ..text.diagnostics import cells
-from .plain import counted, html, line, padded, plain
+from .plain import counted, duration, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
@@ -382,3 +382,11 @@ def list_rows(
         "text/html": table_html(*table, title),
         "text/plain": "\n".join(table_text(*table)),
     }
+
+
+def cell_text(value: Value, is_time: bool = False, most: int = 60) -> str:
+    """A value in a displayed cell of at most ``most`` characters. ``is_time``: it is seconds."""
+    if value is None:
+        return ""
+    text = duration(value) if is_time else value if isinstance(value, str) else value_text(value)
+    return line(text, most)

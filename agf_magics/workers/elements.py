@@ -280,21 +280,14 @@ class ElementPool(Parts, Line[ElementEntry]):
         if isinstance(outcome, Lost):
             self.lose(flight, outcome)
             return
-        numbers = flight.numbers
-        if (
-            isinstance(outcome, BaseException)
-            or self.site.run.secrets.active
-            or (type(outcome) is tuple and len(outcome) == 5 and outcome[0] == "no")
-        ):
-            # The backend or the worker cannot run it; or the run has got a secret, which only the
-            # kernel masks.
-            self.leaves, self.stays = False, [*self.stays, *numbers]
-            return
-        now = clock()
+        numbers, now = flight.numbers, clock()
         try:
+            # The backend cannot run it; or the run has got a secret, which only the kernel masks.
+            if isinstance(outcome, BaseException) or self.site.run.secrets.active:
+                raise Unread
             answer = read_answer(outcome, numbers, self, self.sent.sources)
         except Unread:
-            # The calls say which of the results cannot be read.
+            # The calls are sent instead, and say which of the results cannot be read.
             self.leaves, self.stays = False, [*self.stays, *numbers]
             return
         except BaseException as error:

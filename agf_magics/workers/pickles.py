@@ -22,7 +22,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, get_args
 
 from ..catalog import digests
 from ..catalog.tools import Arguments, names_around
@@ -30,7 +30,9 @@ from ..engine.runner import CallSite, Scope
 from ..flow import events as ev
 from ..flow.progress import Progress
 from ..flow.steps import Each
+from ..journal.codec import checker
 from ..journal.collected import Collected, CollectedRecords
+from ..journal.records import Count
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
@@ -248,7 +250,8 @@ SENT = frozenset(get_args(ev.Event)) - {ev.RunStarted, ev.RunEnded}
 
 
 class Unread(Exception):
-    """The kernel cannot unpickle an answer, for example because a library is missing here."""
+    """There is no answer, or the kernel cannot unpickle it, for example because a library is missing
+    here."""
 
 
 class Reader(Protocol):
@@ -300,31 +303,47 @@ class Shift(NamedTuple):
         return event._replace(when=when + self.by) if self.by else event
 
 
+_Time = Annotated[float, lambda when: -1e15 < when < 1e15]
+
+_is_time = checker(_Time)
+_stays = checker(tuple[Literal["no"], object, object, object, object])
+"""Whether a worker cannot run the program: the kernel then sends calls."""
+_is_outcome = checker(
+    tuple[Literal["ok"], bytes, _Time, list[tuple[object, object, object]], object]
+)
+_is_answer = checker(
+    tuple[
+        Annotated[list[tuple[bool, object, list[object], object]], bool],
+        object,
+        Count,
+        _Time,
+        _Time,
+    ]
+)
+"""The fields of `element_chunk.Answer`, of its elements those of `element_chunk.Element`."""
+_is_count = checker(Annotated[tuple[Count, Count], lambda count: count[1] <= count[0]])
+
+
 def read_answer(
     outcome: Any, numbers: Sequence[int], reader: Reader, sources: Sequence[Source]
 ) -> Answered:
     """An answer, checked. Raises Unread for bytes that cannot be read here, else whatever a wrong
     form raises."""
-    if type(outcome) is not tuple or len(outcome) != 5:
+    if _stays(outcome):
+        raise Unread
+    if not _is_outcome(outcome):
         raise ValueError("it has another form")
-    kind, data, seconds, prints, _ = outcome
-    if kind != "ok" or type(data) is not bytes or not _is_time(seconds):
-        raise ValueError("it has another form")
+    _, data, seconds, prints, _ = outcome
     try:
         answer = load_plain(data, sources)
     except BaseException as error:
         # Reading a pickle can raise SystemExit too.
         raise Unread from error
+    if not _is_answer(answer):
+        raise ValueError("it has another form")
     elements, counts, calls, began, ended = answer
-    if (
-        type(elements) is not list
-        or not 0 < len(elements) <= len(numbers)
-        or type(calls) is not int
-        or calls < 0
-    ):
-        raise ValueError("it has another number of elements")
-    if not (_is_time(began) and _is_time(ended)) or began > ended:
-        raise ValueError("its times are not numbers in order")
+    if len(elements) > len(numbers) or began > ended:
+        raise ValueError("it has too many elements, or its end is before its begin")
     found = list(zip(numbers, elements, strict=False))
     for i, element in found:
         _check(i, element, reader)
@@ -346,16 +365,13 @@ def _check(i: int, element: Any, reader: Reader) -> None:
     """Raise unless this is an answer for element ``i``."""
     ok, value, events, records = element
     # A CancelledError or KeyboardInterrupt would end the run as if the person had.
-    if type(ok) is not bool or not (ok or isinstance(value, Exception)):
+    if not (ok or isinstance(value, Exception)):
         raise ValueError("an element has neither a value nor a failure")
-    if type(events) is not list:
-        raise ValueError("an element has an unknown event")
     for event in events:
-        if type(event) not in SENT:
-            raise ValueError("an element has an unknown event")
         at = getattr(event, "at", None)
-        if not _is_time(event.when) or not (at is None or _is_inside(at, i, reader)):
-            raise ValueError("an event belongs to another element")
+        is_inside = at is None or _is_inside(at, i, reader)
+        if type(event) not in SENT or not _is_time(event.when) or not is_inside:
+            raise ValueError("an event is unknown, or belongs to another element")
     if reader.records is not None:
         reader.records.check(records)
     elif records:
@@ -383,14 +399,10 @@ def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, 
             raise ValueError("it has numbers instead of events")
         return None
     # A row that the run does not have would be drawn for ever.
-    for key, (starts, ends) in counts.items():
-        if key not in steps or not (type(starts) is type(ends) is int and 0 <= ends <= starts):
+    for key, count in counts.items():
+        if key not in steps or not _is_count(count):
             raise ValueError("it counts an unknown step")
     return dict(counts)
-
-
-def _is_time(value: Any) -> bool:
-    return type(value) is float and -1e15 < value < 1e15
 
 
 def write_prints(prints: Sequence[tuple[str, str]]) -> None:

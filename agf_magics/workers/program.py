@@ -21,7 +21,7 @@ from ..engine.limits import Limits
 from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope, StepEvents
-from ..flow.step import DROPPED, FlowInput, FlowResult, Frame, Ref, Step, finished
+from ..flow.step import DROPPED, Frame, Ref, Step, finished
 from ..flow.steps import (
     Branches,
     Choose,
@@ -33,6 +33,7 @@ from ..flow.steps import (
     Repeat,
     Sequence,
     every,
+    expressions,
 )
 from ..journal.secrets import Secrets
 from ..text.source import Source
@@ -168,35 +169,17 @@ def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
     """Everything that ``body``, a step of ``flow``, reads of its frame; None: that is not known."""
     if not flow.reads_are_complete:
         return None
-    found: list[Ref] = []
+    reads: list[Ref] = []
     for step in every(body):
-        refs = _reads_of_step(step)
-        if refs is None:
+        is_known = isinstance(step, Invoke | Compute | Sequence | Branches | Each | Fold | Choose)
+        if isinstance(step, Invoke):
+            is_known = step.permit is None and step.exchange.while_waiting is None
+            reads += step.exchange.pipe.reads() if step.exchange.pipe is not None else ()
+        if not (is_known or (isinstance(step, Repeat) and step.over is None)):
             return None
-        found += refs
-    return found
-
-
-def _reads_of_step(step: Step) -> Iterable[Ref] | None:
-    match step:
-        case Invoke():
-            if step.permit is not None or step.exchange.while_waiting is not None:
-                return None
-            pipe = step.exchange.pipe
-            return (*step.args.reads(), *(pipe.reads() if pipe is not None else ()))
-        case Compute():
-            return step.value.reads()
-        case Sequence() | Branches():
-            return ()
-        case Each():
-            return step.over.reads()
-        case Fold():
-            return (*step.over.reads(), *step.init.reads())
-        case Repeat() if step.over is None:
-            return step.until.reads() if step.until is not None else ()
-        case Choose():
-            return step.pick.reads()
-    return None
+        for part in expressions(step):
+            reads += part.reads()
+    return reads
 
 
 def _reads_all_stores(reads: Iterable[Ref], flow: Flow) -> bool:
@@ -323,16 +306,12 @@ def _bare(flow: Flow) -> Flow:
         source=flow.source,
         span=flow.span,
         body=Sequence(id=flow.body.id, word=flow.body.word, steps=()),
-        start=_no_start,
-        end=_no_end,
+        start=_not_run,
+        end=_not_run,
     )
 
 
-def _no_start(given: FlowInput) -> Frame:
-    raise AssertionError("a worker runs a step of this flow, never the flow")
-
-
-def _no_end(frame: Frame) -> FlowResult:
+def _not_run(_: object) -> Any:
     raise AssertionError("a worker runs a step of this flow, never the flow")
 
 

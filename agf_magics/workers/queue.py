@@ -127,7 +127,8 @@ class CallQueue:
                 else self._sizes.setdefault(id(function), ChunkSize())
             )
             line = CallLine(self.dispatcher, size, terms, program, function)
-            line.order |= {"stops": stops, "grant": _packed_grant(grant)}
+            tools = None if grant.tools is None else tuple(sorted(grant.tools))
+            line.order |= {"stops": stops, "grant": (grant.identity, tools)}
             self._lines[key] = line
             self.dispatcher.lines[line] = None
         return line
@@ -274,10 +275,6 @@ class CallLine(Line[CallEntry]):
             losses = entry.workers or [str(lost)]
             error = StepError(worker_lost(self.name, "call", losses, lost.gone))
         entry.end((False, error))
-
-
-def _packed_grant(grant: Grant) -> tuple[str, tuple[str, ...] | None]:
-    return grant.identity, None if grant.tools is None else tuple(sorted(grant.tools))
 
 
 class CallFlight(Flight[CallEntry]):
