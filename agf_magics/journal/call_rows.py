@@ -16,7 +16,6 @@ from ..text.diagnostics import StepError
 from .codec import (
     TEXT,
     EncodedValue,
-    decode,
     encode,
     json_text,
     preview,
@@ -218,10 +217,6 @@ class CallRows:
         for known, digest, size in pieces.known:
             known.stored, known.size, known.text = digest, size, None
         return pieces.text, pieces.whole
-
-    def in_pieces(self, text: str) -> tuple[str, int]:
-        """The same for arguments that a worker has sent as JSON."""
-        return (text, 1) if len(text) < LARGE else self.given(decode(text))
 
     def _complete(self, given: Any) -> str:
         """What `given` returns, for the digest of a call whose arguments may have to be masked:

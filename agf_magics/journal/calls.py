@@ -97,11 +97,8 @@ class _OfRun:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._errors():
-            # A call that a person has just seen end is in the file, too.
-            self._store.flush()
-            with self._store.reading() as connection:
-                yield connection
+        with self._errors(), self._store.reading() as connection:
+            yield connection
 
 
 class RunCalls(_OfRun):
@@ -231,10 +228,9 @@ def _add(
     failed: bool,
 ) -> CallsOfElement:
     """The element with one more call, which is its last one."""
-    if element is None:
-        return CallsOfElement(index, 1, int(failed), failed, start, end)
-    first, last = min(element.started, start), max(element.ended, end)
-    return CallsOfElement(index, element.calls + 1, element.failed + failed, failed, first, last)
+    _, calls, failures, _, first, last = element or (index, 0, 0, failed, start, end)
+    times = min(first, start), max(last, end)
+    return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
 
 
 def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
@@ -349,9 +345,6 @@ class RowRecords(_OfRun):
     def done(self) -> int:
         """The number of rows that have an outcome."""
         return sum(1 for line in self._places if line)
-
-    def has(self, number: int) -> bool:
-        return bool(self._places[number])
 
     def read(self, numbers: list[int]) -> Iterator[RowOutcome]:
         """The outcomes of these rows, in their order. Raises JournalError for a damaged one."""

@@ -278,8 +278,8 @@ class CollectedRecords:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         assert expected is not None
-        if whole:
-            given, whole = self._journal.rows.in_pieces(given)
+        if whole and len(given) >= LARGE:
+            given, whole = self._journal.rows.given(decode(given))
         digest = self._digest(expected, given if whole else None, arguments)
         call = StartedCall(key, expected.step.kind, expected.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)

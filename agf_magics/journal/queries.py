@@ -33,7 +33,7 @@ from .records import (
     read_records,
     row_crc,
 )
-from .store import ADD, ROOM, Store
+from .store import ADD, ROOM, Store, alive
 
 LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
@@ -113,7 +113,6 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
     """All runs, the last one first, also damaged ones. Raises JournalError.
 
     ``name``: only the last ``most`` runs of that flow."""
-    store.flush()
     # Of a long journal, only the rows that are wanted are read whole and checked.
     wanted = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
     sql, values = (wanted, (name, most)) if name is not None else ("", ())
@@ -135,7 +134,6 @@ def has_older(store: Store, since: float) -> bool:
 
 
 def read_run(store: Store, run_id: str) -> RunRow | None:
-    store.flush()
     with store.reading() as connection:
         row = connection.execute(
             f"SELECT {LISTED}, work, work_sign, {END}, part FROM runs WHERE run=?", (run_id,)
@@ -301,8 +299,7 @@ def missing_results(
 
 @contextmanager
 def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
-    """A connection for records, after all that was written before. Raises JournalError."""
-    store.flush()
+    """A connection for records. Raises JournalError."""
     with store.reading() as connection:
         # A third of the time of `_text`; a text that is not UTF-8 is an error of this query.
         connection.text_factory = str
@@ -311,7 +308,6 @@ def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
 
 def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:
     """The last record of each of these steps, which run once. Raises JournalError."""
-    store.flush()
     wanted = [encode(at) for at in ats]
     last: dict[str, Record] = {}
     with store.reading() as connection:
@@ -448,7 +444,7 @@ def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
     if head.num in store.unended and head.owner == store.owner.name:
         return head._replace(status="interrupted", lost=store.unended[head.num])
     if head.owner not in lives:
-        lives[head.owner] = store.is_alive(head.owner)
+        lives[head.owner] = alive(store.owners, head.owner)
     return head if lives[head.owner] else head._replace(status="interrupted")
 
 

@@ -25,7 +25,7 @@ import re
 import struct
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, quote_from_bytes, quote_plus
 
 SHORTEST = 4
@@ -40,6 +40,9 @@ MOST_PARTS = 1_000
 
 FORM_NAME = re.compile(r"[A-Za-z_-]*")
 """Keys that name a field: ``password`` is not a part of the secret, its value is."""
+
+
+T = TypeVar("T")
 
 
 class SecretParts(NamedTuple):
@@ -97,23 +100,24 @@ def parts_of(secret: Any) -> SecretParts:
             continue
         elif isinstance(part, str):
             # `str.__str__`: a class of a user may write itself otherwise, or as a mask.
-            texts.add(str.__str__(part)) if len(part) >= SHORTEST else None
-            short = short or len(part) < SHORTEST
+            short |= not _add(texts, str.__str__(part), len(part))
         elif isinstance(part, bytes | bytearray | memoryview):
-            raw = bytes(part)
-            raws.add(raw) if len(raw) >= SHORTEST else None
-            short = short or len(raw) < SHORTEST
+            short |= not _add(raws, bytes(part), len(bytes(part)))
         elif isinstance(part, numbers.Real) and not isinstance(part, fractions.Fraction):
             number = _number(part)
-            if number is None:
-                opaque = opaque or isinstance(part, numbers.Integral)
-            elif sum(map(str.isdigit, repr(number))) < SHORTEST:
-                short = True
-            else:
-                found_numbers.add(number)
+            if number is not None:
+                short |= not _add(found_numbers, number, sum(map(str.isdigit, repr(number))))
+            opaque |= number is None and isinstance(part, numbers.Integral)
         else:
             opaque = True
     return SecretParts(frozenset(texts), frozenset(raws), frozenset(found_numbers), short, opaque)
+
+
+def _add(parts: set[T], part: T, size: int) -> bool:
+    """Add a part of a secret; False: it is too short to be searched for."""
+    if size >= SHORTEST:
+        parts.add(part)
+    return size >= SHORTEST
 
 
 def _number(part: numbers.Real) -> int | float | None:

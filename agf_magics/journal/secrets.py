@@ -181,14 +181,11 @@ class Secrets:
         a short secret only counts as a whole word."""
         if not self.active:
             return False
-        return (
-            self.blind
-            or self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
-        )
+        return self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
 
     def holds_any(self, value: Value) -> bool:
         """Whether ``value`` contains a secret that can be searched for."""
-        return self.active and not self.blind and self.holds(value)
+        return not self.blind and self.holds(value)
 
     def _in_json(self, text: str, near: bool) -> bool:
         # A search of the whole text first: nearly no text has one, and parsing takes longer.
@@ -335,7 +332,7 @@ class Secrets:
 
     def error(self, error: BaseException) -> None:
         """Mask an error of ours, and remove its cause if that contains a secret."""
-        if not (self.active or self._forms.texts) or not isinstance(error, AgfError):
+        if not isinstance(error, AgfError):
             return
         masked = tuple(map(self.diagnostic, error.diagnostics))
         if masked != error.diagnostics:

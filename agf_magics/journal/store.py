@@ -267,9 +267,6 @@ class Store:
     def owners(self) -> Path:
         return self.path.parent / "owners"
 
-    def is_alive(self, owner: str) -> bool:
-        return alive(self.owners, owner)
-
     def close(self) -> None:
         self.writer.close()
         self.owner.leave()
@@ -332,7 +329,9 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection for this thread that sees one state of the file. Raises JournalError."""
+        """A connection for this thread that sees one state of the file, with all that this process
+        has written before. Raises JournalError."""
+        self.flush()
         with self._connected() as (connection, until):
             connection.execute("BEGIN")
             # BEGIN alone reads nothing: the first statement decides which state is seen.

@@ -338,15 +338,11 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def change_examples(question: Question) -> list[str]:
-    """Examples of a changed call: ``{amount: …}``, ``{_output: …}``."""
-    names = [*islice(question.arguments or (), 1), question.result]
-    return [f"{{{line(name, 40)}: …}}" for name in names]
-
-
 def _prompt(question: Question) -> str:
     if question.approval and question.arguments is not None:
-        return f"yes, no, {' or '.join(change_examples(question))}: "
+        # A changed call: ``{amount: …}``, ``{_output: …}``.
+        names = [*islice(question.arguments, 1), question.result]
+        return f"yes, no, {' or '.join(f'{{{line(name, 40)}: …}}' for name in names)}: "
     if question.approval:
         return "yes or no: "
     return f"1 to {len(question.choices)}: " if question.choices else "your answer: "

@@ -14,7 +14,8 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ def score_over(
     summaries, taken = Scores(), {*table.columns} - {*table.added} | {table.label_column}
     for name, scorer in named:
         outcomes = scorer(rows)
-        for key in dict.fromkeys(k for value, _ in outcomes for k in _keys(value)) or [""]:
+        mappings = (value for value, _ in outcomes if isinstance(value, dict))
+        for key in dict.fromkeys(chain.from_iterable(mappings)) or [""]:
             column = f"{name}.{key}" if key else name
             column = f"score.{column}" if column in taken else column
             values = [
@@ -103,10 +105,6 @@ def named_scorers(
     """The scores with their names. Raises DefinitionError for one that is none: before a run, so
     that nothing was paid for."""
     return [(_name(score), _scorer(score, registry, yes)) for score in scores]
-
-
-def _keys(value: Value) -> Iterator[str]:
-    return iter(value if isinstance(value, dict) else ())
 
 
 def _name(score: object) -> str:

@@ -313,15 +313,14 @@ def start_journal(run: Run) -> None:
     if run._recording is not None:
         find_secrets(run)
         return
-    if run.dry or mine.inside:
+    path = None if run.dry or mine.inside else journal_file()
+    if path is None:
         return
-    store = _open_store(run)
-    if store is None:
-        return
-    run.journal = Journal(
-        store, secrets.randbits(36) * ROOM, run.run_id, current.settings.journal_value
-    )
     try:
+        store = Store.at(path)
+        _forget_old_runs(store)
+        most = current.settings.journal_value
+        run.journal = Journal(store, secrets.randbits(36) * ROOM, run.run_id, most)
         run.work = write_manifest(run, watch(run), mine.grant, this_notebook())
     except JournalError as error:
         run.journal = None
@@ -357,25 +356,16 @@ def _used(usage: Usage) -> tuple[int | None, str | None]:
     ) else None
 
 
-def _open_store(run: Run) -> Store | None:
-    """The journal of this process; if it cannot be opened, the run has a warning."""
-    path = journal_file()
-    if path is None:
-        return None
-    try:
-        store = Store.at(path)
-        if store.path not in _pruned:
-            _pruned.add(store.path)
-            settings = current.settings
-            since = time.time() - settings.journal_days * DAY if settings.journal_days else 0.0
-            if queries.has_older(store, since) or 0 < settings.journal_size < queries.size(path):
-                # Thousands of runs take seconds: the run that happens to be first does not wait.
-                days, size = settings.journal_days, settings.journal_size
-                store.in_background(lambda: forget_old(store, days, size, automatic=True))
-    except JournalError as error:
-        run.progress.apply(Warned(clock(), not_journaled(error)))
-        return None
-    return store
+def _forget_old_runs(store: Store) -> None:
+    """Delete the runs that are too old, once in a process. Raises JournalError."""
+    if store.path in _pruned:
+        return
+    _pruned.add(store.path)
+    days, size = current.settings.journal_days, current.settings.journal_size
+    since = time.time() - days * DAY if days else 0.0
+    if queries.has_older(store, since) or 0 < size < queries.size(store.path):
+        # Thousands of runs take seconds: the run that happens to be first does not wait.
+        store.in_background(lambda: forget_old(store, days, size, automatic=True))
 
 
 _pruned: set[Path] = set()

@@ -460,13 +460,8 @@ class Phrases(NamedTuple):
 
     def resume(self, run_id: str, status: str) -> str:
         """What to write to resume a run that has this status; empty if it cannot be resumed."""
-        if status == "waiting":
-            return self.answer_run.format(run_id)
-        return (
-            self.resume_run.format(run_id)
-            if status in ("error", "cancelled", "interrupted")
-            else ""
-        )
+        resumed = dict.fromkeys(("error", "cancelled", "interrupted"), self.resume_run)
+        return {**resumed, "waiting": self.answer_run}.get(status, "").format(run_id)
 
 
 COMMAND_LINE = Phrases(

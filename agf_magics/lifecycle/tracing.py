@@ -131,6 +131,8 @@ class _Spans:
     """The spans of one run. Called with one event at a time, on any thread."""
 
     def __init__(self, run: Run, chosen: Tracing) -> None:
+        from opentelemetry import context
+
         self._run, self._content = run, chosen.content
         self._trace = _opentelemetry()
         provider = chosen.provider or self._trace.get_tracer_provider()
@@ -138,7 +140,8 @@ class _Spans:
         self._tracer = provider.get_tracer("agf_magics", attributes=told)
         opted = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "").split(",")
         self._before = {} if LATEST in map(str.strip, opted) else BEFORE
-        self._outside = _context()
+        self._outside = context.get_current()
+        """The context of the spans that are open here."""
         self._zero = time.time() - clock()
         """Seconds since 1970 at the zero of the clock of the events."""
         self._open: dict[StepPath, Any] = {}
@@ -267,10 +270,3 @@ class _Spans:
 
     def _time(self, when: float) -> int:
         return int((when + self._zero) * 1e9)
-
-
-def _context() -> Any:
-    """The context of the spans that are open here."""
-    from opentelemetry import context
-
-    return context.get_current()
