@@ -36,11 +36,10 @@ from .languages import detect_language, recognized_language
 from .languages.over import OVER
 from .lifecycle import settings
 from .lifecycle.define import DEFINITIONS, check_definition, source_of
-from .lifecycle.driving import wait_for
+from .lifecycle.driving import LiveLine, wait_for
 from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
 from .lifecycle.launch import start_run
-from .lifecycle.live_line import LiveLine
 from .lifecycle.manifest import refused
 from .lifecycle.past_runs import chosen_rows
 from .lifecycle.replay import Replay

@@ -1,17 +1,19 @@
 """The runs of this process.
 
-A run is started on the engine's loop or on the caller's, and its end is recorded before any
-waiter sees it.
+A run is started on the engine's loop or on the caller's, and its end is recorded before any waiter
+sees it. While it runs, it has a line of the terminal.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import TextIO
 
 from ..engine import host, job
 from ..engine import run as engine
@@ -238,3 +240,34 @@ def _release_context(run: Run) -> None:
         if context.holder == run.run_id:
             context.log = run._log_to_keep()
         context.release(run.run_id)
+
+
+_BEGIN = "\r\x1b[2K"
+"""Goes to the begin of the line and empties it."""
+
+
+class LiveLine:
+    """It is written only into a terminal, and only while a run has it: what is left is the end of
+    the run, which others write."""
+
+    SECONDS = 0.25
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+
+    def show(self, run: Run) -> None:
+        if not self._is_terminal or run.done or run.progress.asked:
+            return self.clear()
+        from ..pictures.page import live_line  # here: most processes have no such line
+
+        text = live_line(run.progress, clock())[: shutil.get_terminal_size().columns - 1]
+        if text != self._shown:
+            self._shown = text
+            self._file.write(f"{_BEGIN}{text}")
+            self._file.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            self._file.write(_BEGIN)
+            self._file.flush()

@@ -1,39 +1,182 @@
-"""What a run had at each moment: the stores of a pipeline after each step, the state of a graph
-after each round, the context of a plan after each call; and what a step that only evaluates read
-and gave: the elements of a fan-out or a fold, a transform inside one, a match and its case.
+"""Runs without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user code
+and models.
 
-The journal has the results of calls, not the state. So the engine evaluates the definition of the
-run again with these results, in their order, and each state that it passes is a moment. Nothing is
-called and nothing is unpickled: a value that is not JSON is shown by its preview.
+By the engine's own rules this answers what a new run would do (`stale`) and what a run had at each
+moment: the stores of a pipeline after each step, the state of a graph after each round, the context
+of a plan after each call; and what a step that only evaluates read and gave: the elements of a
+fan-out or a fold, a transform inside one, a match and its case. A value that is not JSON is shown by
+its preview: nothing is unpickled.
+
+The journal of such a run gives an outcome for each call and writes nothing. The host refuses a call
+without an outcome, and all calls of a flow that is not awaited, which has no journal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from ..catalog import MASK, Context, Registry, agent, default, tool
-from ..engine.limits import refuse_inside
+from ..catalog.models import Model
+from ..engine.host import Host, NoUser
+from ..engine.limits import Grant, Limits, granted, refuse_inside
 from ..engine.linked import Linked
-from ..engine.run import SHAPES
+from ..engine.loop import run_apart
+from ..engine.run import SHAPES, run
 from ..engine.runner import CallSite, Shape, ShapeResult
+from ..engine.user_code import Result
 from ..flow import events as ev
+from ..flow.progress import Progress
 from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
-from ..flow.values import Value
+from ..flow.values import Value, source_of
+from ..journal.call_rows import StartedCall
 from ..journal.queries import records
+from ..journal.recorder import Journal
 from ..journal.records import CallKey, Record, RecordedOutcome, ReplayLog, decoded
+from ..journal.reuse import ReusedResult
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
-from ..text.diagnostics import AgfError
+from ..text.diagnostics import AgfError, Diagnostic, StepError
 from .lookup import as_definition_errors, find_run
 from .manifest import Manifest, link_as_it_was, refused
-from .offline import Bounded, OfflineJournal, refuse_call, run_offline
 from .past_run import PastRun
 from .run import Run
+
+LONGEST_EVALUATION = 10.0
+"""Seconds that an evaluation without calls may take."""
+
+MOST_RECORDS = 200_000
+"""Journaled calls that are read, of the newest runs first."""
+
+MOST_CHARACTERS = 200_000_000
+"""Characters of their values: all of them are in memory."""
+
+PLAIN = frozenset({str, bytes, list, tuple, range})
+"""The types of values that have no code of a user."""
+
+
+def refuse_call(*_: object, **__: object) -> NoReturn:
+    """No user sees this error."""
+    message = "the result of this call is not known, and nothing is called here"
+    raise StepError(Diagnostic("offline.call", message))
+
+
+class OfflineHost(Host):
+    """A host that calls nothing."""
+
+    async def make_call(self, *_: Any, **__: Any) -> Result:
+        refuse_call()
+
+    async def call(
+        self, place: Any, function: Any, arguments: Any, timeout: float | None = None
+    ) -> Result:
+        """What the engine itself does on a thread: it opens the library of a model, which no
+        recorded reply needs; it reads an attachment, or the elements of a sequence."""
+        # Opening a library takes seconds, and the replies are recorded.
+        if isinstance(getattr(function, "__self__", None), Model):
+            return True, None
+        # Reading any other value runs code of its class.
+        if not all(type(source_of(value)) in PLAIN for value in arguments.values()):
+            refuse_call()
+        try:
+            return True, function(**arguments)
+        except Exception as error:  # a file that is gone
+            return False, error
+
+    async def ask(self, question: ev.Question, is_busy: bool = False) -> Result:
+        return False, NoUser()
+
+    def admit(self) -> None:
+        refuse_call()
+
+
+class OfflineJournal(Journal):
+    """Gives recorded outcomes and writes nothing: it is closed from the start."""
+
+    def __init__(self, most: int, run_id: str, earlier: ReplayLog | None = None) -> None:
+        super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
+        self.close()
+
+    async def start(
+        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
+    ) -> None:
+        self.emit = emit
+
+    def end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
+        """The end of this run is not that of the recorded one."""
+
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        return result[0]
+
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+        return False
+
+
+def run_offline(
+    linked: Linked,
+    flow_input: FlowInput,
+    journal: OfflineJournal,
+    *,
+    emit: Callable[[ev.Event], None],
+    limits: Limits,
+    grant: Grant,
+    secrets: Secrets | None = None,
+    progress: Progress | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+    shapes: Mapping[type[Step], Shape] = SHAPES,
+) -> BaseException | None:
+    """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
+    its error, if it has one. The other parameters are those of `engine.run.run`."""
+    # A definition may loop without a call: nothing else would end it here.
+    seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
+
+    async def main() -> None:
+        # The context of the thread is empty, and an empty one allows every tool.
+        granted.set(grant)
+        await run(
+            linked,
+            flow_input,
+            host=OfflineHost(),
+            emit=emit,
+            limits=replace(limits, timeout=seconds),
+            journal=journal,
+            secrets=secrets,
+            progress=progress,
+            on_frame=on_frame,
+            shapes=shapes,
+        )
+
+    return run_apart(main)
+
+
+class Bounded:
+    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in
+    total."""
+
+    def __init__(self) -> None:
+        self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
+        self.note = ""
+        """Why records are missing; empty if none are."""
+
+    def read(self, records: Iterable[Record]) -> Iterator[Record]:
+        """``records``, up to the bound."""
+        for record in records:
+            texts = (record.given, record.value, record.shown)
+            self._calls -= 1
+            self._characters -= sum(len(text) for text in texts if text)
+            if min(self._calls, self._characters) < 0:
+                most = f"{MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters"
+                self.note = f"only the first {most}, are read"
+                return
+            yield record
+
 
 MOST_MOMENTS = 10_000
 

@@ -40,7 +40,7 @@ from .lookup import (
     latest_runs,
     unpickled,
 )
-from .offline import Bounded, OfflineJournal, refuse_call, run_offline
+from .moments import Bounded, OfflineJournal, refuse_call, run_offline
 from .past_run import PastRun, find_ended, find_past_run, input_again
 from .persistence import watch
 from .run import Run, Trace

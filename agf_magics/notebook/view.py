@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from ..engine.runner import clock
 from ..flow.progress import Row
 from ..flow.steps import Flow
+from ..lifecycle.driving import LiveLine
 from ..lifecycle.launch import Run
-from ..lifecycle.live_line import LiveLine
 from ..lifecycle.past_run import PastRun
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
