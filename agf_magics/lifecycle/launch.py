@@ -377,7 +377,8 @@ def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable
     to the queue of the run and to its trace without secrets. A listener that raises is dropped with
     a warning."""
     progress, secrets, queue = run.progress, run.secrets, run._queue
-    spans = start_trace(run)
+    is_traced = current.tracing is not None or current.settings.tracing
+    spans = start_trace(run) if is_traced else None
     listeners: list[Callable[[Event], None]] = [
         *([queue.put] if queue else []),
         *([listener] if listener else []),

@@ -32,7 +32,6 @@ from ..flow.progress import Progress
 from ..flow.steps import Each
 from ..journal.codec import checker
 from ..journal.collected import Collected, CollectedRecords
-from ..journal.records import Count
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
@@ -303,6 +302,7 @@ class Shift(NamedTuple):
         return event._replace(when=when + self.by) if self.by else event
 
 
+_Count = Annotated[int, lambda number: number >= 0]
 _Time = Annotated[float, lambda when: -1e15 < when < 1e15]
 
 _is_time = checker(_Time)
@@ -315,13 +315,13 @@ _is_answer = checker(
     tuple[
         Annotated[list[tuple[bool, object, list[object], object]], bool],
         object,
-        Count,
+        _Count,
         _Time,
         _Time,
     ]
 )
 """The fields of `element_chunk.Answer`, of its elements those of `element_chunk.Element`."""
-_is_count = checker(Annotated[tuple[Count, Count], lambda count: count[1] <= count[0]])
+_is_count = checker(Annotated[tuple[_Count, _Count], lambda count: count[1] <= count[0]])
 
 
 def read_answer(
