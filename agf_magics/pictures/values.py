@@ -22,7 +22,7 @@ from typing import Any
 
 from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
 from ..text.diagnostics import cells
-from .plain import counted, html, line, padded, plain
+from .plain import counted, duration, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
