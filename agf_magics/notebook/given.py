@@ -156,9 +156,9 @@ def new_name(word: Token) -> str:
 
 
 _NUMBERS = {
-    "--timeout": ("seconds", "a number of seconds above 0", "30"),
-    "--max-cost": ("dollars", "a number of US dollars above 0", "0.5"),
-    "--prune": ("days", "a number of days", "30"),
+    "--timeout": ("magic.seconds", "a number of seconds above 0", "30"),
+    "--max-cost": ("magic.dollars", "a number of US dollars above 0", "0.5"),
+    "--prune": ("magic.days", "a number of days", "30"),
 }
 """Of an option: its code, what it takes, an example."""
 
@@ -176,7 +176,7 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
     # NaN is refused by both; of days, 0 is a number too.
     if not (0 <= size < math.inf) or (size == 0 and about.endswith("above 0")):
         message = f"{word.text!r} is not {about}"
-        raise line_error(code, message, word, f"write {flag} {example}")
+        raise line_error(code.removeprefix("magic."), message, word, f"write {flag} {example}")
     return size
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine.host import Host, Place, here
+from agf_magics.engine.host import Host, Place
+from agf_magics.engine.job import here
 from agf_magics.engine.user_code import TimedOut
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
