@@ -237,11 +237,20 @@ class Explorer(Page):
         return open_explorer(lambda: Channel(run, hears, show, draw))
 
 
+PRINTED = (
+    "<style>@media print{.agf-run details::details-content"
+    "{content-visibility:visible!important;block-size:auto!important}"
+    '.agf-run [style*="max-height"]{max-height:none!important;overflow:visible!important}}</style>'
+)
+"""On paper nothing is folded, and nothing scrolls."""
+
+
 def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
     """The static page in the element of the class ``mark``, over which an explorer draws.
     ``run_id``: a later kernel opens this run from the page."""
     run = f' data-run="{html(run_id)}"' if run_id else ""
-    return {**page, "text/html": f'<div class="agf-run {mark}"{run}>{page["text/html"]}</div>'}
+    shown = f'<div class="agf-run {mark}"{run}>{page["text/html"]}{PRINTED}</div>'
+    return {**page, "text/html": shown}
 
 
 def show_over(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.harness import EXPLORERS, PANEL, Notebook, Open
+from tests.browser.harness import EXPLORERS, PANEL, PICTURES, Lab, Notebook, Open
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator
+    from playwright.sync_api import Browser, Locator
 
 pytestmark = pytest.mark.browser
 
@@ -196,6 +196,37 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
     explorer.locator("g.box", has_text="middle").wait_for()
     assert explorer.locator(".crumbs").inner_text() == ""
     assert explorer.locator(".picture > svg").get_attribute("viewBox") == seen
+
+
+CUT = """() => [...document.querySelectorAll(".agf-figure, .agf-figure > div, .agf-run div")]
+  .filter(node => ["auto", "scroll"].includes(getComputedStyle(node).overflowY) && node.scrollHeight > node.clientHeight + 2)
+  .map(node => node.outerHTML.slice(0, 120))"""
+"""What has a scroll bar, or would have one."""
+
+
+def test_a_printed_notebook_has_whole_pictures_and_nothing_folded(opened: Open, lab: Lab, browser: Browser) -> None:
+    from nbconvert import HTMLExporter
+
+    branches = "\n".join(f"      b{n}: {{tool: {{name: part, args: {{n: {n}}}}}}}" for n in range(24))
+    steps = f"- parallel:\n    on_error: abort\n    branches:\n{branches}\n    collect: {{transform: {{value: pipe}}}}"
+    flow = f"%%pipeline --run --quiet\npipeline: tall\nsteps:\n{steps}\n- tool: {{name: part, args: {{n: 1}}}}"
+    page = opened(SETUP, flow, "%draw tall --direction LR")
+    page.run_all()
+    page.explorer(1)
+    text, _ = HTMLExporter().from_notebook_node(page.save())
+    (lab.folder / "printed.html").write_text(text, encoding="utf-8")
+    paper = browser.new_page(viewport={"width": 1000, "height": 1300})
+    paper.goto((lab.folder / "printed.html").as_uri(), wait_until="domcontentloaded")
+    folded = paper.locator(".agf-run details:not([open]) table").first
+    assert not folded.is_visible()
+    paper.emulate_media(media="print")
+    assert folded.is_visible()
+    assert paper.evaluate(CUT) == []
+    heights = paper.locator(".agf-figure").evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+    assert max(heights) > 850  # a picture that has a scroll bar on the screen
+    paper.screenshot(path=PICTURES / "whole-printed.png", full_page=True)
+    assert paper.pdf().startswith(b"%PDF")
+    paper.close()
 
 
 LANES = """%%pipeline --run
