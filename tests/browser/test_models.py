@@ -107,8 +107,9 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         return "Seven euros."
 
     with ScriptedServer(answer) as server:
-        page = opened(PRICED.replace("SERVER", server.url), EACH)
-        page.run_all(wait=False)
+        page = opened(PRICED.replace("SERVER", server.url), EACH, EACH, "%runs")
+        page.run(0)
+        page.run(1, wait=False)
         explorer = page.explorer(1)
         explorer.locator("header", has_text="15 tokens in 1 request · ≈ $0.000075").wait_for()
         panel = page.open_step(1, "agent What do figs cost?")
@@ -128,4 +129,19 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         for theme in ("Dark", "Light"):
             page.theme(theme)
             page.picture(f"models-cost-{theme.lower()}", 1)
+        page.run(2)
+        page.run(3)
+        runs = page.explorer(3)
+        runs.locator("tr", has_text="≈ $0.00030").first.wait_for()
+        for number in (0, 1):
+            runs.locator("input[type=checkbox]").nth(number).check()
+        runs.locator("button:text-is('Compare')").click()
+        bars = runs.locator(".bars .bar")
+        bars.filter(has_text="≈ $0.00015").first.wait_for()
+        page.picture("models-cost-compared", 3)
+        for bar in bars.all():
+            assert bar.evaluate(
+                "node => node.lastChild.scrollHeight <= node.clientHeight && node.scrollWidth <= node.clientWidth"
+            )
+        assert len({bar.bounding_box()["width"] for bar in bars.locator("u").all()}) > 1  # type: ignore[index]
         assert not page.errors

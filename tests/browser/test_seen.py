@@ -144,6 +144,7 @@ def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_at_every_widt
         parts = row.locator(".counted span")
         page.wait(f"{EXPLORERS}.at(-1).querySelector('.numbers').clientHeight < 24")
         assert [part.evaluate(IN_SIGHT) for part in parts.all()] == [True, True]
+        assert row.locator(".state").get_attribute("aria-label") == "▶ running"
         assert row.locator(".name").bounding_box()["width"] >= 70  # type: ignore[index]
         for theme in ("Dark", "Light"):
             page.theme(theme)

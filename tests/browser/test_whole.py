@@ -199,7 +199,8 @@ def test_a_called_flow_opens_in_place_and_the_way_back_keeps_the_zoom(opened: Op
 
 
 CUT = """() => [...document.querySelectorAll(".agf-figure, .agf-figure > div, .agf-run div")]
-  .filter(node => ["auto", "scroll"].includes(getComputedStyle(node).overflowY) && node.scrollHeight > node.clientHeight + 2)
+  .filter(node => ["auto", "scroll"].includes(getComputedStyle(node).overflowY))
+  .filter(node => node.scrollHeight > node.clientHeight + 2)
   .map(node => node.outerHTML.slice(0, 120))"""
 """What has a scroll bar, or would have one."""
 

@@ -176,7 +176,7 @@ export default base => {
     difference({ runs, steps, values, isCut, definitions }) {
       const [[first, took], [other, otherTook]] = runs, most = Math.max(1e-9, ...steps.flatMap(step => step.slice(3, 5)));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
-        calls ? element("u", { style: { width: `${seconds / most * 100}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
+        calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
       const rows = steps.map(([label, step, differs, a, b, costA, costB, callsA, callsB]) => element("tr", {},
         element("th", { scope: "row", title: step }, label || step, element("small", {}, ` ${step}`)),
         element("td", { class: "bars" }, bar(a, costA, callsA, "first"), bar(b, costB, callsB, "other")), element("td", {}, differs === "yes" ? "≠" : differs || "=")));

@@ -327,7 +327,7 @@ class ValuePages {
     });
     const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
     const last = page.offset + rows.length, isPaged = page.total > page.page;
-    this.node.hidden = !rows.length;
+    this.node.hidden = !rows.length || page.total === 1 && !names.length; // the output or the error of the step says all
     this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
       element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
       go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",

@@ -106,6 +106,7 @@ class StepList {
     const end = row[END] ?? (look.name === "running" ? all : row[START]);
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark : words, words);
+    if (node.said !== words) node.state.setAttribute("aria-label", node.said = words); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
@@ -137,7 +138,7 @@ class StepList {
   newRow(i) {
     const [id, depth, glyph, word, label] = this.state.tree[i];
     const node = element("div", { class: "row", role: "treeitem", id: `row-${i}`, "aria-level": depth + 1 });
-    node.state = element("span", { class: "state" });
+    node.state = element("span", { class: "state", role: "img" });
     node.twist = element("span", { class: "twist", "aria-hidden": "true" });
     node.counted = element("span", { class: "counted" });
     node.took = element("span", { class: "took" });
