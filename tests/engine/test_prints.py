@@ -13,7 +13,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow import events as ev
-from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.page import progress_text
+from tests.pictures.flows import progress_html
 
 ONE = "{pipeline: p, steps: [{tool: {name: shout}}]}"
 EACH = """

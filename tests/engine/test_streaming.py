@@ -19,10 +19,11 @@ from agf_magics.flow.progress import Progress
 from agf_magics.journal.secrets import Secrets
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.pictures.page import progress_html, progress_text
+from agf_magics.pictures.page import progress_text
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, Stream, calls, failing
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
+from tests.pictures.flows import progress_html
 
 ASK = """
 pipeline: ask
