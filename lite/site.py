@@ -149,10 +149,12 @@ def write_files(into: Path) -> None:
 
 
 def led_out(line: str) -> str:
-    """A line of Markdown whose links to the documentation, which the site has not, lead to the published one."""
+    """A line of Markdown. What the site has not, pages and other notebooks, its links find in the documentation."""
     for picture in PICTURES:
         line = line.replace(f"(../docs/{picture})", f"({Path(picture).name})")
-    return re.sub(r"\(\.\./docs/([\w/-]+)\.md\b", rf"({PUBLISHED}\1.html", line)
+    line = re.sub(r"\(\.\./docs/([\w/-]+)\.md\b", rf"({PUBLISHED}\1.html", line)
+    others = "|".join({path.stem for path in NOTEBOOKS.glob("*.ipynb")} - {*LESSONS})
+    return re.sub(rf"\(({others})\.ipynb\b", rf"({PUBLISHED}notebooks/\1.html", line)
 
 
 def locked(every: list[Path]) -> dict[str, Any]:
