@@ -408,7 +408,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run_options(one: argparse.ArgumentParser) -> None:
-    about = "one input, as in --set 'words=[pear, fig]': a text, or YAML in brackets or quotes"
+    about = "one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=about)
     one.add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
     about = "let shell steps start programs"

@@ -19,8 +19,8 @@ from .markdown import table
 def card(language: str) -> str:
     """Its parts, its keys, and the form of its cell."""
     (command,) = (each for each in COMMANDS.values() if each.name == f"%%{language}")
-    options = " ".join(option.flag for option in command.options)
-    return f"{CARDS[language]()}\n\n**Options of `%%{language}`.** `{options}`"
+    options = " ".join(f"`{option.flag}`" for option in command.options)
+    return f"{CARDS[language]()}\n\n**Options of `%%{language}`.** {options}"
 
 
 def _kinds(name: str, kinds_of: Iterable[Kind]) -> str:

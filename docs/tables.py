@@ -208,22 +208,26 @@ def _entry(name: str) -> str:
     parts = [f"### {name}"]
     if inspect.isfunction(thing):
         parts.append(f"<!-- not run: a signature -->\n```python\n{name}{_signature(thing)}\n```")
-    text = inspect.getdoc(thing) if inspect.isclass(thing) or inspect.isfunction(thing) else REGISTRY
-    parts.append(_markdown(text or ""))
+    parts.append(_markdown(VALUES.get(name) or inspect.getdoc(thing) or ""))
     return "\n\n".join(parts)
 
 
-REGISTRY = "The `Registry` of this process, the default of each parameter `registry`."
+VALUES: Mapping[str, str] = {
+    "Event": "One of the [events](events.md) of a run: the type of what `on_event` receives.",
+    "registry": "The `Registry` of this process, the default of each parameter `registry`.",
+}
+"""What is neither a class nor a function."""
 
 
 def _signature(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
     given = []
     for one in signature.parameters.values():
-        if one.kind is one.KEYWORD_ONLY and "*" not in given:
+        if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in given):
             given.append("*")
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
         default = "" if one.default is one.empty else f" = {one.default!r}"
-        given.append(f"{one.name}: {one.annotation}{default}")
+        given.append(f"{stars}{one.name}: {one.annotation}{default}")
         if one.kind is one.POSITIONAL_ONLY:
             given.append("/")
     lines = "".join(f"\n    {one}," for one in given)
@@ -245,7 +249,7 @@ EVENTS: Mapping[str, str] = {
     "FanOutStarted": "A `for_each`, `fold`, `parallel` or `map` starts; `width` is its number of items or branches.",
     "QuestionAnswered": "A question has its answer, from a person or from `ask=`.",
     "Warned": "The run has a warning.",
-    "RunEnded": "The last event; `status` is `ok`, `error` or `cancelled`.",
+    "RunEnded": "The last event; `status` is `ok`, `error`, `cancelled` or `waiting`.",
 }
 """The events whose class has no docstring."""
 
@@ -353,7 +357,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "test": ("all above, and what `make test` needs", "for contributors"),
     "docs": ("what `make docs` needs", "for contributors"),
     "bench": ("what `make bench` compares with", "for contributors"),
-    "browser": ("what `make test-browser` needs", "for contributors"),
+    "browser": ("what `make browser` needs", "for contributors"),
     "lite": ("what `make lite` needs", "for contributors"),
     "release": ("what a release needs", "for contributors"),
 }

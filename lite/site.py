@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -21,10 +22,13 @@ from . import wheels
 
 INTO = wheels.INTO
 NODE, KERNEL, SITE, SOURCE = INTO / "node", INTO / "kernel", INTO / "site", INTO / "source"
-NOTEBOOKS = wheels.HERE.parent / "notebooks"
+NOTEBOOKS, DOCS = wheels.HERE.parent / "notebooks", wheels.HERE.parent / "docs"
+PUBLISHED = "https://agf-magics.readthedocs.io/en/stable/"
+PICTURES = ("_static/notebook.png",)
+"""Pictures of the documentation that notebooks show."""
 LESSONS = (
-    *("quickstart", "four-languages", "pipeline-language", "policies", "plans", "plan-language"),
-    *("graphs", "graph-language", "debugging"),
+    *("quickstart", "teaching", "four-languages", "pipeline-language", "policies", "plans"),
+    *("plan-language", "graphs", "graph-language", "debugging"),
 )
 """What the site shows. Left out is what needs a computer: over-data.ipynb needs pandas and palmerpenguins, and
 agents-and-tools.ipynb models, which the site has not; long-runs.ipynb kills kernels, and all-cores.ipynb starts
@@ -124,6 +128,8 @@ def write_files(into: Path) -> None:
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
                 cell.update(outputs=[], execution_count=None)
+            else:
+                cell["source"] = [led_out(line) for line in cell["source"]]
         notebook["metadata"]["kernelspec"] = {
             "name": "python",
             "display_name": "Python (Pyodide)",
@@ -136,8 +142,19 @@ def write_files(into: Path) -> None:
         NOTEBOOKS / "graphs", into / "graphs", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(NOTEBOOKS / "scripted_server.py", into)
+    for picture in PICTURES:
+        shutil.copy(DOCS / picture, into / Path(picture).name)
     text = (wheels.HERE / "in-a-browser.md").read_text("utf-8")
     (into / "READ-ME.md").write_text(text.replace("{stand-ins}", note()), "utf-8")
+
+
+def led_out(line: str) -> str:
+    """A line of Markdown. What the site has not, pages and other notebooks, its links find in the documentation."""
+    for picture in PICTURES:
+        line = line.replace(f"(../docs/{picture})", f"({Path(picture).name})")
+    line = re.sub(r"\(\.\./docs/([\w/-]+)\.md\b", rf"({PUBLISHED}\1.html", line)
+    others = "|".join({path.stem for path in NOTEBOOKS.glob("*.ipynb")} - {*LESSONS})
+    return re.sub(rf"\(({others})\.ipynb\b", rf"({PUBLISHED}notebooks/\1.html", line)
 
 
 def locked(every: list[Path]) -> dict[str, Any]:

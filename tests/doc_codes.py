@@ -50,7 +50,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "{self.layer}.wrong-type": ("graph.wrong-type", "pipeline.wrong-type", "plan.wrong-type"),
     "{self.layer}.blank-name": ("graph.blank-name", "pipeline.blank-name"),
     "{reader.layer}.count": ("graph.count", "pipeline.count"),
-    "magic.{what}": (),
+    "magic.{what}": ("magic.days", "magic.dollars", "magic.seconds"),
     "score.{column}": (),  # a column of a table, not a code
     "run.{name}": (),  # an attribute of a run
 }

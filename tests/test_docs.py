@@ -272,6 +272,24 @@ def test_what_can_be_read_of_a_run_and_of_a_step_is_described_and_nothing_else()
     assert row.value == 1
 
 
+OTHERS = {
+    "--to", "--execute",  # jupyter nbconvert
+    "--agf-record", "--agf-no-journal",  # pytest
+    "--enable-auto-tool-choice",  # vLLM
+    "--resources",  # dask worker
+    "--help",
+}  # fmt: skip
+"""Options of other programs, and the one that every magic has."""
+
+
+def test_an_option_that_a_guide_names_exists() -> None:
+    options = {option.flag for command in COMMANDS.values() for option in command.options} | OTHERS
+    options |= set(re.findall(r"^\| `(--[a-z-]+)", SITE["reference/command-line.md"], re.MULTILINE))
+    guides = [README.read_text(encoding="utf-8"), *(text for name, text in SITE.items() if name.startswith("howto/"))]
+    named = {name for text in guides for name in re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)}
+    assert not named - options
+
+
 def test_the_command_line_is_described() -> None:
     page = SITE["reference/command-line.md"]
     for option in ("--tools", "--define", "--input", "--dry", "--quiet", "--strict", "--set", "--save", "--format"):

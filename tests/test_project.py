@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from lite import site
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -153,3 +156,19 @@ def test_the_security_policy_says_where_to_report_and_cites_decisions_that_exist
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "private vulnerability reporting" in text
     assert "@" not in re.sub(r"`[^`]*`", "", text), "no private address"
+
+
+@pytest.mark.parametrize("lesson", site.LESSONS)
+def test_a_link_of_a_notebook_in_the_browser_leads_to_a_file_there_or_to_the_web(lesson: str) -> None:
+    files = {*(f"{name}.ipynb" for name in site.LESSONS), *(Path(picture).name for picture in site.PICTURES)}
+    cells = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_text(encoding="utf-8"))["cells"]
+    text = "".join(site.led_out(line) for cell in cells if cell["cell_type"] == "markdown" for line in cell["source"])
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        assert link in files or link.startswith("https://"), link
+
+
+def test_the_notebooks_that_the_readme_promises_are_in_the_browser() -> None:
+    (promise,) = re.findall(r"The lessons are there, too: (.*?)\. ", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    named = set(re.findall(r"notebooks/([\w-]+)\.ipynb", promise))
+    assert "teaching" in named
+    assert named <= {*site.LESSONS}

@@ -50,6 +50,9 @@ _INSTALLED = tuple(
 
 _SITES = frozenset({"site-packages", "dist-packages"})
 
+_NEVER_OURS = frozenset({"builtins", __name__.partition(".")[0]})
+"""This package, too, where it is installed from a checkout: a tool may name `ToolContext`."""
+
 _TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)", re.MULTILINE)
 """The first name of a path in a list of files."""
 
@@ -59,7 +62,7 @@ def is_ours(module: str) -> bool:
     code."""
     if module == "__main__":
         return True
-    if module in sys.builtin_module_names or module == "builtins":
+    if module in sys.builtin_module_names or module.partition(".")[0] in _NEVER_OURS:
         return False
     if module not in sys.modules:
         return _is_ours(_file(module), module.partition(".")[0])

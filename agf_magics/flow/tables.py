@@ -293,7 +293,7 @@ class Cases(ListRows):
         content = plain(nodes[0]) if nodes else None
         cases = content.get("cases") if isinstance(content, dict) else None
         if not isinstance(cases, list):
-            message = f"{str(path)!r} is no data set: it has no list 'cases'"
+            message = f"{str(path)!r} is not a data set: it has no list 'cases'"
             hint = "write the rows to a .jsonl or .csv file"
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         super().__init__([_case(case) if isinstance(case, dict) else case for case in cases])
@@ -346,7 +346,7 @@ def open_rows(table: Value) -> Rows:
             return Cases(path)
         if path.suffix.lower() not in FILES:
             message = f"{str(path)!r} is not a file of rows"
-            hint = f"it ends in {', '.join(FILES)}"
+            hint = f"a file of rows has the suffix {', '.join(FILES)}"
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         return FILES[path.suffix.lower()](path.absolute())
     library = kind.__module__.partition(".")[0]

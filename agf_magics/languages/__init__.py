@@ -118,7 +118,7 @@ def _installed(name: str) -> Language:
     entry = _entry_point(name)
     if entry is None:
         raise KeyError(name)
-    why = f"{entry.value} is no Language with this name"
+    why = f"{entry.value} is not a Language with this name"
     try:
         with installed_only():
             language = entry.load()

@@ -258,11 +258,7 @@ def _settle(copy: Callable[[], R]) -> R:
 
 
 def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
-    bare = (
-        f" A text has quotes of its own: \"'{name}'\"."
-        if span is not None and span.text == name
-        else ""
-    )
+    bare = f" If it is text, write \"'{name}'\"." if span and span.text == name else ""
     also = f" It may also read {', '.join(optional)}." if optional else ""
     return f"give it: {current.words.give.format(name)}.{bare}{also}"
 

@@ -122,7 +122,7 @@ def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
         flow = find_flow(score, registry)
         return lambda rows: _judged(flow, rows, registry, yes)
     if not callable(score) or inspect.iscoroutinefunction(score):
-        message = f"{_name(score)!r} is no score: it is {type_name(score)}"
+        message = f"{_name(score)!r} is not a score: it is {type_name(score)}"
         hint = "a function f(output, row), a flow that judges, or an Evaluator of pydantic-evals"
         raise DefinitionError(Diagnostic("score.kind", message, hint=hint))
     both = _takes_both(score)

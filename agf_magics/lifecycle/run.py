@@ -304,6 +304,11 @@ class Run:
         return self._job.done if self._job is not None else self.progress.ended is not None
 
     @property
+    def seconds(self) -> float | None:
+        """The time that the run took; None before its end."""
+        return self.progress.seconds
+
+    @property
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
         return NamedValues(self.progress.stores)

@@ -41,7 +41,7 @@ def check_target(target: Path, kind: tuple[str, tuple[str, ...]]) -> None:
     otherwise, endings = kind
     if target.suffix.lower() not in endings:
         message = f"{str(target)!r} is {otherwise}"
-        hint = f"it ends in {', '.join(endings[:-1])} or {endings[-1]}"
+        hint = f"write a file with the suffix {', '.join(endings[:-1])} or {endings[-1]}"
         raise DefinitionError(Diagnostic("over.file", message, hint=hint))
     if (reason := unwritable_reason(target)) is not None:
         message = f"{str(target)!r} cannot be written: {reason}"
@@ -459,7 +459,7 @@ def terms_of(run: RunOfRows) -> OverTerms:
     language, source = run._definition
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
-        message = f"run {run.run_id!r} is no run over data"
+        message = f"run {run.run_id!r} is not a run over data"
         raise DefinitionError(Diagnostic("over.no-rows", message, hint=hint))
     try:
         return OverTerms(**json.loads(source.text))

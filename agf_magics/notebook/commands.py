@@ -266,7 +266,7 @@ STEP = Command(
 FOR_PLANNERS = (
     Option(
         "--tools",
-        "the tools and flows that the model may call; by default all tools",
+        "the tools and flows that the model may call; by default all that you registered",
         "tools",
         "TOOL,TOOL",
     ),

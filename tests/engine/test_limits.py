@@ -220,7 +220,7 @@ def slow(registry: agf.Registry) -> agf.Registry:
 @pytest.mark.parametrize("step", ["tool: {name: slow}", "agent: {prompt: x, identity: slow}"])
 def test_a_call_may_take_so_long_and_no_longer(slow: agf.Registry, step: str) -> None:
     refused = run(pipeline(step), registry=slow, step_timeout=60)
-    assert (refused.error and refused.error.code, refused.progress.seconds is not None) == ("step.timeout", True)
+    assert (refused.error and refused.error.code, refused.seconds is not None) == ("step.timeout", True)
     assert "took longer than 60 s" in str(refused.error)
     assert "AgfMagics.step_timeout" in str(refused.error)
     assert run(pipeline("tool: {name: slow, args: {seconds: 59}}"), registry=slow, step_timeout=60).result()

@@ -8,12 +8,15 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import agf_magics as agf
 from agf_magics.flow.events import Progressed, QuestionAnswered, QuestionAsked, StepFinished
+from agf_magics.lifecycle.settings import current
 from agf_magics.pictures.counters import activity, share_of
 from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.updates import Updates
@@ -107,6 +110,21 @@ def test_the_annotation_may_be_a_class_optional_or_a_text() -> None:
     one.__annotations__["call"], other.__annotations__["call"] = agf.ToolContext, agf.ToolContext | None
     found = [Tools(function).registry.tools["crawl"].context for function in (one, other, third, plain)]
     assert found == [("call",), ("call",), (), ("call",)]
+
+
+def test_a_result_of_such_a_tool_is_reused(tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    calls = list[str]()
+
+    def crawl(url: str, call: agf.ToolContext) -> str:
+        calls.append(url)
+        call.progress(1)
+        return url
+
+    crawl.__annotations__["call"] = agf.ToolContext  # the class itself, as in a cell
+    tools = Tools(crawl)
+    tools.run()
+    assert (tools.run(reuse=True).output, calls) == ("a", ["a"])
 
 
 def test_an_agent_gets_none() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def printed(folder: Path, *cells: str) -> str:
 
 
 def test_the_language_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
-    uses = [(kind, text) for kind, text in BLOCKS if kind in ("python", "text")][2:]
+    uses = [(kind, text) for kind, text in BLOCKS if kind in ("python", "text")][2:6]
     assert [kind for kind, _ in uses] == ["python", "text", "python", "text"]
     shown = printed(installed(tmp_path / "site", MODULE), *(text for kind, text in uses if kind == "python"))
     for _, text in uses[1::2]:
@@ -49,6 +50,33 @@ def test_the_entry_point_of_the_page_is_the_one_that_is_read() -> None:
     (toml,) = [text for kind, text in BLOCKS if kind == "toml"]
     assert 'entry-points."agf_magics.languages"' in toml
     assert 'lines = "lines_language:LINES"' in toml
+
+
+def changed(module: str, diff: str) -> str:
+    """The module with the lines of one diff of the page."""
+    lines = diff.splitlines(keepends=True)
+    old, new = ("".join(line[1:] for line in lines if line[0] in signs) for signs in (" -", " +"))
+    assert module.count(old) == 1
+    return module.replace(old, new)
+
+
+def test_the_solution_of_the_exercise_does_what_the_exercise_asks(tmp_path: Path) -> None:
+    module = reduce(changed, (text for kind, text in BLOCKS if kind == "diff"), MODULE)
+    definition = [text for kind, text in BLOCKS if kind == "text"][-1]
+    tools = next(text for kind, text in BLOCKS if "def split_words" in text and kind == "python")
+    shown = printed(
+        installed(tmp_path / "site", module),
+        tools,
+        f'print(agf.run(agf.load({definition!r}, "lines"), {{"text": "pears and figs"}}).stores)',
+        'agf.load("lines report\\n-> tokens\\n", "lines")',
+    )
+    assert "'tokens': ['pears', 'and', 'figs'], 'count': 3}" in shown
+    assert "[lines.syntax]" in shown
+
+
+def test_a_definition_without_a_call_is_told(tmp_path: Path) -> None:
+    shown = printed(installed(tmp_path / "site", MODULE), "import agf_magics as agf\nagf.load('lines report', 'lines')")
+    assert "[lines.no-call]" in shown
 
 
 def test_it_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
@@ -72,8 +100,8 @@ def test_it_is_drawn_run_by_a_pipeline_and_resumed(tmp_path: Path) -> None:
     [
         ("1/0", "lines = lines_language:LINES", "cannot be imported: ZeroDivisionError: division by zero"),
         ("raise SystemExit(3)", "lines = lines_language:LINES", "cannot be imported: SystemExit: 3"),
-        ("LINES = 1", "lines = lines_language:LINES", "is no Language with this name"),
-        (MODULE, "others = lines_language:LINES", "is no Language with this name"),
+        ("LINES = 1", "lines = lines_language:LINES", "is not a Language with this name"),
+        (MODULE, "others = lines_language:LINES", "is not a Language with this name"),
         ("", "lines = lines_language:LINES", "cannot be imported: AttributeError"),
     ],
 )

@@ -232,28 +232,28 @@ _KINDS: Final[Mapping[FieldKind, Kind]] = {
     "string": _type("a string", "a text"),
     "number": _type(
         "a number",
-        "a number; may carry minimum and maximum",
+        "a number, within minimum and maximum if they are given",
         Key("minimum", BOUND, "The smallest number.", code="schema.bound"),
         Key("maximum", BOUND, "The largest number.", code="schema.bound"),
     ),
     "enum": _type(
         "an enum",
-        "one of the literals in values: [...]",
+        "one of the literals that values lists",
         Key("values", VALUES, "The literals.", True, code="schema.values"),
     ),
     "list": _type(
         "a list",
-        "a list whose elements are of: {type: ...}",
+        "a list whose elements have the type in of",
         Key("of", ELEMENT, "The type of its elements.", True, code="schema.type-shape"),
     ),
     "object": _type(
         "an object",
-        "an object with fields: {...}",
+        "an object with the fields in fields",
         Key("fields", FIELDS, "Its fields.", True, code="schema.fields"),
     ),
     "ref": _type(
         "a ref",
-        "another schema, by schema: Name",
+        "an object that conforms to the schema that schema names",
         Key("schema", REFERENCE, "Its name.", True, code="schema.name"),
     ),
 }

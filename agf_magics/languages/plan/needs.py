@@ -281,9 +281,6 @@ class Order:
             for one in before:
                 self._frees[one].append(number)
 
-    def is_next(self, number: int) -> bool:
-        return not self._waits[number]
-
     def come(self, number: int) -> None:
         """The turn has finished."""
         self._finished[number] = len(self._finished)

@@ -82,8 +82,8 @@ FUNCTIONS = {
     ),
     **dict.fromkeys(
         ("int", "float", "number"),
-        "an expression does not turn a text into a number: let the tool return a number, or give "
-        "the agent's step a schema with one",
+        "write parse_json(text) for the number in a text; better, let the tool return a number, or "
+        "give the agent's step a schema with one",
     ),
     "str": "write: text(value)",
     "json": "write: parse_json(text), or text(value)",
