@@ -68,7 +68,10 @@ class Words(NamedTuple):
 
 _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
 _SCHEMA = Key(
-    "schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True
+    "schema",
+    takes.SCHEMA_NAME,
+    "The schema the result must conform to, else the step fails.",
+    null=True,
 )
 _ON_ERROR = Key(
     "on_error",
@@ -161,7 +164,7 @@ STEPS: Mapping[str, Kind] = {
             "Runs a step for one item after the other, with an accumulator.",
             _OVER,
             _ITEMS,
-            Key("init", takes.EXPRESSION, "What acc is before the first item.", required=True),
+            Key("init", takes.INITIAL, "What acc is before the first item.", required=True),
             Key(
                 "do",
                 takes.STEP,
