@@ -150,7 +150,7 @@ def checked_name(name: object, what: str, word: str) -> None:
         raise TypeError(f"the {word} of {what} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):
         raise ValueError(
-            f"the {word} of {what} must be text without spaces, such as 'fetch_page', not {name!r}"
+            f"the {word} of {what} must be text without spaces, not {name!r}: write 'fetch_page'"
         )
 
 

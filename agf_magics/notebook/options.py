@@ -199,6 +199,7 @@ def _whole(command: Command, source: Source, start: int) -> ParsedLine:
 
 
 _ELSEWHERE = {
+    "--dir": "did you mean --direction? ",
     "--name": "the name stands alone, without an option; ",
     "--record": "%runs RUN --record FILE records a run; ",
     **dict.fromkeys(("--param", "--params", "--arg", "--args", "--var"), "write --set key=value; "),

@@ -57,6 +57,7 @@ class Reader(documents.Reader):
         "question": ("message",),
         "when": ("condition",),
         "if": ("condition",),
+        **dict.fromkeys(("update", "assign", "values"), ("output",)),
         "source": ("from",),
         "target": ("to",),
         "agent": ("identity",),
@@ -72,6 +73,10 @@ class Reader(documents.Reader):
         **dict.fromkeys(
             ("next", "goto", "then", "edges"),
             "edges say what follows: edges: [{from: NODE, to: NEXT}]",
+        ),
+        **dict.fromkeys(
+            ("entry", "entry_point", "start"),
+            "an edge says where a run begins: edges: [{from: START, to: NODE}]",
         ),
         **dict.fromkeys(
             ("default", "initial", "init"), "variables has the first values: variables: {n: 0}"

@@ -101,7 +101,10 @@ class Reader(documents.Reader):
         "pass": ("args",),
         **dict.fromkeys(("in", "list", "for", "each"), ("over",)),
         **dict.fromkeys(("start", "initial"), ("init",)),
-        **dict.fromkeys(("workers", "concurrency", "parallel"), ("max_parallel",)),
+        **dict.fromkeys(
+            ("workers", "max_workers", "threads", "jobs", "concurrency", "parallel", "width"),
+            ("max_parallel",),
+        ),
         **dict.fromkeys(("body", "step", "then"), ("do",)),
         **dict.fromkeys(("store", "save", "as", "result", "output_key"), ("output",)),
         **dict.fromkeys(("question", "message", "text", "instructions"), ("prompt",)),
@@ -110,7 +113,7 @@ class Reader(documents.Reader):
         **dict.fromkeys(("expr", "expression"), ("value",)),
         **dict.fromkeys(("value", "if"), ("on",)),
         **dict.fromkeys(("steps", "tasks"), ("branches",)),
-        "else": ("default",),
+        **dict.fromkeys(("else", "otherwise"), ("default",)),
         "run": ("command",),
     }
     advice: ClassVar[Mapping[str, str]] = {

@@ -74,9 +74,12 @@ class Reader(documents.Reader):
     """The state of one loading: its problems, and what the document declares."""
 
     layer = "plan"
-    slips: ClassVar[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
-        ("steps", "nodes", "tasks", "plan"), ("calls",)
-    )
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("steps", "nodes", "tasks", "plan"), ("calls",)),
+        **dict.fromkeys(
+            ("_outputs", "_out", "_result", "_save", "_store", "_path", "_to"), ("_outputPath",)
+        ),
+    }
     advice: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(
             ("_id", "_name", "_key"),

@@ -196,6 +196,9 @@ def _unexpected(
     if text == "in":
         item, found = before, tokens[index + 1][1]
         return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
+    if text == "not":
+        hint = "not a == b, or of a list: all(list, x -> x != value)"
+        return "r1.operator", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
         return "r1.operator", absent, _OPERATORS[text]
     if text == "[" and before not in FORMS:
