@@ -270,14 +270,14 @@ def _table(word: Token, names: Mapping[str, Any]) -> Any:
     return lookup(word.part(1, len(word.text)) if word.text.startswith("$") else word, names)
 
 
-RUNS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed", "--reuse"})
+RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed", "--reuse"})
 """The words of a line that are the id of a run."""
 
 
 def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
     """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
     given = dict(parsed.given)
-    for name in RUNS & given.keys():
+    for name in RUN_IDS & given.keys():
         (word,) = given[name]
         if word.text.startswith("$"):
             run = lookup(word.part(1, len(word.text)), names)

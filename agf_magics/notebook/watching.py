@@ -185,7 +185,7 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
     undo.callback(shell.events.unregister, "post_run_cell", unknown_magic)
 
 
-_UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
 
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
