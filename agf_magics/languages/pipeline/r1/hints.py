@@ -198,7 +198,7 @@ def _unexpected(
         return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
-        return "r1.operator", "'not' stands before what it negates", f"write: {hint}"
+        return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
         return "r1.operator", absent, _OPERATORS[text]
     if text == "[" and before not in FORMS:
