@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import agf_magics as agf
 
@@ -46,7 +46,7 @@ from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
 from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
 from .notebook.given import value
-from .notebook.options import Token
+from .notebook.options import Token, options_hint
 from .pictures.page import progress_text
 from .pictures.plain import counted
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
@@ -58,6 +58,7 @@ MOST_READ = 100_000
 """Characters of a file that are looked at to see whether it is a definition."""
 
 
+COMMANDS = ("run", "resume", "check", "draw")
 OPTIONS = {
     "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
     "flow.unknown-agent": "--tools FILE.py imports a file that registers agents",
@@ -73,7 +74,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options, unknown = parser.parse_known_args(argv)
     if unknown:
-        parser.error(f"unknown option {unknown[0]}")
+        word, names = unknown[0], sorted(vars(options).keys() - {"act", "file", "files", "run"})
+        hint = options_hint(word, [f"--{name.replace('_', '-')}" for name in names])
+        if word.partition("=")[0].isidentifier():
+            hint = f"write --set {word}"
+        parser.error(f"unknown option {word}: {hint}")
     try:
         opened: dict[str, Any] = {
             name: True
@@ -359,10 +364,15 @@ def _draw(options: argparse.Namespace) -> int:
     return 0
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say also which command a misspelt one may be."""
+        word = message.partition("invalid choice: '")[2].partition("'")[0]
+        super().error("; ".join(filter(None, (message, suggest(word, COMMANDS)))))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="agf-magics", description="Run, resume, check or draw definitions."
-    )
+    parser = _Parser(prog="agf-magics", description="Run, resume, check or draw definitions.")
     acts = parser.add_subparsers(required=True, metavar="run|resume|check|draw")
     for name, act, about in (
         ("run", _run, "run a definition and print its output as JSON"),

@@ -167,7 +167,8 @@ class Gate:
             raise TypeError(f'rate must be a text such as "20/s", got {rate!r}')
         found = _RATE.fullmatch(rate) if rate is not None else None
         if rate is not None and found is None:
-            raise ValueError(f'rate must be written "20/s", "100/min" or "1000/h", got {rate!r}')
+            forms = '"20/s", "100/min" or "1000/h", with a number from 1'
+            raise ValueError(f"rate must be written {forms}, got {rate!r}")
         if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int)):
             raise TypeError(f"at_once must be a number, got {at_once!r}")
         if at_once is not None and at_once < 1:

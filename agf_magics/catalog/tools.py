@@ -149,7 +149,9 @@ def checked_name(name: object, what: str, word: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the {word} of {what} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):
-        raise ValueError(f"the {word} of {what} must be text without spaces, not {name!r}")
+        raise ValueError(
+            f"the {word} of {what} must be text without spaces, not {name!r}: write 'fetch_page'"
+        )
 
 
 def _refuse_shape(function: Callable[..., Any], what: str, name: str) -> None:

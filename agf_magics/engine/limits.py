@@ -73,7 +73,7 @@ class Limits:
                 raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
         for name in ("timeout", "step_timeout", "model_timeout"):
             seconds = getattr(self, name)
-            if seconds is not None and not seconds > 0:
+            if seconds is not None and (type(seconds) not in (int, float) or not seconds > 0):
                 raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ..flow import events as ev
@@ -70,6 +70,7 @@ async def run(
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     recording: Recording | None = None,
+    notes: Callable[[], Iterable[Diagnostic]] = tuple,
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
@@ -81,7 +82,8 @@ async def run(
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
     ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
     and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``recording``: the calls that are replayed. ``shapes``: how each kind of step runs.
+    flow reaches. ``recording``: the calls that are replayed.
+    ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
@@ -131,7 +133,7 @@ async def run(
             failure,
         )
         raise failure
-    for note in (*ended.notes, *(recording.notes() if recording is not None else ())):
+    for note in (*ended.notes, *notes()):
         emit(ev.Warned(clock(), note))
     _end(runner, "ok", ended.output, ended.stores)
     return Done(ended, runner.calls, budget.spawned)

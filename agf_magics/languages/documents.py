@@ -135,6 +135,8 @@ class Reader(ABC):
     """The part of an error's code before the dot."""
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Keys of other languages, each with the keys that it may mean here."""
+    advice: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """What to write for keys of other languages that no key here replaces."""
 
     def __init__(self, problems: Diagnostics) -> None:
         self.problems, self._before = problems, problems.error_count
@@ -189,7 +191,9 @@ class Reader(ABC):
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         """What to write instead of the unknown key ``name``, which has ``value``."""
         slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
-        return f"write {slip}:" if slip else suggest(name, kind.keys, f"the keys of {kind.name}")
+        if slip:
+            return f"write {slip}:"
+        return self.advice.get(name) or suggest(name, kind.keys, f"the keys of {kind.name}")
 
     def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
         self.error(

@@ -513,6 +513,9 @@ def evaluate(language: str, expression: str, context: Value) -> Value:
     return parsed.evaluate(frame)
 
 
+_FILE_NAME = re.compile(r"[^\n:{}]+\.(?:yaml|yml|json)", re.ASCII)
+
+
 def source_of(text: str | Path | Source) -> Source:
     """The source of a definition. Raises DefinitionError if its file cannot be read."""
     if isinstance(text, Source):
@@ -530,6 +533,9 @@ def source_of(text: str | Path | Source) -> Source:
             ) from None
     if not isinstance(text, str):
         raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
+    if _FILE_NAME.fullmatch(text):
+        hint = f"give a file as a Path: Path({text!r})"
+        raise DefinitionError(Diagnostic("define.file", f"{text!r} is text", hint=hint))
     return Source(TEXT, text)
 
 

@@ -188,6 +188,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             budget=run._budget,
             progress=run.progress if run._emit == run.progress.apply else None,
             recording=recording,
+            notes=run._notes,
         )
 
 

@@ -171,6 +171,9 @@ def settle_fields(input: Value) -> dict[str, Value]:
     return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
 
 
+LATER = "no step writes it before this one; in a fold, acc is the value so far"
+
+
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
     missing: dict[str, Diagnostic] = {}
@@ -188,6 +191,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
             hint = (
                 (ref.span and hints.get(ref.span))
                 or suggest(name, given)
+                or (LATER if name in written else "")
                 or " else ".join(
                     filter(None, (suggest(name, written), _give(name, ref.span, optional)))
                 )

@@ -328,6 +328,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     linked_run._about = options.note
     linked_run._stream, linked_run._plans = options.stream, options.plans
     linked_run._workers, linked_run._recording = workers, recording
+    if recording is not None:
+        linked_run._notes = recording.notes
     for warning in about_workers:
         linked_run.progress.apply(warning)
     linked_run._continuing, linked_run._queue = (

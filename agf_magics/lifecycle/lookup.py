@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from ..catalog import Registry
+from ..catalog import Registry, default
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError
@@ -75,6 +75,8 @@ def find_run(store: Store, run_id: str) -> RunRow:
         message = f"{len(near):,} runs have ids that begin with {run_id!r}"
         raise refused("journal.unknown-run", message, f"write more of it: {', '.join(near[:5])}")
     hint = suggest(run_id, run_ids, "runs") or "the journal is empty"
+    if run_id in default().flows:
+        hint = f"this flow has no run in the journal: %run_pipeline {run_id} runs it"
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 

@@ -337,6 +337,8 @@ MATCH = (None, "model")
 ASKS = ("agent", "model", "question")
 """What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
 
+CALL_IT = 'in Python, missing="call" of agf.replay makes calls that are not recorded'
+
 NEAREST_AMONG = 200
 """Recorded calls among which the nearest one is looked for."""
 
@@ -458,7 +460,7 @@ class Replay:
         if not call.opaque or self._missing != "fail":
             return RecordedOutcome(call.value, call.error) if not call.opaque else None
         message = f"the result of {asked.what} {asked.name!r} is not in {self.name}: {call.opaque}"
-        hint = 'missing="call" makes this call; a result of lists, dicts and texts can be recorded'
+        hint = f"a result of lists, dicts and texts can be recorded; {CALL_IT}"
         raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
 
     def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
@@ -520,7 +522,7 @@ class Replay:
                 call = next(iter(held.values()))[-1]
                 near.append((len(list(find_differences(call.given, given))), call))
         message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
-        hint = 'record the run again, or give missing="call" to make calls that are not recorded'
+        hint = f"record the run again; {CALL_IT}"
         if near:
             _, call = min(near, key=lambda each: each[0])
             path, then, now = next(find_differences(call.given, given), ("", call.given, given))

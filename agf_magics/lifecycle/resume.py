@@ -178,7 +178,8 @@ def prepare_resumed(
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
             )
-            resumed._asker = _answering(options.answer, otherwise)
+            answering = Answering(options.answer, otherwise)
+            resumed._asker, resumed._notes = answering.ask, answering.notes
     return resumed, row.listed
 
 
@@ -307,19 +308,26 @@ def _context(
     return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
-def _answering(answer: Value, otherwise: Asker | None) -> Asker:
-    """An asker that gives ``answer`` to the first question, the one that the run waits for, and
-    then asks ``otherwise``."""
-    left = [answer]
+class Answering:
+    """It gives ``answer`` to the first question, the one that the run waits for, and then asks
+    ``otherwise``."""
 
-    def ask(question: Question) -> Any:
-        if left:
-            return _checked_answer(question, left.pop())
-        if otherwise is None:
+    def __init__(self, answer: Value, otherwise: Asker | None) -> None:
+        self.left, self.otherwise = [answer], otherwise
+
+    def ask(self, question: Question) -> Any:
+        if self.left:
+            return _checked_answer(question, self.left.pop())
+        if self.otherwise is None:
             raise EOFError
-        return otherwise(question)
+        return self.otherwise(question)
 
-    return ask
+    def notes(self) -> Iterable[Diagnostic]:
+        """A warning if no question came: the author of the line expected one."""
+        message = "the run asked nothing, so the answer was not used"
+        hint = "remove the answer; %runs --status waiting lists the runs that wait for one"
+        unused = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
+        return (unused,) * len(self.left)
 
 
 def _checked_answer(question: Question, answer: Value) -> Value:

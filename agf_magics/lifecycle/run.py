@@ -263,6 +263,8 @@ class Run:
         """What earlier runs have used of the limits; None: nothing."""
         self._recording: Recording | None = None
         """What it replays; None: nothing."""
+        self._notes: Callable[[], Iterable[Diagnostic]] = tuple
+        """What it warns about at its end."""
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
         self._warnings = warnings

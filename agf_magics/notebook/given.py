@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ..engine.limits import Limits
 from ..engine.runner import Recording
-from ..flow.tables import DATA_SETS, FILES
+from ..flow.tables import open_rows
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.past_runs import chosen_rows
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
@@ -255,24 +255,33 @@ def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
     return at(
         retried or word,  # type: ignore[arg-type]  # one of them is there
         lambda: chosen_rows(
-            table, _run_id(retried, names), map=renamed, yes="--yes" in parsed, **counts
+            table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
 
 
 def _table(word: Token, names: Mapping[str, Any]) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
-    if Path(word.text).suffix.lower() in (*FILES, *DATA_SETS):
+    if Path(word.text).suffix and not word.text.startswith("$"):
+        at(word, lambda: open_rows(word.text))
         return word.text
     return lookup(word, names)
 
 
-def _run_id(word: Token | None, names: Mapping[str, Any]) -> str | None:
-    """The id of a run, which may be in a variable: ``$run``."""
-    if word is None or not word.text.startswith("$"):
-        return word.text if word is not None else None
-    run = lookup(word, names)
-    return str(getattr(run, "run_id", run))
+RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed", "--reuse"})
+"""The words of a line that are the id of a run."""
+
+
+def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
+    """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
+    given = dict(parsed.given)
+    for name in RUN_IDS & given.keys():
+        (word,) = given[name]
+        if word.text.startswith("$"):
+            run = lookup(word, names)
+            text, span = str(getattr(run, "run_id", run)), word.span
+            given[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
+    return ParsedLine(parsed.source, given)
 
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:

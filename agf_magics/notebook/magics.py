@@ -57,7 +57,7 @@ from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
 from ..workers.on import describe, started
 from . import commands, output
-from .given import inputs, near_file, unwritable, write_file
+from .given import inputs, near_file, unwritable, with_run_ids, write_file
 from .notebook import Notebook
 from .options import Command, ParsedLine, line_error, read
 from .output import Bundle, show
@@ -89,7 +89,7 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 if parsed is None:
                     print(command.help)
                     return None
-                return magic(self, parsed, *body)
+                return magic(self, with_run_ids(parsed, self.notebook.names), *body)
             except AgfError as error:
                 failure = error
             except KeyboardInterrupt:

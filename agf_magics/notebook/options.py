@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -182,7 +182,9 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     _operands(command, _options(command, words, given), given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
-        raise _missing(command, missing, source)
+        raise _missing(
+            command, missing, source, " ".join(words[0].text for words in given.values())
+        )
     return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
 
 
@@ -196,10 +198,20 @@ def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
 
 
-def _options_hint(flag: str, known: list[str]) -> str:
+_ELSEWHERE = {
+    "--dir": "did you mean --direction? ",
+    "--name": "the name stands alone, without an option; ",
+    "--record": "%runs RUN --record FILE records a run; ",
+    **dict.fromkeys(("--param", "--params", "--arg", "--args", "--var"), "write --set key=value; "),
+    **dict.fromkeys(("--save", "--export"), "%draw NAME --save FILE and %runs RUN --export FILE; "),
+}
+"""Options of other magics and programs; what to write here."""
+
+
+def options_hint(flag: str, known: Collection[str]) -> str:
     # Compared without the dashes, which make every two options alike.
     near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in known])
-    meant = "".join(f"did you mean --{name}? " for name in near)
+    meant = "".join(f"did you mean --{name}? " for name in near) or _ELSEWHERE.get(flag, "")
     return f"{meant}options are {', '.join(known)}"
 
 
@@ -230,7 +242,7 @@ def _options(
                 "unknown-option",
                 f"{command.name} has no option {flag!r}",
                 word.part(0, len(flag)),
-                _options_hint(flag, [*known, "--help"]),
+                options_hint(flag, [*known, "--help"]),
             )
         if flag in given and not option.many:
             raise line_error(
@@ -321,8 +333,12 @@ def _operands(command: Command, words: Sequence[Token], given: dict[str, list[To
             places.pop(0)
 
 
-def _missing(command: Command, operand: Operand, source: Source) -> DefinitionError:
-    hint = f"write {command.name} {operand.metavar}; {command.name} --help lists the options"
+def _missing(
+    command: Command, operand: Operand, source: Source, before: str = ""
+) -> DefinitionError:
+    """The error for a line without ``operand``. ``before``: the operands that it has."""
+    written = " ".join(filter(None, (command.name, before, operand.metavar)))
+    hint = f"write {written}; {command.name} --help lists the options"
     return line_error(
         "missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), hint
     )

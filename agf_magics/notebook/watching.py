@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import re
 import sys
 import threading
@@ -160,6 +161,11 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
     def wrong_call(_: Any, kind: Any, error: Any, tb: TracebackType, tb_offset: Any = None) -> None:
         frames = tb if is_full() else _without_ours(tb)
+        for name, parameter in _UNEXPECTED.findall(str(error)):
+            function = vars(sys.modules["agf_magics"]).get(name)
+            if shell.user_ns.get(name, function) is function is not None:  # and not the user's own
+                known = inspect.signature(function).parameters
+                error.add_note(str(suggest(parameter, known, "its parameters")))
         shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
 
     # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
@@ -177,6 +183,9 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
     shell.events.register("post_run_cell", unknown_magic)
     undo.callback(shell.events.unregister, "post_run_cell", unknown_magic)
+
+
+_UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
 
 
 def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:

@@ -200,9 +200,8 @@ def _colon_missing(found: Problem, at: int, line: str) -> Diagnostic:
         return found.error(
             at, at + len(key) + 1, "expected a space after ':'", f"write {key}: {shorten(value)}"
         )
-    return found.error(
-        at, at + len(line), f"expected ':' after {shorten(line)!r}", "a key ends with ':'"
-    )
+    hint = "options stand in the first line" if line.startswith("--") else "a key ends with ':'"
+    return found.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", hint)
 
 
 def _block(found: Problem) -> Diagnostic:

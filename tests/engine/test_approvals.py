@@ -145,3 +145,20 @@ def test_arguments_that_are_put_in_the_place_of_others_are_checked_as_those_of_a
     agf.define(PLAN.replace("flaky, of: †state.paid", "pay, amount: 1.5"), "plan", registry=registry)
     agf.run("p", registry=registry, ask=lambda question: {"amount": 3} if "=5" in question.text else True)
     assert received[0] == (3.0, float, "none")
+
+
+def test_an_answer_that_no_question_takes_is_a_warning(tmp_path: Path) -> None:
+    registry, fails = agf.Registry(), [True]
+
+    @agf.tool(registry=registry)
+    def send(text: str) -> str:
+        if fails[0]:
+            raise OSError("no line")
+        return text
+
+    agf.define("pipeline: p\nsteps:\n- tool: {name: send, args: {text: figs}}", registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("p", registry=registry, raises=False)
+        fails[0] = False
+        run = agf.resume(failed.run_id, registry=registry, answer="yes")
+    assert (run.output, [warning.code for warning in run.warnings]) == ("figs", ["run.unused-answer"])

@@ -260,11 +260,14 @@ def test_a_tool_that_is_registered_again_keeps_its_gate() -> None:
     assert now.registry.tools["fetch"].throttle is None
 
 
+RATES = '"20/s", "100/min" or "1000/h", with a number from 1'
+
+
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"rate": "0/s"}, ValueError, 'rate must be written "20/s", "100/min" or "1000/h", got \'0/s\''),
-        ({"rate": "20"}, ValueError, 'rate must be written "20/s", "100/min" or "1000/h", got \'20\''),
+        ({"rate": "0/s"}, ValueError, f"rate must be written {RATES}, got '0/s'"),
+        ({"rate": "20"}, ValueError, f"rate must be written {RATES}, got '20'"),
         ({"rate": 20}, TypeError, 'rate must be a text such as "20/s", got 20'),
         ({"at_once": 0}, ValueError, "at_once must be at least 1, got 0"),
         ({"at_once": True}, TypeError, "at_once must be a number, got True"),

@@ -472,3 +472,18 @@ def test_the_output_of_a_run_that_goes_on_is_told_to_come(ready: Shell) -> None:
     with pytest.warns(UserWarning, match="has not ended and has no output yet"):
         assert ready.good("early = h.output").ok
     ready.good("opened.set()\nassert h.wait().output == 1")
+
+
+def test_a_misspelt_parameter_of_the_package_is_explained_and_not_that_of_a_user(shell: Shell) -> None:
+    shown = shell.run("import agf_magics as agf\nagf.Limits(time=5)")
+    assert "did you mean timeout? its parameters are fan_out_depth, spawns, timeout" in shown.out
+    shown = shell.run("def Limits(timeout): pass\nLimits(time=5)")
+    assert "did you mean timeout" not in shown.out
+
+
+def test_a_variable_has_the_run_of_a_line(shell: Shell) -> None:
+    shell.good("%%pipeline --run --out first\npipeline: p\nsteps:\n- transform: {value: '1'}")
+    shell.good("known = first.run_id")
+    for name in ("$first", "$known"):
+        assert shell.good(f"%runs {name}").value.run_id == shell.names["known"]
+    assert "has no variable 'frist'" in shell.run("%runs $frist").out

@@ -294,7 +294,7 @@ class _Parser(Scanner):
             )
             self.refuse("graph.unfinished", message, start, found.end(), hint)
         if self.match(_NOT):
-            hint = "use the opposite comparison: != for ==, >= for <"
+            hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
             self.refuse("graph.not", "'not' is not supported", start, start + 3, hint)
         self.at = found.end()
         names = tuple(found[0].split("."))

@@ -167,8 +167,11 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    if odd := next((name for name in names if not KEY_NAME.fullmatch(name)), None):
-        hint = "an expression is a path, one operator + - * / and one value: {state.n + 1}"
+    if odd := next((n for n in names if n.isdigit() or not KEY_NAME.fullmatch(n)), None):
+        hint = (
+            "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "
+            "has no index: a python node can return an element, and a map takes each"
+        )
         reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
     elif declares and names[0] not in known:
         keys = [name for name in known if name not in BUILT_IN]

@@ -73,7 +73,8 @@ class _Loader:
         read = Edges(
             self.reader, tuple(self.named), {name: each.answers for name, each in built.items()}
         )
-        edges = read.read(given["edges"]) if isinstance(given.get("edges"), Items) else ()
+        items = given.get("edges") if self.named else None  # without nodes each edge is wrong
+        edges = read.read(items) if isinstance(items, Items) else ()
         self.check_start(given, edges)
         self.check_targets(built)
         if self.reader.error_count:

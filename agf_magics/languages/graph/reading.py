@@ -57,9 +57,31 @@ class Reader(documents.Reader):
         "question": ("message",),
         "when": ("condition",),
         "if": ("condition",),
+        **dict.fromkeys(("update", "assign", "values"), ("output",)),
         "source": ("from",),
         "target": ("to",),
         "agent": ("identity",),
+        **dict.fromkeys(("name", "function", "call"), ("tool", "function")),
+        **dict.fromkeys(("retry", "retries"), ("max_retries",)),
+        **dict.fromkeys(("list", "in", "for_each"), ("over",)),
+        **dict.fromkeys(("item", "var"), ("as",)),
+        **dict.fromkeys(("do", "body"), ("node",)),
+        **dict.fromkeys(("options", "answers"), ("choices",)),
+        **dict.fromkeys(("merge", "reduce"), ("reducer",)),
+    }
+    advice: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("next", "goto", "then", "edges"),
+            "edges say what follows: edges: [{from: NODE, to: NEXT}]",
+        ),
+        **dict.fromkeys(
+            ("entry", "entry_point", "start"),
+            "an edge says where a run begins: edges: [{from: START, to: NODE}]",
+        ),
+        **dict.fromkeys(
+            ("default", "initial", "init"), "variables has the first values: variables: {n: 0}"
+        ),
+        **dict.fromkeys(("state", "inputs"), "state and variables stand at the top of the graph"),
     }
 
     def __init__(self, problems: Diagnostics) -> None:

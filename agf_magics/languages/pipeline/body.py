@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from ...flow.steps import Constant, Name, OnError, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
@@ -56,13 +56,20 @@ _ON_ERROR_ELSEWHERE = {
 """Other words for the policies."""
 
 
+_FORMS = {
+    "literals": "over: {1}",
+    "pass": "pass: [{1}]",
+    "target": "{0}: {{pipeline: {1}}}",
+}
+"""What a text means in the place of another type, by the word of the type."""
+_MATCH = "match: {on: ctx.n > 2, cases: {true: {pipeline: NAME}}}"
 _ELSEWHERE = {
     **dict.fromkeys(
         ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
     ),
     **dict.fromkeys(
         ("if", "switch"),
-        "match runs a pipeline by a value; in an expression write: condition and a or b",
+        f"match runs a pipeline by a value: {_MATCH}; in an expression write: condition and a or b",
     ),
     **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
     **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
@@ -88,6 +95,42 @@ class Reader(documents.Reader):
     """Reads one mapping: a document, or the keys of a step."""
 
     layer = "pipeline"
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("arguments", "parameters", "inputs", "input", "with"), ("args", "pass")),
+        "args": ("pass",),
+        "pass": ("args",),
+        **dict.fromkeys(("in", "list", "for", "each"), ("over",)),
+        **dict.fromkeys(("start", "initial"), ("init",)),
+        **dict.fromkeys(
+            ("workers", "max_workers", "threads", "jobs", "concurrency", "parallel", "width"),
+            ("max_parallel",),
+        ),
+        **dict.fromkeys(("body", "step", "then"), ("do",)),
+        **dict.fromkeys(("store", "save", "as", "result", "output_key"), ("output",)),
+        **dict.fromkeys(("question", "message", "text", "instructions"), ("prompt",)),
+        **dict.fromkeys(("name", "agent"), ("identity", "pipeline")),
+        **dict.fromkeys(("tool", "function"), ("name",)),
+        **dict.fromkeys(("expr", "expression"), ("value",)),
+        **dict.fromkeys(("value", "if"), ("on",)),
+        **dict.fromkeys(("steps", "tasks"), ("branches",)),
+        **dict.fromkeys(("else", "otherwise"), ("default",)),
+        "run": ("command",),
+    }
+    advice: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("when", "if", "condition", "unless"),
+            f"a step has no condition; match runs a pipeline by a value: {_MATCH}",
+        ),
+        **dict.fromkeys(
+            ("retry", "retries", "max_retries", "attempts"), "write on_error: retry(3)"
+        ),
+        "timeout": "the time of a tool is set where it is registered: @tool(timeout=5)",
+        "tools": "write capabilities: {tools: [NAME]}",
+        **dict.fromkeys(
+            ("depends_on", "needs", "after"),
+            "steps run in the order of the list; those of parallel: at the same time",
+        ),
+    }
 
     def __init__(
         self, problems: Diagnostics, grammar: Grammar, id: str, span: Span, scope: Scope
@@ -149,7 +192,8 @@ class Reader(documents.Reader):
         """Report a kind whose value is not a mapping of its keys."""
         span = body.span if not isinstance(body, Scalar) or body.text else word.span
         keys = self.grammar.kinds[word.text].keys
-        hint = f"the keys of {word.text} are {', '.join(keys)}"
+        needed = ", ".join(key.example for key in keys.values() if key.required)
+        hint = f"write: {word.text}: {{{needed}}}"
         first = next(iter(keys.values()))
         if first.required and body.text:
             quoted = first.takes.word in ("expression", "template")
@@ -174,12 +218,11 @@ class Reader(documents.Reader):
                 key for key in node.keys.values() if key is not kind and key.text != TITLE.name
             )
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
-            self.error(
-                "pipeline.step-shape",
-                f"{extra.text!r} must be inside {kind.text!r}",
-                extra.span,
-                hint,
-            )
+            message = f"{extra.text!r} must be inside {kind.text!r}"
+            if extra.text in self.advice:
+                message = f"a step has no key {extra.text!r}"
+                hint = self.advice[extra.text]
+            self.error("pipeline.step-shape", message, extra.span, hint)
         else:
             near = suggest(next(iter(node.fields), ""), kinds, "step kinds")
             self.error(
@@ -220,10 +263,8 @@ class Reader(documents.Reader):
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {node.whole.text if node.span == node.whole else '[…]'}"
-        elif node.text and key.name == "items":
-            hint = f"write: over: {node.text}"
-        elif node.text and key.takes.word == "pass":
-            hint = f"write: pass: [{node.text}]"
+        elif node.text and key.takes.word in _FORMS:
+            hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text)}"
         super().wrong_type(node, key, hint)
 
     def r1(self, node: Scalar) -> R1 | None:

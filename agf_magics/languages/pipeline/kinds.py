@@ -55,7 +55,10 @@ from .texts import (
 
 _OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
 _SCHEMA = Key(
-    "schema", takes.NAME, "The schema the result must conform to, else the step fails.", null=True
+    "schema",
+    takes.SCHEMA_NAME,
+    "The schema the result must conform to, else the step fails.",
+    null=True,
 )
 _ON_ERROR = Key(
     "on_error",
@@ -148,7 +151,7 @@ STEPS: Mapping[str, Kind] = {
             "Runs a step for one item after the other, with an accumulator.",
             _OVER,
             _ITEMS,
-            Key("init", takes.EXPRESSION, "What acc is before the first item.", required=True),
+            Key("init", takes.INITIAL, "What acc is before the first item.", required=True),
             Key(
                 "do",
                 takes.STEP,

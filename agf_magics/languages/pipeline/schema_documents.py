@@ -70,11 +70,14 @@ class _Reader(documents.Reader):
         "$ref": ("schema",),
         "min": ("minimum",),
         "max": ("maximum",),
+        "options": ("values",),
+    }
+    advice: ClassVar[Mapping[str, str]] = {
+        "required": "a field has it; the elements of a list are always required",
+        "default": "a field has no default: required: false leaves it out",
     }
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        if name == "required" and "type" in kind.keys:
-            return "the elements of a list are always required"
         hint = super().unknown_hint(kind, name, value)
         is_field = isinstance(value, Fields) and not any(name in own for own in self.slips.values())
         return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint

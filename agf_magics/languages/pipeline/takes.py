@@ -275,6 +275,8 @@ _S_STEP, _S_TARGET = reference("step"), reference("target")
 
 NAME = Takes("a name", "review", S_NAME, read_name, word="name")
 EXPRESSION = Takes("an expression", '"ctx.n + 1"', S_NAME, read_expression, word="expression")
+SCHEMA_NAME = NAME._replace(says="the name of a schema: document", example="Reply")
+INITIAL = EXPRESSION._replace(example='"0"')
 TEMPLATE = Takes("a text", '"Review {ctx.doc}"', S_TEXT, read_template, word="template")
 ARGUMENTS = Takes(
     "a mapping of argument names to values",

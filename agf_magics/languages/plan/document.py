@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ...flow.json_schema import describe, judge
 from ...flow.patterns import SYNTAX, pattern_faults
@@ -30,7 +30,6 @@ from ..documents import (
     TEXT,
     Finding,
     Key,
-    Kind,
     Takes,
     is_nothing,
     kind,
@@ -180,6 +179,16 @@ class _CallReader:
         if path is not None:
             authored["_outputPath"] = path
         instance, shared = given.get("_instance", (None, False))
+        inner = [
+            name for name, value in node.fields.items() if "_tool" in getattr(value, "fields", ())
+        ]
+        for name in inner:
+            message = f"{name!r} is passed as an object: a call in an argument is not made"
+            hint = (
+                f"make it one of calls:, with _outputPath: {reader.sign}state.x, and pass "
+                f"{reader.sign}state.x here"
+            )
+            reader.warn("plan.literal-reference", message, node.keys[name].span, hint)
         return Call(
             index=self.index,
             id=f"calls[{self.index}]",
@@ -486,10 +495,12 @@ class Header:
 class HeaderReader(DocumentReader):
     """Reads a header."""
 
-    def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
-        if name in OF_THE_MODEL:
-            return "the model writes it: remove it, or define the plan without --planner"
-        return super().unknown_hint(kind, name, value)
+    advice: ClassVar[Mapping[str, str]] = {
+        **DocumentReader.advice,
+        **dict.fromkeys(
+            OF_THE_MODEL, "the model writes it: remove it, or define the plan without --planner"
+        ),
+    }
 
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""

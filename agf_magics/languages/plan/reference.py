@@ -361,8 +361,8 @@ class _Parser(Scanner):
             or re.fullmatch(r"\s*[-+]?[0-9]+\s*", inside)
         ):
             hint = (
-                '[0] is the first element, ["a b"] a quoted name, and after the kind [①] an '
-                "instance"
+                '[0] is the first element, and none is counted from the end; ["a b"] is a quoted '
+                "name; after the kind [NAME] is an instance"
             )
             self.wrong_reference(f"[{inside[:40]}] is not an index", at, end + 1, hint)
         return end + 1, inside.strip()

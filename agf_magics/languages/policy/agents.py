@@ -363,7 +363,7 @@ class ActionSpace:
             if near is None and not self.agents:
                 near = (
                     f"declare it: action_space: {{local_agents: [{{alias: {name.text}, source: "
-                    f"FILE}}]}}"
+                    f"{name.text}, source_type: kernel}}]}}, or source: FILE without source_type"
                 )
             hint = near or suggest(name.text, self.agents, "local agents")
             self.problems.error(

@@ -371,6 +371,16 @@ OLD_NAMES: Mapping[tuple[str, str | None], str] = {
         "output_from",
         "agf.conditional",
     ): "the output of agf.conditional is that of the agent that ran",
+    **dict.fromkeys(
+        (("items", "agf.batch"), ("over", "agf.batch"), ("list", "agf.batch")),
+        "a path in input_mapping has the list: {FIELD: parent.input.LIST.[]}",
+    ),
+    ("name", None): "a step has the alias of its agent alone; the name of a whole document is in "
+    "metadata",
+    ("alias", None): "an alias is declared in a whole document: action_space: {local_agents: "
+    "[{alias: NAME, source: AGENT, source_type: kernel}]}",
+    ("tools", "agf.react"): "they are listed in a whole document: action_space: {local_tools: "
+    "[{alias: NAME}]}",
 }
 """By field and the policy whose config has it."""
 
@@ -457,6 +467,12 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
     "when": ("condition", "if"),
     "routes": ("cases",),
     "input_mapping": ("input", "inputs", "mapping", "args", "arguments"),
+    "exit_condition": ("until", "while", "stop", "exit", "condition"),
+    "max_iterations": ("max_rounds", "max_loops", "times", "iterations", "rounds"),
+    "max_batch_count": ("max_parallel", "batch_size", "limit"),
+    "default_agent": ("default", "else", "otherwise"),
+    "instructions": ("prompt", "system", "system_prompt", "instruction"),
+    "output_from": ("output", "result"),
 }
 """Fields that are written instead of another."""
 
@@ -467,6 +483,9 @@ FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
     "ITS_NAME",
     "schema_version": 'write schema_version: "1.0.0"',
+    "model": "write model: gpt-4o",
+    "instructions": "write instructions: Answer in one sentence.",
+    "when": "write when: {args_match: {parent.input.FIELD: VALUE}}",
 }
 """What to write for a missing field, where its description does not show it."""
 
@@ -477,6 +496,13 @@ _EXAMPLES: Mapping[str | int, str] = {
     "output_from": OUTPUT_FROM,
 }
 """By the last name of its path: what a value of a wrong form should be."""
+
+_ENTRIES: Mapping[str | int, str] = {
+    **dict.fromkeys(("steps", "agents"), "agent: {}"),
+    "local_tools": "alias: {}",
+    "local_agents": "{{alias: {0}, source: {0}, source_type: kernel}}",
+}
+"""By the name of its list: the entry that a text means."""
 
 
 def hint_for(violation: Violation, node: Node) -> str | None:
@@ -507,8 +533,8 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return _condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
-    if path[-2:-1] in (("steps",), ("agents",)) and isinstance(violation.found, str):
-        return f"write - agent: {violation.found}"
+    if path[-2:-1] and path[-2] in _ENTRIES and isinstance(violation.found, str):
+        return f"write - {_ENTRIES[path[-2]].format(violation.found)}"
     return _of_scalar(violation, node) if isinstance(node, Scalar) else None
 
 
@@ -516,6 +542,8 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
     """The hint for a missing field next to unknown ones."""
     if name == "config" and unknown:
         return f"write config: and indent {', '.join(unknown)} below it"
+    if name in ("when", "agent") and {"else", "default", "otherwise"}.intersection(unknown):
+        return "write default_agent: NAME beside routes:"
     if name == "agent" and {"id", "config", "execution_policy"}.intersection(unknown):
         return (
             "a step runs an agent: define the inner policy in a cell of its own, and write - "
@@ -565,5 +593,5 @@ def _of_scalar(violation: Violation, node: Scalar) -> str | None:
     if wanted == "string":
         return f'quote it: "{node.text}"'
     if wanted in ("integer", "number", "boolean") and isinstance(node.value, str):
-        return "write a number, true and false without quotes"
+        return "write a number in digits, and true or false, without quotes"
     return None

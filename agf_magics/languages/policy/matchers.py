@@ -49,8 +49,9 @@ def warn_of_braces(
     placeholders, so only other forms are reported. ``hint`` has ``%s`` for the name of the
     field."""
     for found in _BRACES.finditer(node.text):
-        field = field_of(found[1])
-        if field is None or (filled and found[0].startswith("{{") and field == found[1]):
+        single = filled and not found[0].startswith("{{")  # in a template it is a field
+        field = field_of(found[1]) or found[1] * single
+        if not field or (filled and not single and field == found[1]):
             continue
         span = node.locate(found.start(), found.end())
         problems.warn(
@@ -177,7 +178,10 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
     lines = node.fields.get("args_match")
     if lines is None or (isinstance(lines, Fields) and not lines.fields):
         key = node.keys.get("args_match") or next(iter(node.keys.values()), None)
-        hint = "add matchers: args_match: {PATH: MATCHER}"
+        hint = (
+            "write {args_match: {PATH: VALUE}}, as in {args_match: {parent.input.kind: fruit}}; in "
+            "the place of a value also {gt: 5}"
+        )
         problems.warn(
             "policy.vacuous-condition",
             "this condition is always true",

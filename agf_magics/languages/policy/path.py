@@ -31,6 +31,7 @@ DIRECTIONS = ("input", "output")
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
 CONSTANT = f"{FORM}; a constant goes into the input of the run or the agent itself"
+_ELEMENTS = "; an element of the list is parent.input.LIST.[]"
 _ITERATES = {
     "policy_step": "a step's input_mapping",
     "condition": "a condition",
@@ -173,7 +174,7 @@ def _parse(text: str, where: Where) -> list[Part]:
                 message,
                 start,
                 end,
-                f"did you mean {fixed}?" if fixed else hint,
+                f"did you mean {fixed}?" if fixed else hint + _ELEMENTS * (where == "batch"),
             )
     if len(parts) < 3:
         hint = f"name a field: {text}.NAME"
@@ -271,11 +272,8 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
         if not NAME.fullmatch(name) or len(parts) > 2:
             return message, suggest(name, DIRECTIONS) or FORM
         first = parts[0].name
-        return (
-            message,
-            f"did you mean "
-            f"{f'parent.{text}' if first in DIRECTIONS else f'{first}.output.{name}'}?",
-        )
+        read = f"{first}.{'input' if first == PARENT else 'output'}.{name}"
+        return message, f"did you mean {f'parent.{text}' if first in DIRECTIONS else read}?"
     if NAME.fullmatch(name) or (name == ELEMENT and index > 2):
         return None
     if not name:

@@ -34,7 +34,9 @@ _OPERATORS = {
     "=": "to compare write: ==",
     "===": "write: ==",
     "!==": "write: !=",
-    "=>": _LAMBDA,
+    "=>": f"to compare write: >=; {_LAMBDA}",
+    "=<": "to compare write: <=",
+    "<>": "write: !=",
     "??": _GET,
     "?.": _GET,
     "%": f"there is no remainder; {_TOOL}",
@@ -132,12 +134,16 @@ def method_hint(base: str, method: str) -> str | None:
     )
 
 
-def lambda_expected(name: str, found: str) -> tuple[str, str]:
-    """The message and the hint where the second argument of ``name`` must be a lambda."""
+def lambda_expected(name: str, first: str, found: str, after: str) -> tuple[str, str]:
+    """The message and the hint where the second argument of ``name`` must be a lambda. ``first``:
+    the text of its first argument; ``found``, ``after``: the tokens at the second."""
     what = f", not {found!r}" if found else ""
+    tool = (
+        f"; a tool is called by a step: for_each with do: {{tool: {{name: {found}, args: {{…}}}}}}"
+    )
     return (
         f"the second argument of {name}() is a lambda with one parameter{what}",
-        f"write: {FORMS[name]}",
+        f"write: {FORMS[name].replace('list', first)}" + tool * (after == ")"),
     )
 
 
@@ -151,10 +157,9 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     _, text, at = tokens[index]
     before = tokens[index - 1] if index else (0, "", 0)
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
-    if glued in ("**", "//"):
-        return Finding(
-            "r1.operator", f"there is no {glued!r}", _power(tokens, index, glued), before[2], at + 1
-        )
+    if glued in ("**", "//", "<>"):
+        power = _power(tokens, index, glued)
+        return Finding("r1.operator", f"there is no {glued!r}", power, before[2], at + 1)
     if before[1] in ("f", "F", "r", "b") and len(glued) > 2 and text[0] in "'\"":
         return Finding(
             "r1.syntax",
@@ -191,6 +196,9 @@ def _unexpected(
     if text == "in":
         item, found = before, tokens[index + 1][1]
         return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
+    if text == "not":
+        hint = "not a == b, or of a list: all(list, x -> x != value)"
+        return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
         return "r1.operator", absent, _OPERATORS[text]
     if text == "[" and before not in FORMS:
@@ -347,14 +355,19 @@ def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failu
 def _about(op: str, kinds: set[type]) -> str | None:
     if kinds == {str, int} or kinds == {str, float}:
         return FUNCTIONS["str" if op == "+" else "number"]
-    if type(None) in kinds:
-        return (
-            "get(base, 'a.b', default) gives a default for a missing field; x or default "
-            "replaces null"
-        )
-    if bool in kinds:
-        return "true and false are not numbers; write: condition and 1 or 0"
-    return None
+    return next((hint for kind, hint in _OPERANDS.items() if kind in kinds), None)
+
+
+_OPERANDS = {
+    type(None): "get(base, 'a.b', default) gives a default for a missing field; x or default "
+    "replaces null",
+    bool: "true and false are not numbers; write: condition and 1 or 0",
+    list: "for each element write: map(list, x -> x * 2); their sum is sum(list), their number "
+    "count(list), and [x] + list has one element more",
+    dict: "name a field of the object: a.b",
+    str: f"texts can only be joined with + and compared; {_TOOL}",
+}
+"""What to write for an operand of a wrong type."""
 
 
 def list_needed(name: str, value: Value, at: int) -> Failure:

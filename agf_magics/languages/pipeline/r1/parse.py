@@ -51,7 +51,7 @@ _TOKEN = re.compile(
     | (->|[=!<>]=(?!=)|[-+*/<>()\[\]{{}},:])
     | ([0-9]+(?:\.[0-9]+)?)
     | ('[^'\\]*(?:\\[^\n][^'\\]*)*'|"[^"\\]*(?:\\[^\n][^"\\]*)*")
-    | (===|!==|&&|\|\||=>|\?\?|\?\.|[^\ \t\r\n])
+    | (===|!==|&&|\|\||=>|=<|<>|\?\?|\?\.|[^\ \t\r\n])
     | \Z  # else the blanks at the end would be searched once for each of them
     )""",
     re.DOTALL | re.VERBOSE,
@@ -310,7 +310,12 @@ class _Parser:
             or "." in param
             or param in nodes.KEYWORDS
         ):
-            self.fail_here("r1.lambda", *hints.lambda_expected(name, param))
+            comma = self.tokens[self.index - 1][2]
+            first, after = (
+                self.source[at:comma].partition("(")[2].strip(),
+                self.tokens[self.index + 1],
+            )
+            self.fail_here("r1.lambda", *hints.lambda_expected(name, first, param, after[1]))
         self.next()
         self.next()
         outer, start = self.params, self.index
