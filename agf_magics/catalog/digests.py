@@ -53,8 +53,9 @@ _SITES = frozenset({"site-packages", "dist-packages"})
 _NEVER_OURS = frozenset({"builtins", __name__.partition(".")[0]})
 """This package, too, where it is installed from a checkout: a tool may name `ToolContext`."""
 
-_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)", re.MULTILINE)
-"""The first name of a path in a list of files."""
+_TOPS = re.compile(rb"^([^/,.\r\n]+)(?:[/.]|\r?$)[^\n]*\n?", re.MULTILINE)
+"""The first name of a path in a list of files. The rest of its line is a part of the match: to look
+for the next beginning of a line takes twice as long."""
 
 
 def is_ours(module: str) -> bool:
@@ -91,7 +92,7 @@ def _is_ours(file: str | None, top: str) -> bool:
 @functools.cache
 def _packages(folder: Path) -> dict[str, list[str]]:
     """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass
-    over the bytes of their lists: 20 ms for 220 packages, for which
+    over the bytes of their lists: 16 ms for 220 packages, for which
     `importlib.metadata.packages_distributions` takes 340, and `pathlib` alone 30."""
     # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a
     # project.

@@ -148,20 +148,21 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
         site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None
     )
     try:
-        arguments = tool.check(
+        checked = tool.check(
             substitute_secrets(tool, arguments, run.models.placeholders)
             if tool.secret
             else arguments
         )
     except StepError as error:
         raise with_place(error, step, site.frame) from None
+    run.large.follow(arguments, checked)
     if tool.secret:
-        run.secrets.receive(tool, arguments)
+        run.secrets.receive(tool, checked)
     # Counted after the arguments are checked: a call that cannot be made counts nothing.
     for meter in scope.meters:
         meter.tool()
     run.calls += 1
-    return arguments
+    return checked
 
 
 async def call(

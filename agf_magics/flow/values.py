@@ -35,6 +35,7 @@ import datetime
 import decimal
 import fractions
 import marshal
+import operator
 import os
 import pathlib
 import sys
@@ -464,6 +465,22 @@ class LargeValues:
         """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
         if type(value) in (dict, list) and id(value) not in self._known:
             self._know(value, len(text) // 8).text = text
+
+    def follow(self, before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
+        """The last call's arguments were checked, and are now ``after``: pydantic copies a list and
+        keeps its parts."""
+        for name, part in after.items() if self._fresh else ():
+            copied = before.get(name)
+            fresh = self._fresh.get(id(copied))
+            if fresh is None or type(copied) is not list or type(part) is not list:
+                continue
+            # As many, and each the same object: else the check has changed a part.
+            if len(copied) == len(part) and all(map(operator.is_, copied, part)):
+                self._fresh[id(part)] = part, fresh[1]
+
+    def known(self, value: Value) -> KnownValue | None:
+        """What is known of a value of a frame."""
+        return self._known.get(id(value))
 
     @property
     def has_fresh(self) -> bool:

@@ -22,7 +22,6 @@ from .codec import (
     sign,
     to_show,
     user_key,
-    weigh,
 )
 from .records import CallKey, error_json, row_crc
 from .reuse import CallDigest
@@ -103,19 +102,17 @@ class _Pieces:
         if levels and type(value) is dict and len(value) <= WIDE:
             return self._add_each(value, levels - 1)
         text = known.text if known is not None else None
-        size = weigh(value) if text is None else len(text)
-        self._most -= size
-        if text is None and size >= 0 and self._most >= 0:
-            text = json_text(value, size)
-        if text is None or self._most < 0:
+        text = text or json_text(value, self._most)
+        if text is None or len(text) > self._most:
             return False
+        self._most -= len(text)
         if len(text) < LARGE:
             self._pieces[-1] += text
             return True
         digest = hashlib.sha256(text.encode()).hexdigest()
         self.large[digest] = text
         if known is not None:
-            self.known.append((known, digest, size))
+            self.known.append((known, digest, len(text)))
         self._pieces += digest, ""
         return True
 
@@ -214,9 +211,27 @@ class CallRows:
             if digest not in self._kept:
                 self._kept.add(digest)
                 self._keep(digest, text)
-        for known, digest, size in pieces.known:
-            known.stored, known.size, known.text = digest, size, None
+        for value, digest, size in pieces.known:
+            value.stored, value.size, value.text = digest, size, None
         return pieces.text, pieces.whole
+
+    def stores(self, stores: Mapping[str, Value]) -> str:
+        """The stores at the end of the run as JSON; a list of pieces, as arguments, if calls have
+        got large ones. Nothing is kept here: who reads the run needs all that its end refers to."""
+        large = {name: self.large.known(value) for name, value in stores.items()}
+        kept = {name: known.stored for name, known in large.items() if known and known.stored}
+        if not kept or self.secret.active:
+            return self.secret.to_show(stores, self.most).text
+        pieces, before = [""], "{"
+        for name, value in stores.items():
+            pieces[-1] += f"{before}{encode(name)}:"
+            before = ","
+            if name in kept:
+                pieces += kept[name], ""
+            else:
+                pieces[-1] += self.secret.to_show(value, self.most).text
+        pieces[-1] += "}"
+        return encode(pieces)
 
     def _complete(self, given: Any) -> str:
         """What `given` returns, for the digest of a call whose arguments may have to be masked:

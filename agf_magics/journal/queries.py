@@ -31,6 +31,7 @@ from .records import (
     decoded,
     is_stored,
     read_records,
+    read_stores,
     row_crc,
 )
 from .store import ADD, ROOM, Store, alive
@@ -138,9 +139,12 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         row = connection.execute(
             f"SELECT {LISTED}, work, work_sign, {END}, part FROM runs WHERE run=?", (run_id,)
         ).fetchone()
-        parts = _parts(connection, row[-1]) if row is not None else ()
-    if row is None:
-        return None
+        return _run_row(store, connection, run_id, row) if row is not None else None
+
+
+def _run_row(
+    store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
+) -> RunRow:
     head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
     if head is None:
         raise _changed("row", run_id)
@@ -148,7 +152,9 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
         raise _changed("manifest", run_id)
     if not _is_end(end) or checksum(head.num, *end) != row[15]:
         raise _changed("end", run_id)
-    return RunRow(_as_it_is(head, store, {}), work, signature, *end)._replace(parts=parts)
+    whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
+    stores = read_stores(connection, head.num, whole.stores)
+    return whole._replace(parts=_parts(connection, row[-1]), stores=stores)
 
 
 _is_work = checker(tuple[str, Raw])

@@ -301,7 +301,9 @@ class Journal:
         # The names that feed a secret argument are left out even if no call has received it.
         hides = stores if secret.too_many else secret.names
         kept = {name: MASK if name in hides else value for name, value in stores.items()}
-        text = secret.to_show(kept, self.most).text
+        # What could not be written is not there to refer to.
+        is_whole = self.broken is None
+        text = self.rows.stores(kept) if is_whole else secret.to_show(kept, self.most).text
         failure = error_json(error, secret) if error is not None else None
         # Without a tree, that of the calls is shown.
         tree = None if secret.too_many else encode(self.summary())

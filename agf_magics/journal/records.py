@@ -364,7 +364,9 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
                 large = {
-                    digest: large[digest] if digest in large else _large(rows, record, digest)
+                    digest: large[digest]
+                    if digest in large
+                    else _large(rows.connection, record.line - record.line % ROOM, digest)
                     for digest in json.loads(record.given or "")[1::2]
                 }
                 record = record._replace(large=large)
@@ -373,12 +375,23 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
         raise _damage(row, found) from None
 
 
-def _large(rows: sqlite3.Cursor, record: Record, digest: str) -> str:
-    """A large part of a record's arguments as JSON. Raises ValueError unless it is what was
+def read_stores(connection: sqlite3.Connection, num: int, text: str | None) -> str | None:
+    """The stores of a run as JSON, from what `CallRows.stores` returned. Raises JournalError."""
+    if text is None or not text.startswith("["):
+        return text
+    try:
+        pieces = json.loads(text)
+        pieces[1::2] = [_large(connection, num, digest) for digest in pieces[1::2]]
+        return "".join(pieces)
+    except UNREADABLE:
+        raise JournalError("journal.damaged", "a store of the run cannot be read") from None
+
+
+def _large(connection: sqlite3.Connection, num: int, digest: str) -> str:
+    """A large part of the arguments of a run as JSON. Raises ValueError unless it is what was
     written."""
     sql = "SELECT text FROM large WHERE num=? AND digest=?"
-    key = record.line - record.line % ROOM, digest
-    (text,) = rows.connection.execute(sql, key).fetchone() or (None,)
+    (text,) = connection.execute(sql, (num, digest)).fetchone() or (None,)
     if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
         raise ValueError
     return text

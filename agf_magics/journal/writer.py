@@ -120,6 +120,8 @@ class Writer:
         """Whether the thread waits for a request, without a beat."""
         self._closed = False
         self._commits = 0
+        self._checked = 0.0
+        """When a commit looked at the log, by the monotonic clock."""
         self._main = threading.main_thread().ident
         self._thread = threading.Thread(target=self._serve, name="agf-journal", daemon=True)
         if not IN_BROWSER:
@@ -210,9 +212,10 @@ class Writer:
         self._requests.put(None)
         return self._thread.join(10)
 
-    def check_place(self) -> None:
+    def check_place(self, checks_log: bool = True) -> None:
         """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
-        into a file without a name, and SQLite would apply this file's log to the other one."""
+        into a file without a name, and SQLite would apply this file's log to the other one.
+        ``checks_log``: default True; False: only the file is looked at."""
         try:
             facts = os.lstat(self._name)
         except OSError:
@@ -230,8 +233,11 @@ class Writer:
             message = f"{self._path} was replaced by another file while this process had it open"
             raise JournalError("journal.replaced", message)
         # A new connection would apply the index of the lost log to an empty one.
-        if not facts.st_size or any(
-            log is not None and identity(place) != log for place, log in self._log_files.items()
+        if not facts.st_size or (
+            checks_log
+            and any(
+                log is not None and identity(place) != log for place, log in self._log_files.items()
+            )
         ):
             message = f"a part of {self._path} was removed while this process had it open"
             raise JournalError("journal.cut", message)
@@ -352,9 +358,13 @@ class Writer:
         it would have to wait."""
         if not self._queue:
             return True
-        error = None
+        error, now = None, time.monotonic()
         try:
-            self.check_place()
+            # Not the log before each commit: that takes a tenth of its time, and with the log the
+            # rows that were written before are lost anyway.
+            checks_log = now - self._checked > BEAT
+            self.check_place(checks_log)
+            self._checked = now if checks_log else self._checked
             if not self._begin(patient=loop is None):
                 return False
         except (sqlite3.Error, JournalError) as problem:

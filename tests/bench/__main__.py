@@ -1,23 +1,28 @@
 """Measures everything in one run and writes docs/benchmarks.md: ``make bench``.
 
-``--only felt calls`` prints some sections and writes nothing.
+Each part runs in a process of its own and has a limit of time; a part that hangs or fails is left out, and the page has
+the reason. ``--only felt-draws calls`` prints some parts, in this process, and writes nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
 import os
 import platform
 import statistics
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from tests.bench import calls, expressions, felt, first_minute, large, memory, workers, workloads
+from tests.bench.apart import LeftOut, run_apart
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 SEED = 7
@@ -47,19 +52,53 @@ Goal = tuple[str, float, float, str]
 Section = Callable[[list[Goal]], Iterator[str]]
 
 
+LONGEST = 360.0
+"""Seconds of a part, at most."""
+SILENT = 60.0
+"""Seconds of a call of another library, at most."""
+ALL = 14 * 60.0
+"""Seconds of all parts, at most."""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="prints these sections and writes nothing")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="prints these parts and writes nothing")
+    parser.add_argument("--part", choices=SECTIONS, help="prints one part as JSON")
     options = parser.parse_args()
     goals, parts = list[Goal](), list[str]()
-    for name in options.only or SECTIONS:
-        print(name, flush=True)
-        parts += SECTIONS[name](goals)
+    if options.part is not None:
+        parts += SECTIONS[options.part](goals)
+        print(json.dumps([goals, parts]))
+        return
     if options.only:
+        for name in options.only:
+            parts += SECTIONS[name](goals)
         print("\n".join([*_goals(goals), *parts]))
         return
-    PAGE.write_text("\n".join([_head(), *_goals(goals), *parts]).rstrip() + "\n", encoding="utf-8")
+    until, left_out = time.monotonic() + ALL, list[str]()
+    for name in SECTIONS:
+        print(name, flush=True)
+        parts += HEADINGS.get(name, ())
+        try:
+            found, lines = _apart(name, until - time.monotonic())
+        except LeftOut as left:
+            left_out.append(f"- {name}: {left}")
+            continue
+        goals += found
+        parts += lines
+    PAGE.write_text("\n".join([_head(), *_goals(goals, left_out), *parts]).rstrip() + "\n", encoding="utf-8")
     print(f"wrote {PAGE.name}")
+
+
+def _apart(name: str, left: float) -> tuple[list[Goal], list[str]]:
+    """The goals and the lines of a part. Raises LeftOut."""
+    if left < 1:
+        raise LeftOut("the time of the benchmark was over", [])
+    # They only wait, for processes of their own.
+    if name.startswith(WORKLOAD):
+        return [], [*_workload(name.removeprefix(WORKLOAD), [], min(SILENT, left))]
+    goals, lines = json.loads(run_apart("tests.bench", "--part", name, seconds=min(LONGEST, left))[-1])
+    return [(what, most, measured, unit) for what, most, measured, unit in goals], lines
 
 
 def _head() -> str:
@@ -75,41 +114,42 @@ def _installed() -> Iterator[str]:
             yield f"{name} not installed and left out"
 
 
-def _goals(goals: list[Goal]) -> Iterator[str]:
+def _goals(goals: list[Goal], left_out: Sequence[str] = ()) -> Iterator[str]:
     missed = sum(measured > most for _, most, measured, _ in goals)
     yield f"## Goals: {len(goals) - missed} reached, {missed} missed\n"
     yield "| goal | at most | measured | |\n|---|---|---|---|"
     for name, most, measured, unit in goals:
         by = f"**missed** by {100 * (measured / most - 1):.0f} %" if measured > most else "reached"
         yield _line([name, f"{most:.3g} {unit}", f"{measured:.3g} {unit}", by])
+    if left_out:
+        yield "\nLeft out:\n\n" + "\n".join(left_out)
     yield ""
 
 
 # --- the sections -----------------------------------------------------------------------------------------------------
 
 
-def _felt(goals: list[Goal]) -> Iterator[str]:
-    for part in felt.PARTS.values():
-        for one in part():
-            goals.append((one.what + (f" ({one.beside})" if one.beside else ""), one.most, one.measured, one.unit))
+def _felt(name: str, goals: list[Goal]) -> Iterator[str]:
+    for one in felt.PARTS[name]():
+        goals.append((one.what + (f" ({one.beside})" if one.beside else ""), one.most, one.measured, one.unit))
     yield from ()
 
 
-def _workloads(goals: list[Goal]) -> Iterator[str]:
-    yield "## Whole workloads\n"
-    yield _prose(
-        "Seconds until the result is there, seconds of CPU time of the process, and the seconds to ours with the",
-        "journal. Each library does the work as its documentation shows it; the second column is what it keeps on the",
-        "disk.",
-    )
-    for name, workload in workloads.WORKLOADS.items():
-        yield f"### {workload.title}\n\n{workload.about}\n"
-        yield f"| | keeps | s | s of CPU | µs a {workload.unit} | × ours |\n|---|---|---|---|---|---|"
-        for row in workloads.measure(name):
-            yield _line([row.name, row.keeps or "nothing", f"{row.seconds:.3g}", f"{row.cpu:.3g}",
-                         f"{row.seconds / workload.units * 1e6:,.0f}", f"{row.ratio:.2f}"])  # fmt: skip
-            print("  ", workload.title, row.name, f"{row.seconds:.3g} s", flush=True)
-        yield ""
+WORKLOAD = "workload-"
+
+
+def _workload(name: str, goals: list[Goal], seconds: float = SILENT) -> Iterator[str]:
+    workload = workloads.WORKLOADS[name]
+    rows, reasons = workloads.measure(name, seconds)
+    yield f"### {workload.title}\n\n{workload.about}\n"
+    yield f"| | keeps | s | s of CPU | µs a {workload.unit} | × ours |\n|---|---|---|---|---|---|"
+    for row in rows:
+        yield _line([row.name, row.keeps or "nothing", f"{row.seconds:.3g}", f"{row.cpu:.3g}",
+                     f"{row.seconds / workload.units * 1e6:,.0f}", f"{row.ratio:.2f}"])  # fmt: skip
+        print("  ", workload.title, row.name, f"{row.seconds:.3g} s", flush=True)
+    for library, why in reasons.items():
+        yield f"\nLeft out: {library}, because {why}."
+    yield ""
 
 
 def _calls(goals: list[Goal]) -> Iterator[str]:
@@ -217,8 +257,8 @@ def _large(goals: list[Goal]) -> Iterator[str]:
 
 
 SECTIONS: dict[str, Section] = {
-    "felt": _felt,
-    "workloads": _workloads,
+    **{f"felt-{name}": partial(_felt, name) for name in felt.PARTS},
+    **{f"{WORKLOAD}{name}": partial(_workload, name) for name in workloads.WORKLOADS},
     "calls": _calls,
     "expressions": _expressions,
     "workers": _workers,
@@ -226,6 +266,16 @@ SECTIONS: dict[str, Section] = {
     "memory": _memory,
     "large": _large,
 }
+
+HEADINGS = {
+    WORKLOAD + next(iter(workloads.WORKLOADS)): (
+        "## Whole workloads\n",
+        "Seconds until the result is there, seconds of CPU time of the process, and the seconds to ours with the\n"
+        "journal. Each library does the work as its documentation shows it; the second column is what it keeps on the\n"
+        "disk.\n",
+    )
+}
+"""What the page has before a part."""
 
 
 def _prose(*words: str) -> str:

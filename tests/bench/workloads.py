@@ -1,12 +1,13 @@
 """Whole workloads, each in our languages and in other libraries as their documentation shows it.
 
 Each workload runs in a process of its own. `python -m tests.bench.workloads graph` prints one. A library that is not
-installed is left out.
+installed is left out, and one that fails or hangs: then the workload runs again without it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import importlib.util
 import json
@@ -32,6 +33,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle.settings import current
+from tests.bench.apart import LeftOut, run_apart
 
 WIDTH = 16
 """Calls at a time, where a library lets a person choose."""
@@ -59,8 +61,29 @@ class Workload(NamedTuple):
     unit: str
 
 
+LIBRARY = "library "
+"""Begins a line that tells which library runs from now on; without a name, none."""
+
+without: list[str] = sys.argv[2:]
+"""The libraries that are left out."""
+
+
 def installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
+    """Whether a library can be measured; the candidates after this are its own."""
+    if name in without or importlib.util.find_spec(name) is None:
+        return False
+    tell(name)
+    return True
+
+
+_running = [""]
+"""The library that was told last."""
+
+
+def tell(library: str) -> None:
+    """Say that ``library`` runs from now on; empty: none."""
+    _running.append(library)
+    print(LIBRARY + library, flush=True)
 
 
 def ours(text: str, language: str, given: Mapping[str, Any], figure: Callable[[Any], object]) -> Iterator[Candidate]:
@@ -229,16 +252,21 @@ def _prefect_server(folder: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "prefect", "server", "start", "--port", address.rpartition(":")[2]]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(300):
+        until = time.monotonic() + 45
+        while True:
             try:
                 urllib.request.urlopen(f"{address}/api/health", timeout=5).close()
                 break
             except OSError:
+                if server.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError("its server does not start") from None
                 time.sleep(0.2)
         yield
     finally:
         server.terminate()
-        server.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(10)
+        server.kill()
 
 
 # --- 3,000 rounds of a graph of 12 nodes ------------------------------------------------------------------------------
@@ -467,6 +495,8 @@ def sessions(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
         "    do: {agent: {prompt: '{item}', capabilities: {tools: [price]}}}\n    collect: {transform: {value: pipe}}\n"
     )
     yield from ours(text, "pipeline", {"questions": questions}, len)
+    if not installed("pydantic_ai"):
+        return
     from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -538,23 +568,39 @@ class Taken(NamedTuple):
     """Of the seconds to those of the first candidate in the same round, the median."""
 
 
-def measure(name: str) -> list[Taken]:
-    """A workload in a process of its own."""
-    command = [sys.executable, "-m", "tests.bench.workloads", name]
-    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return [Taken(*row) for row in json.loads(ran.stdout.splitlines()[-1])]
+def measure(name: str, seconds: float) -> tuple[list[Taken], dict[str, str]]:
+    """A workload in a process of its own, and why libraries are left out. Raises LeftOut if it cannot be measured at
+    all. ``seconds``: of silence, after which a library hangs."""
+    reasons: dict[str, str] = {}
+    while True:
+        try:
+            lines = run_apart("tests.bench.workloads", name, *reasons, seconds=seconds)
+            return [Taken(*row) for row in json.loads(lines[-1])], reasons
+        except LeftOut as left:
+            told = [line.removeprefix(LIBRARY) for line in left.lines if line.startswith(LIBRARY)]
+            # No library runs, or one that was left out: it is ours.
+            if not told or not told[-1] or told[-1] in reasons:
+                raise
+            reasons[told[-1]] = str(left)
 
 
-def _measured(candidates: list[Candidate]) -> Iterator[Taken]:
+def _measured(libraries: list[tuple[Candidate, str]]) -> Iterator[Taken]:
+    candidates = [one for one, _ in libraries]
     taken: dict[str, list[tuple[float, float]]] = {one.name: [] for one in candidates}
-    figures = {one.name: one.do() for one in candidates if one.rounds > 1}
+    figures: dict[str, object] = {}
+    for one, library in libraries:
+        if one.rounds > 1:
+            tell(library)
+            figures[one.name] = one.do()
     for number in range(max(one.rounds for one in candidates)):
-        for one in candidates:
+        for one, library in libraries:
             if number < one.rounds:
+                tell(library)
                 gc.collect()
                 start, cpu = time.perf_counter(), time.process_time()
                 figures[one.name] = one.do()
                 taken[one.name].append((time.perf_counter() - start, time.process_time() - cpu))
+    tell("")
     assert len(set(figures.values())) == 1, figures
     first = taken[candidates[0].name]
     for one in candidates:
@@ -567,7 +613,8 @@ def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         folder = Path(made)
         current.settings = replace(current.settings, journal=str(folder / "runs.sqlite"))
-        print(json.dumps(list(_measured(list(WORKLOADS[name].candidates(folder, stack))))))
+        candidates = [(one, _running[-1]) for one in WORKLOADS[name].candidates(folder, stack)]
+        print(json.dumps(list(_measured(candidates))))
         Store.close_all()
 
 

@@ -103,6 +103,48 @@ def test_arguments_of_many_calls_are_stored_once(flow: str, on: str | None, tmp_
         assert all(one["rows"] == ROWS for one in given)
 
 
+def stored_stores(path: Path) -> str:
+    kept.flush(path)
+    with closing(sqlite3.connect(path)) as connection:
+        (text,) = connection.execute("SELECT stores FROM runs").fetchone()
+    return str(text)
+
+
+def test_the_end_refers_to_what_calls_have_got(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("readers", registry=registry_of([]))
+        assert len(stored_stores(path)) < 1_000
+        past = agf.runs(run.run_id)
+        assert {**past.stores} == {**run.stores} == {"rows": ROWS, "a": "a1500", "b": "b1500", "c": "c1500"}
+        assert list(past.stores) == list(run.stores)
+
+
+def test_a_list_that_the_check_of_arguments_copies_is_stored_once(tmp_path: Path) -> None:
+    registry = registry_of([])
+
+    def size(rows: list[Any], label: str) -> str:
+        return f"{label}{len(rows)}"
+
+    agf.tool(size, registry=registry)
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("readers", registry=registry)
+        assert [json.loads(text) for text in large_parts(path)] == [ROWS]
+        assert len(stored_stores(path)) < 1_000
+        assert agf.runs(run.run_id).stores["rows"] == ROWS
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM large", "UPDATE large SET text='[1]'"])
+def test_a_store_that_is_not_what_was_written_is_damage(change: str, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        run = agf.run("readers", registry=registry_of([]))
+        kept.flush(path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(change)
+            connection.commit()
+        with pytest.raises(agf.AgfError, match="a store of the run cannot be read"):
+            agf.runs(run.run_id)
+
+
 def test_the_state_of_a_graph_is_stored_once(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
         run = agf.run("steps", {"n": 0, "rows": ROWS}, registry=registry_of([]))

@@ -221,9 +221,7 @@ def test_both_ways_give_the_same_without_a_journal(xs: list[Any], limit: int, on
 
 
 @pytest.mark.parametrize("journaled", [False, True])
-def test_an_element_is_tried_again_before_the_next_ones_start(
-    journaled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if the loop takes a turn before each call that it builds."""
     monkeypatch.setattr(threaded_module, "TURN", -1.0)
     xs = numbered([*["ok"] * 60, "once", *["ok"] * 60, "fail", "ok"])

@@ -70,6 +70,25 @@ def test_a_value_in_another_place_is_found_again() -> None:
     assert large.fresh(first["state"]["rows"]) is None  # the user's code has got it
 
 
+def test_a_list_that_a_check_has_copied_is_known() -> None:
+    large, rows = LargeValues(), [[1], [2]]
+    before = large.isolate({"rows": rows})
+    after = {"rows": [*before["rows"]]}
+    large.follow(before, after)
+    known = large.fresh(after["rows"])
+    assert known is not None
+    assert known.value is rows
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows[:1], lambda rows: [*rows, 3], lambda rows: [[1], rows[1]], tuple])
+def test_a_list_that_a_check_has_changed_is_not(change: Any) -> None:
+    large = LargeValues()
+    before = large.isolate({"rows": [[1], [2]]})
+    after = {"rows": change(before["rows"])}
+    large.follow(before, after)
+    assert large.fresh(after["rows"]) is None
+
+
 def test_a_value_with_a_reused_identity_is_not_taken_for_the_old_one() -> None:
     large = LargeValues()
     for n in range(1_000):  # freed lists are made again at the same address

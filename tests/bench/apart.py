@@ -1,0 +1,54 @@
+"""A part of the benchmark in a process of its own, which is ended if it hangs: what cannot be measured is left out,
+with the reason."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LOOK = 0.5
+"""Seconds between two looks at a process."""
+
+
+class LeftOut(Exception):
+    """Why a part has no figures. ``lines``: what it printed before."""
+
+    def __init__(self, why: str, lines: list[str]) -> None:
+        super().__init__(why)
+        self.lines = lines
+
+
+def run_apart(module: str, *words: str, seconds: float) -> list[str]:
+    """The lines that ``python -m module`` prints. Raises LeftOut if it fails, or is silent for ``seconds``."""
+    with tempfile.TemporaryFile("w+") as printed, tempfile.TemporaryFile("w+") as told:
+        # Files and not pipes: a grandchild that goes on would keep a pipe open. A session of its own: all its
+        # processes are ended together.
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *words], stdout=printed, stderr=told, start_new_session=True
+        )
+        size, until, hangs = 0, time.monotonic() + seconds, False
+        try:
+            while process.poll() is None and not hangs:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK)
+                if (now := os.fstat(printed.fileno()).st_size) != size:
+                    size, until = now, time.monotonic() + seconds
+                hangs = process.poll() is None and time.monotonic() > until
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        printed.seek(0)
+        lines = printed.read().splitlines()
+        if hangs:
+            raise LeftOut(f"it did nothing for {seconds:.0f} s", lines)
+        if process.returncode:
+            told.seek(0)
+            last = (told.read().splitlines() or [f"it ended with {process.returncode}"])[-1]
+            raise LeftOut(last[:200], lines)
+        return lines
