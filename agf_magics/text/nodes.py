@@ -108,12 +108,20 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(other, other) if other else ""
 
 
-def _placed(text: str, blanks: list[_Letter], end: int) -> list[tuple[int, int]]:
-    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: one by one, or
-    of folded ones that of all of them."""
-    if len(text) == len(blanks):
-        return [(start, end) for _, start, end in blanks]
-    return [(blanks[0][1], blanks[-1][2]) if blanks else (end, end)] * len(text)
+def _placed(text: str, blanks: list[_Letter], end: int) -> Iterator[tuple[int, int]]:
+    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: the indentation
+    of a line is before its own blanks."""
+    begin, last, first = blanks[0][1] if blanks else end, len(text), 0
+    tail = list[tuple[int, int]]()
+    while last and blanks and blanks[-1][0] == text[last - 1]:
+        tail.append(blanks.pop()[1:])
+        last -= 1
+    while first < last and first < len(blanks) and blanks[first][0] == text[first]:
+        yield blanks[first][1:]
+        first += 1
+    rest = blanks[first:]
+    yield from [(rest[0][1], rest[-1][2]) if rest else (begin, begin)] * (last - first)
+    yield from reversed(tail)
 
 
 EXPR: Final = "!expr"

@@ -281,10 +281,14 @@ class Order:
             for one in before:
                 self._frees[one].append(number)
 
+    def is_next(self, number: int) -> bool:
+        """Whether the turn waits for no other."""
+        return not self._waits[number]
+
     def come(self, number: int) -> None:
         """The turn has finished."""
         self._finished[number] = len(self._finished)
-        if not self._waits[number]:
+        if self.is_next(number):
             heappush(self._next, (self._finished[number], number))
 
     def next(self) -> int | None:

@@ -34,7 +34,7 @@ _OPERATORS = {
     "=": "to compare write: ==",
     "===": "write: ==",
     "!==": "write: !=",
-    "=>": f"to compare write: >=; {_LAMBDA}",
+    "=>": f"{_LAMBDA}; to compare write: >=",
     "=<": "to compare write: <=",
     "<>": "write: !=",
     "??": _GET,
