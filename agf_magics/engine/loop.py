@@ -73,8 +73,12 @@ class _Selector(selectors.DefaultSelector):
         return super().select(0 if self._asleep.acquire(blocking=False) else timeout)
 
     def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it was woken, and has not looked yet
+        # Not `contextlib.suppress`: at the end of the interpreter, when generators that were left
+        # open still wake the loop, this module's names are gone.
+        try:
             self._asleep.release()
+        except RuntimeError:  # it was woken, and has not looked yet
+            return
 
 
 class _Loop(asyncio.SelectorEventLoop):
