@@ -142,7 +142,7 @@ PLACES = {
         "{topic}",
         "{{parent.input.topic}}",
     ],
-    "instructions: a, user_prompt_template: 'Hi {{topic}}, {other}'": ["{other}"],
+    "instructions: a, user_prompt_template: 'Hi {{topic}}, {other}'": [],
 }
 
 

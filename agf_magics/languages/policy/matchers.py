@@ -27,14 +27,16 @@ from .path import Path, parse_path
 _BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
 
 
-def input_field(path: str, schema: Mapping[str, Any] | None) -> str | None:
+def input_field(
+    path: str, schema: Mapping[str, Any] | None, undeclared: bool = False
+) -> str | None:
     """The field of the input that ``topic``, ``input.topic`` or ``parent.input.topic`` names; None:
-    it has no such field."""
+    it has no such field. ``undeclared``: where no fields are declared, ``topic`` is one, too."""
     properties = (schema or {}).get("properties")
     fields = properties if isinstance(properties, Mapping) else None
     bare = path.removeprefix("parent.").removeprefix("input.")
     prefixed = bare != path
-    known = prefixed if fields is None else bare.partition(".")[0] in fields
+    known = (prefixed or undeclared) if fields is None else bare.partition(".")[0] in fields
     return bare if known and bare else None
 
 
@@ -49,9 +51,9 @@ def warn_of_braces(
     placeholders, so only other forms are reported. ``hint`` has ``%s`` for the name of the
     field."""
     for found in _BRACES.finditer(node.text):
-        single = filled and not found[0].startswith("{{")  # in a template it is a field
-        field = field_of(found[1]) or found[1] * single
-        if not field or (filled and not single and field == found[1]):
+        # A name that the input has not may be meant as it stands: JSON, LaTeX, an example.
+        field = field_of(found[1])
+        if field is None or (filled and found[0].startswith("{{") and field == found[1]):
             continue
         span = node.locate(found.start(), found.end())
         problems.warn(

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from ...flow.json_schema import lacking
@@ -279,15 +280,14 @@ def _permit(
 
 
 def _check_texts(policy: Policy) -> None:
-    def field(path: str) -> str | None:
-        return input_field(path, policy.takes.schema)
-
     for key, hint in (
         ("instructions", "instructions are sent as written; write {{%s}} in user_prompt_template"),
         ("user_prompt_template", "write {{%s}}"),
     ):
         if node := policy.config.scalar(key):
-            warn_of_braces(node, field, policy.problems, hint, filled=key != "instructions")
+            filled = key != "instructions"
+            field = partial(input_field, schema=policy.takes.schema, undeclared=filled)
+            warn_of_braces(node, field, policy.problems, hint, filled)
 
 
 def prompt(template: Scalar | None, otherwise: Span) -> Computed:
