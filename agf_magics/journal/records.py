@@ -441,56 +441,20 @@ class _RowReader:
     def read(self, row: tuple[Any, ...]) -> Record:
         """One record. Raises ValueError or another of `UNREADABLE`."""
         parts = row[:-1]
-        if row_crc(parts) != row[-1]:
+        if row_crc(parts) != row[-1] or not _is_row(parts):
             raise ValueError
-        (
-            line,
-            what,
-            at,
-            tries,
-            kind,
-            name,
-            started,
-            ended,
-            given,
-            whole,
-            form,
-            value,
-            shown,
-            error,
-            sign,
-            digest,
-        ) = parts
-        # A failed call has an error, a dropped element too; nothing else has.
-        has_error = what in ("failed", "dropped")
-        if not _is_row(parts) or not is_stored(form, value) or has_error != (error is not None):
-            raise ValueError
-        if tries:
-            check_tries(tries)
-        if error is not None:
-            error_from(error, ())
-        cells = (
-            line,
-            what,
-            self.place(at),
-            tries,
-            kind,
-            name,
-            started,
-            ended,
-            given,
-            whole,
-            form,
-            value,
-            shown,
-            error,
-            sign,
-            digest,
-            None,
-            NO_LARGE,
-        )
+        cells = (*parts[:2], self.place(parts[2]), *parts[3:], None, NO_LARGE)
         # Half of the time of Record(…).
-        return tuple.__new__(Record, cells)
+        record: Record = tuple.__new__(Record, cells)
+        # A failed call has an error, a dropped element too; nothing else has.
+        has_error = record.what in ("failed", "dropped")
+        if not is_stored(record.form, record.value) or has_error != (record.error is not None):
+            raise ValueError
+        if record.tries:
+            check_tries(record.tries)
+        if record.error is not None:
+            error_from(record.error, ())
+        return record
 
     def place(self, at: str) -> ev.StepPath:
         """The path of a record. Those of a fan-out differ only in the last number."""
