@@ -234,12 +234,9 @@ class Dask:
         if options.get("effect"):
             flight.worker, token = await self._free_worker()
             where |= {"workers": [flight.worker], "allow_other_workers": False}
-        elif 0 < len(self.tokens) < len(self._threads):
-            # A worker without a token has another Python, or just came.
-            where |= {
-                "workers": list(self.tokens),
-                "allow_other_workers": True,
-            }  # those may end before it starts
+        # Any other chunk may go to any worker, also to one of another Python, which refuses it. Dask
+        # never starts a task that only prefers workers (`allow_other_workers`) if no worker was left
+        # and the next one has another address.
         parts = [Apart(part) if type(part) is bytes else part for part in rest]
         order = (
             flight.key,
