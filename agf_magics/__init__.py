@@ -37,7 +37,6 @@ from .lifecycle.past_runs import export, runs
 from .lifecycle.persistence import own_files
 from .lifecycle.resume import rerun, resume
 from .lifecycle.settings import current
-from .lifecycle.stale import stale
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .text.late_imports import IN_BROWSER, Widgets
 from .workers.on import Workers
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from .lifecycle.judging import CheckFailed, check_over, score_over
     from .lifecycle.over import Over
     from .lifecycle.replay import record, replay, replay_model
+    from .lifecycle.stale import stale
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
     from .notebook.report import report
@@ -64,6 +64,7 @@ else:
         "check_over": (".lifecycle.judging", "check_over"),
         "context": (".lifecycle.contexts", "context"),
         "planning": (".planning", None),
+        "stale": (".lifecycle.stale", "stale"),
         "report": (".notebook.report", "report"),
         "trace_to": (".lifecycle.tracing", "trace_to"),
         "record": (".lifecycle.replay", "record"),

@@ -41,7 +41,6 @@ from .lookup import reuse_results
 from .persistence import start_journal
 from .run import EventQueue, Run, RunCancelled, Trace
 from .settings import current
-from .tracing import start_trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -379,8 +378,11 @@ def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable
     to the queue of the run and to its trace without secrets. A listener that raises is dropped with
     a warning."""
     progress, secrets, queue = run.progress, run.secrets, run._queue
-    is_traced = current.tracing is not None or current.settings.tracing
-    spans = start_trace(run) if is_traced else None
+    spans = None
+    if current.tracing is not None or current.settings.tracing:
+        from .tracing import start_trace
+
+        spans = start_trace(run)
     listeners: list[Callable[[Event], None]] = [
         *([queue.put] if queue else []),
         *([listener] if listener else []),

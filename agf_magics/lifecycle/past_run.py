@@ -49,7 +49,9 @@ from .manifest import Manifest, Text, load_text, read_manifest, refused
 from .persistence import restore_calls, restore_rows, uses
 from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
 from .settings import current
-from .table import RowTable
+
+if TYPE_CHECKING:
+    from .table import RowTable
 
 T = TypeVar("T")
 
@@ -217,6 +219,8 @@ class PastRun:
     def table(self) -> RowTable:
         """The result of a run over data: a row for each row, with its outcome. Raises
         DefinitionError for another run."""
+        from .table import RowTable
+
         return RowTable(self)
 
     @property

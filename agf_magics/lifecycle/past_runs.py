@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..catalog.builtin import write_file
 from ..flow.progress import RunLine
@@ -42,12 +42,14 @@ from .lookup import (
     journal,
 )
 from .manifest import refused
-from .over import Over
 from .past_run import PastRun
 from .past_run import find_past_run as find_past_run
 from .persistence import forget_old, journal_file, own_files
 from .run import Run
 from .settings import current
+
+if TYPE_CHECKING:
+    from .over import Over
 
 
 class Runs(tuple[RunLine, ...]):
@@ -289,6 +291,8 @@ def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Ov
     """A table with options; ``retried``: of the run with this id only the rows that failed.
 
     Without a table, these rows are read from the journal. Raises DefinitionError."""
+    from .over import Over
+
     if retried is None:
         return Over(table=table, **options)
     run = find_past_run(retried)

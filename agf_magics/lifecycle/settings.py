@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
@@ -301,6 +300,8 @@ class _Table(NamedTuple):
 
 
 def _read_own(path: Path) -> Settings:
+    import tomllib  # here: most people have no such file
+
     try:
         text = _text_of(path)
         keys = tomllib.loads(text)
@@ -330,6 +331,11 @@ def _text_of(path: Path) -> str:
 def _read_project(path: Path, before: Settings) -> Settings:
     try:
         text = _text_of(path)
+        if "agf-magics" not in text:
+            return before  # as in most projects, which then need no parser
+
+        import tomllib
+
         tools = tomllib.loads(text).get("tool")
     except (OSError, ValueError, RecursionError):
         return before  # a broken file of another tool is not reported at every start

@@ -41,7 +41,6 @@ from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError
 from .config import has_notices
 from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, reply_to
-from .explorer_requests import REQUESTS, answer_request, later_script
 from .output import Bundle, PendingQuestion, accompany
 
 if TYPE_CHECKING:
@@ -194,6 +193,8 @@ class Answers:
 
     def _answer(self, name: str, given: Json) -> Any:
         if name == "later":
+            from .explorer_requests import later_script
+
             return {"code": later_script()}
         if name not in self._requests:
             raise Refused(f"unknown request {name!r}")
@@ -360,6 +361,8 @@ class Channel:
         self._send(reply_to(message, self._answer))
 
     def _answer(self, name: str, given: dict[str, Any]) -> Any:
+        from .explorer_requests import REQUESTS, answer_request
+
         if name in REQUESTS:
             return answer_request(self.run, name, given)
         match name:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.linked import Linked, flow_at
 from ..flow.events import format_path
@@ -27,15 +27,16 @@ from ..flow.values import Value
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ..journal.records import Record, error_from, is_within
 from ..languages.over import OVER
-from ..lifecycle.moments import Evaluation, find_evaluations
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of, runs
 from ..lifecycle.run import Run
-from ..lifecycle.table import RowTable
-from ..lifecycle.table_comparison import TableComparison
 from ..pictures.plain import duration, format_exception, line, money, plain
 from ..pictures.values import cell_text, value_json, value_text
 from ..text.diagnostics import AgfError
+
+if TYPE_CHECKING:
+    from ..lifecycle.moments import Evaluation
+    from ..lifecycle.table import RowTable
 
 Json = dict[str, Any]
 AnyRun = Run | PastRun
@@ -336,6 +337,8 @@ def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
     row, offset = row_of(run, given), natural(given.get("offset"))
     journal_of(run)
     if offset == 0 or _Evaluated.of != (run.run_id, row.id):
+        from ..lifecycle.moments import find_evaluations
+
         kept, note = find_evaluations(run, row)
         kept.sort(key=lambda one: one.error is None)
         _Evaluated.of, _Evaluated.found = (run.run_id, row.id), (kept, note)
@@ -569,6 +572,8 @@ def _changed(table: RowTable) -> list[int]:
     if not earlier:
         raise Refused("there is no earlier run over data of this flow")
     other = runs(earlier)
+    from ..lifecycle.table_comparison import TableComparison
+
     compared = TableComparison(other.table, table)
     changed = {(one.other.number, one.other.repeat) for one in compared.changed}
     rows = enumerate(table.rows())

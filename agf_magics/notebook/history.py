@@ -29,9 +29,7 @@ from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.persistence import journal_file, this_notebook
-from ..lifecycle.replay import record
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
-from ..lifecycle.table_comparison import compare_over
 from ..pictures.difference import diff_text
 from ..pictures.page import status
 from ..pictures.plain import counted, duration, format_exception, line, money, plain
@@ -56,7 +54,6 @@ from .given import (
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
 from .output import show
-from .report import report
 from .view import show_over
 from .watching import format_findings
 
@@ -369,9 +366,13 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     if exported is not None:
         _write(exported, run.export)
     if recorded is not None:
+        from ..lifecycle.replay import record
+
         _write(recorded, lambda path: record(run, path))
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if reported is not None:
+        from .report import report
+
         _write(reported, lambda path: report(shown, path))
     return None if reported or ((exported or recorded) and not other) else shown
 
@@ -389,6 +390,8 @@ OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
     """Two runs compared, row by row if both are runs over data."""
     if run.language == other.language == OVER:
+        from ..lifecycle.table_comparison import compare_over
+
         return compare_over(run, other, key=key.text if key is not None else None)
     if key is not None:
         raise line_error("needs-over", "--key is for runs over data", key, "remove it")

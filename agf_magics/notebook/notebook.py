@@ -16,8 +16,6 @@ from ..flow.steps import Flow
 from ..lifecycle import launch, settings
 from ..lifecycle.define import Defined, findings_before_run, register
 from ..lifecycle.input import RunOptions, unused_fields
-from ..lifecycle.judging import named_scorers, score_over
-from ..lifecycle.table import TABLE, check_target
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
@@ -234,8 +232,13 @@ class Notebook:
         cell that registered the flow."""
         if shown is None:
             shown = () if inline else flow.warnings
-        named_scorers(request.scores, self.registry)  # before the run is paid for
+        if request.scores:
+            from ..lifecycle.judging import named_scorers
+
+            named_scorers(request.scores, self.registry)  # before the run is paid for
         if request.save is not None:
+            from ..lifecycle.table import TABLE, check_target
+
             target = request.save
             at(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
@@ -284,6 +287,8 @@ class Notebook:
     def _finish_rows(self, run: launch.Run, request: RunRequest) -> None:
         """Score the rows of a run over data, and save its table, as the line says."""
         if request.scores:
+            from ..lifecycle.judging import score_over
+
             options: dict[str, Any] = {"against": request.against, "seed": request.seed}
             options["registry"] = self.registry
             scores = score_over(run, *request.scores, **options)
