@@ -26,7 +26,7 @@ ReadValue = Callable[[Record, str], Record]
 
 
 class CallDigest:
-    """The digests of a run's calls; the digest of each callee is computed once."""
+    """The digests of a run's calls; the digest of each function is computed once."""
 
     def __init__(self, most: int | None = None) -> None:
         self.most = most
@@ -91,16 +91,16 @@ class CallDigest:
 
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
         """The digest of the function of a callee; None if its calls are never reused."""
-        # By identity, with the callee itself kept: a new object at its address would get its
-        # digest.
-        cached = self._called.get(id(callee))
-        if cached is None:
-            never = (isinstance(callee, Tool) and not callee.reuse) or (
-                isinstance(callee, Policy) and "agents" in callee.takes
-            )
-            cached = callee, None if never else digest_function(callee.function, self.most)
-            self._called[id(callee)] = cached
-        return cached[1]
+        if (isinstance(callee, Tool) and not callee.reuse) or (
+            isinstance(callee, Policy) and "agents" in callee.takes
+        ):
+            return None
+        # By identity, with the function itself kept: a new object at its address would get its
+        # digest. Of the function, because a hundred agents may have the same one.
+        function = callee.function
+        if id(function) not in self._called:
+            self._called[id(function)] = function, digest_function(function, self.most)
+        return self._called[id(function)][1]
 
 
 def _before_arguments(step: Invoke, what: str) -> str:

@@ -18,6 +18,7 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
@@ -214,7 +215,7 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     """
     if not given:
         return
-    read = {name for name in read_names(flow) if name}
+    read = set(read_names(flow))
     whole = "".join(flow.stores[-1:]) in read
     left = sorted(read - given.keys())
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
@@ -234,16 +235,17 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
         yield Diagnostic("run.unused-input", message, None, hint, "warning")
 
 
-def read_names(flow: Flow) -> Iterator[str]:
+@lru_cache(maxsize=32)  # a flow does not change, and a cell asks twice
+def read_names(flow: Flow) -> tuple[str, ...]:
     """The fields of the input that steps of ``flow`` read or that it declares."""
-    yield from (ref.path[-1] for ref in flow.inputs)
+    read = [ref.path[-1] for ref in flow.inputs]
     for wire in wires(flow):
         if not wire.source:
-            yield (
-                wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.").split(".")[0]
-            )
+            name = wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.")
+            read.append(name.split(".")[0])
     declared = flow.accepts.get("properties") if flow.accepts is not None else None
-    yield from declared if isinstance(declared, Mapping) else ()
+    read.extend(declared if isinstance(declared, Mapping) else ())
+    return tuple(dict.fromkeys(filter(None, read)))
 
 
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:

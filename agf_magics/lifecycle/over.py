@@ -171,7 +171,7 @@ def _check_columns(
     certain: dict[str, Span | None] = dict.fromkeys(declared)
     certain.update((ref.path[-1], ref.span) for ref in flow.inputs if ref.certain)
     read: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs} | certain
-    read.update((name, None) for name in read_names(flow) if name and name not in read)
+    read.update((name, None) for name in read_names(flow) if name not in read)
     whole = "".join(flow.stores[-1:])
     if whole in read and whole not in certain:
         del read[whole]  # the whole input, which is no column
