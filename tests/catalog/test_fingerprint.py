@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.catalog.digests import version_of
 from agf_magics.catalog.fingerprint import digest_function, digest_value
 
 CELL = """
@@ -256,3 +257,33 @@ def test_a_digest_names_the_parts_in_which_it_differs() -> None:
     assert after is not None
     assert {"its code", "inner", "TABLE", "Scale", "math"} <= before.parts.keys()
     assert [name for name in before.parts if before.parts[name] != after.parts[name]] == ["inner"]
+
+
+def test_a_module_belongs_to_each_package_that_lists_a_file_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names begin alike, end with all signs that sort next to a slash, and are in no order."""
+    site = tmp_path / "site-packages"
+    listed = {
+        "owned-1.0": "owned/z.py,,\nowned-1.0.dist-info/RECORD,,\nowned0/a.py,,\nowned.py,,\n"
+        "owned_b.abi3.so,,\nowned/a.py,,\n",
+        "other-2.0": "owned-more/a.py,,\r\nowned/sub/b.py,sha256=x/owned_c/,3\r\n../../bin/owned_d,,\r\nowned_e/x.py,,",
+    }
+    for package, text in listed.items():
+        (site / f"{package}.dist-info").mkdir(parents=True)
+        (site / f"{package}.dist-info" / "RECORD").write_text(text, newline="")
+    (site / "other-2.0.dist-info" / "top_level.txt").write_text("owned_f\nowned\nowned-g")
+    monkeypatch.syspath_prepend(site)
+    names = ("owned", "owned0", "owned_b", "owned-more", "owned_c", "owned_d", "owned_e", "owned_f", "owned-g")
+    found = {name: version_of(name) for name in names}
+    assert found == {
+        "owned": "other-2.0 owned-1.0",
+        "owned0": "owned-1.0",
+        "owned_b": "owned-1.0",
+        "owned-more": "other-2.0",
+        "owned_c": "",
+        "owned_d": "",
+        "owned_e": "other-2.0",
+        "owned_f": "other-2.0",
+        "owned-g": "other-2.0",
+    }
