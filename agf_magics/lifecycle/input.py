@@ -177,9 +177,9 @@ LATER = "no step writes it before this one; in a fold, acc is the value so far"
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
     missing: dict[str, Diagnostic] = {}
-    hints = {
-        warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint
-    }
+    hints = [
+        (warning.span.text, warning.hint) for warning in flow.warnings if warning.span is not None
+    ]
     written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
     optional = [
         ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
@@ -189,7 +189,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         if ref.certain and name not in given and name not in missing:
             # The hint of a warning about the same token is more specific.
             hint = (
-                (ref.span and hints.get(ref.span))
+                next((hint for text, hint in hints if text.rpartition(".")[2] == name), None)
                 or suggest(name, given)
                 or (LATER if name in written else "")
                 or " else ".join(

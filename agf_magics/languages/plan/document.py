@@ -221,6 +221,8 @@ class _CallReader:
             slip = node.keys.get("tool")
             named = node.text_at("tool")
             hint = f"write _tool: {named}" if named else "add _tool: NAME"
+            path = node.text_at("output")
+            hint += f", _outputPath: {path}" if self.reader.begins(path) == "reference" else ""
             self.error(
                 "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
             )

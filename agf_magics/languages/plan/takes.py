@@ -81,25 +81,18 @@ class Reader(documents.Reader):
         ),
     }
     advice: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(
-            ("_id", "_name", "_key"),
-            "a call is known by its result: _outputPath: †state.x, which others read as †state.x",
-        ),
-        **dict.fromkeys(
-            ("_after", "_depends", "_depends_on", "_dependsOn", "_needs", "_before"),
-            "a call waits for the values that it reads: pass a result as an argument, †state.x",
-        ),
-        **dict.fromkeys(
-            ("_if", "_when", "_condition", "_unless", "_loop", "_for_each", "_foreach", "_while"),
-            "a plan has no conditions and loops; a pipeline or a graph has: name it in _tool",
-        ),
-        **dict.fromkeys(
-            ("_retry", "_retries", "_timeout"),
-            "a tool has it where it is registered: @tool(retry=agf.Retry(3), timeout=5)",
-        ),
-        "_latent": "write --latent TOOL in the line of the cell, or declare it in tools:",
-        "_args": "the arguments are keys of the call itself: {_tool: measure, word: pear}",
-        "_confirm": "confirm: [TOOL] stands beside calls:",
+        "id": "a call is known by its result: _outputPath: †state.x, which others read as †state.x",
+        "order": "a call waits for the values that it reads: pass a result as an argument, "
+        "†state.x",
+        "condition": "a plan has no conditions and loops; a pipeline or a graph has: name it in "
+        "_tool",
+        "loop": "a plan has no conditions and loops; a pipeline or a graph has: name it in _tool",
+        "retries": "a tool has it where it is registered: @tool(retry=agf.Retry(VALUE))",
+        "timeout": "a tool has it where it is registered: @tool(timeout=VALUE)",
+        "latent": "write --latent TOOL in the line of the cell, or declare it in tools:",
+        "args": "the arguments are keys of the call itself: {_tool: measure, word: pear}",
+        "confirm": "confirm: [TOOL] stands beside calls:",
+        "environment": "a value comes from the input: --set NAME=$name, read as †input.NAME",
     }
 
     def __init__(self, problems: Diagnostics, sign: str, latent: Collection[str] = ()) -> None:
