@@ -197,6 +197,8 @@ class Reader(ABC):
 
     layer: ClassVar[str]
     """The part of an error's code before the dot."""
+    root: ClassVar[str] = ""
+    """What a path of an expression begins with; a name with it is a mistake."""
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Keys of other languages, each with the keys that it may mean here."""
     advice: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -306,6 +308,10 @@ class Reader(ABC):
             code = key.code or f"{self.layer}.blank-name"
             self.error(code, f"{key.name!r} is blank", text.span, key.example)
             return None
+        bare = text.text.strip("{} ").removeprefix(f"{self.root}.")
+        if self.root and bare != text.text:
+            message = f"{key.name!r} takes a name: this is one called {text.text!r}"
+            self.warn(f"{self.layer}.literal-path", message, text.span, f"write {key.name}: {bare}")
         return Name(text.text, text.span)
 
     def mapping(self, node: Node, key: Key) -> Fields | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -159,15 +159,17 @@ def settle_input(input: Value, flow: Flow) -> Value:
     if input is None:
         return {}
     if isinstance(input, Mapping) or flow.accepts is None:
-        return settle_fields(input)
+        return settle_fields(input, read_names(flow))
     return _settle(lambda: settle(input))  # the definition's interface checks it
 
 
-def settle_fields(input: Value) -> dict[str, Value]:
-    """A copy of a mapping of names to values. Raises DefinitionError."""
+def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
+    """A copy of a mapping of names to values; ``names``: some that it may have. Raises
+    DefinitionError."""
     if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
-        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
+        name = next(filter(None, names), "word")
+        raise DefinitionError(Diagnostic("run.input", message, hint=f"write {{{name!r}: …}}"))
     return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
 
 

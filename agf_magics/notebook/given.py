@@ -296,6 +296,10 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
     """The scores of the line: functions of the notebook, else names of flows."""
+    for word in filter(lambda word: re.search(r"[\s(]", word.text), parsed.words("--score")):
+        message = f"--score takes the name of a function, not {shorten(word.text)!r}"
+        hint = "write it in a cell: def good(output, row): return …, and here --score good"
+        raise line_error("name", message, word, hint)
     return [
         lookup(word, names) if word.text.startswith("$") else names.get(word.text, word.text)
         for word in parsed.words("--score")

@@ -50,7 +50,7 @@ ROOT = ("state",)
 class Reader(documents.Reader):
     """One loading: reads values, reports errors and warnings."""
 
-    layer = "graph"
+    layer, root = "graph", "state"
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "args": ("variables",),
         "arguments": ("variables", "args"),
@@ -114,6 +114,8 @@ class Reader(documents.Reader):
                 "schema names a schema: document; write output_schema: {type: object, …} here, "
                 "or schema: {name: …, fields: …} in a prompt file"
             )
+        elif key.name == "node":
+            hint = "write the node itself here, not the name of one: node: {type: …}"
         super().wrong_type(node, key, hint)
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:

@@ -276,9 +276,10 @@ class _CallReader:
         elif is_text(value) and not value.is_expr:
             text = value
         else:
-            self.reader.wrong_type(
-                value, CALL.keys["_outputPath"], f"for example {self.reader.sign}state.result"
-            )
+            hint = f"for example {self.reader.sign}state.result"
+            if isinstance(value, Items):
+                hint = f"write _outputPath: {' && '.join(item.text for item in value.items)}"
+            self.reader.wrong_type(value, CALL.keys["_outputPath"], hint)
             return None, ()
         try:
             alternatives = parse_output(text, self.reader.sign)

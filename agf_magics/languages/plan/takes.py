@@ -49,6 +49,8 @@ _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)"
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
 _UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
 """A whole reference, or the first one of a fallback."""
+_FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
+"""A variable in the notation of GitHub Actions, of Jinja or of a shell."""
 _PUNCTUATION = ".,;:!?"
 
 
@@ -183,6 +185,9 @@ def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspe
             parse(Source("", reference).span())
             yield Suspect(reference, found[1], found[2], "whole", braces, text, node.span)
             return
+    if found is not None and found[1] not in kinds and _FOREIGN.fullmatch(text):
+        yield Suspect(inner, found[1], found[2], "kind", True, text, node.locate(0, len(text)))
+        return
     computed = _COMPUTES.match(text)
     for part in (computed,) if computed else _PART.finditer(text):
         if part[1] in kinds:
