@@ -197,8 +197,8 @@ class Reader(ABC):
 
     layer: ClassVar[str]
     """The part of an error's code before the dot."""
-    root: ClassVar[str] = ""
-    """What a path of an expression begins with; a name with it is a mistake."""
+    root: ClassVar[str] = "\0"
+    """What a path of an expression begins with, where a name with it is a mistake."""
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Keys of other languages, each with the keys that it may mean here."""
     advice: ClassVar[Mapping[str, str]] = MappingProxyType({})
@@ -308,8 +308,8 @@ class Reader(ABC):
             code = key.code or f"{self.layer}.blank-name"
             self.error(code, f"{key.name!r} is blank", text.span, key.example)
             return None
-        bare = text.text.strip("{} ").removeprefix(f"{self.root}.")
-        if self.root and bare != text.text:
+        if text.text.startswith((f"{self.root}.", f"{{{self.root}.")):
+            bare = text.text.strip("{} ").removeprefix(f"{self.root}.")
             message = f"{key.name!r} takes a name: this is one called {text.text!r}"
             self.warn(f"{self.layer}.literal-path", message, text.span, f"write {key.name}: {bare}")
         return Name(text.text, text.span)
@@ -378,7 +378,7 @@ def reshaped(name: str, node: Node, wanted: object) -> str | None:
     if wanted == "array" and isinstance(node, Fields):
         entries = [flow_text(entry) for entry in node.fields.values() if isinstance(entry, Fields)]
         return f"write {name}: [{', '.join(entries or [flow_text(node)])}]"
-    items = node.items if isinstance(node, Items) else ()
+    items = getattr(node, "items", ())
     pairs = [pair for item in items if isinstance(item, Fields) for pair in _named(item)]
     return f"write {name}: {{{', '.join(pairs)}}}" if pairs and wanted == "object" else None
 

@@ -352,12 +352,9 @@ class _Parser(Scanner):
             message, hint = "'=' does not compare", "write == to compare"
         if self.source.startswith("(", left.end):
             name = self.source[left.start : left.end]
-            self.refuse(
-                "graph.operator",
-                f"a condition has no functions: there is no {name!r}",
-                left.start,
-                left.end,
-                "let a python node before this edge compute it, and compare the key that it writes",
+            message = f"a condition has no functions: there is no {name!r}"
+            hint = (
+                "let a python node before this edge compute it, and compare the key that it writes"
             )
         self.refuse("graph.operator", message, self.at, end, hint)
 

@@ -299,7 +299,7 @@ class Arguments(NamedArguments):
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""
         text = next((template for given, _, template in self.call.given if given == name), None)
-        if isinstance(text, str) and text.partition(".")[0] in KINDS:
+        if str(text).partition(".")[0] in KINDS:
             return f"write ${text}: this is the text {text!r}"
         for kind in frame["log"].kinds if isinstance(text, str) else ():
             with suppress(StepError):

@@ -20,7 +20,7 @@ from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.step import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
-from ...text.nodes import Fields, Items, Node, is_text, shown
+from ...text.nodes import Fields, Items, Node, is_text, plain, shown
 from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from ..documents import (
@@ -278,7 +278,7 @@ class _CallReader:
         else:
             hint = f"for example {self.reader.sign}state.result"
             if isinstance(value, Items):
-                hint = f"write _outputPath: {' && '.join(item.text for item in value.items)}"
+                hint = f"write _outputPath: {' && '.join(map(str, plain(value)))}"
             self.reader.wrong_type(value, CALL.keys["_outputPath"], hint)
             return None, ()
         try:

@@ -194,11 +194,11 @@ def _missing(
 ) -> Diagnostic:
     unknown = [other for other in node.fields if other not in known]
     slip = next(
-        (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None
+        (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
     )
     rule = _resolved(known.get(name, {}))
     about = known.get(name, {}).get("description") or rule.get("description")
-    value = node.text_at(slip or "")
+    value = node.text_at(slip)
     hint = (
         _condition_hint(name, value)
         if value and name in _CONDITIONS
@@ -536,7 +536,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
     if path[-2:-1] == ("args_match",):
         return "for one of several values: {in: [...]}; a matcher cannot test null"
-    if path and path[-1] in _CONDITIONS and isinstance(violation.found, str):
+    if _CONDITIONS.intersection(path[-1:]) and isinstance(violation.found, str):
         return _condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
@@ -559,7 +559,7 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
     return None
 
 
-_CONDITIONS = ("exit_condition", "when", "condition")
+_CONDITIONS = frozenset({"exit_condition", "when", "condition"})
 _COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
 _MATCHERS = {"!=": "ne", "<>": "ne", ">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
 
