@@ -201,7 +201,7 @@ def _missing(
     value = node.text_at(slip)
     hint = (
         _condition_hint(name, value)
-        if value and name in _CONDITIONS
+        if name in _CONDITIONS and _COMPARISON.fullmatch(value)
         else f"did you mean {name}?"
         if slip
         else missing_hint(name, unknown)
