@@ -49,6 +49,7 @@ COMPOSED: dict[str, tuple[str, ...]] = {
     "{self.layer}.missing-key": ("graph.missing-key", "pipeline.missing-key", "plan.missing-key", "schema.missing-key"),
     "{self.layer}.wrong-type": ("graph.wrong-type", "pipeline.wrong-type", "plan.wrong-type"),
     "{self.layer}.blank-name": ("graph.blank-name", "pipeline.blank-name"),
+    "{self.layer}.literal-path": ("graph.literal-path",),
     "{self.layer}.command": ("graph.command", "pipeline.command"),
     "{reader.layer}.count": ("graph.count", "pipeline.count"),
     "magic.{what}": ("magic.days", "magic.dollars", "magic.seconds"),

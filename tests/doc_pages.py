@@ -111,7 +111,8 @@ def entries(page: str) -> list[Entry]:
 
 
 WARNED = re.compile(
-    r"^warning: (?P<text>[^\n]*\[(?P<code>(?:magic\.[a-z-]+|run\.unused-input))\](?:\n [^\n]*)*)", re.MULTILINE
+    r"^warning: (?P<text>[^\n]*\[(?P<code>(?:magic\.[a-z-]+|run\.(?:unused-input|not-awaited)))\](?:\n [^\n]*)*)",
+    re.MULTILINE,
 )
 """A warning about the line of a magic, which is printed before the magic runs."""
 DEFINES = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!--)(\S+))?(?!.*--run)[^\n]*\n")

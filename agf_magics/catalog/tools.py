@@ -42,6 +42,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PLACES = get_args(Where)
 
+_NO_FUNCTION = {
+    "agent": "write the name as name=…; a model is agf.model_agent(NAME, model='openai:gpt-4o')"
+}
+
 
 def name_of(
     function: Callable[..., Any], what: str, name: str | None, group: str | None = None
@@ -49,7 +53,8 @@ def name_of(
     """The name to register ``function`` under: the one that is given, or its own; ``group`` makes
     ``group__name``."""
     if not callable(function):
-        raise TypeError(f"@{what} needs a function, not {function!r}; write the name as name=…")
+        hint = _NO_FUNCTION.get(what, "write the name as name=…")
+        raise TypeError(f"@{what} needs a function, not {function!r}; {hint}")
     own = getattr(function, "__name__", None)
     if name is None:
         if isinstance(function, functools.partial) or own == "<lambda>":

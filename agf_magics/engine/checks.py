@@ -24,7 +24,7 @@ from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import WIDTH, Branches, Each, Flow, Invoke, calls, every
-from ..text.diagnostics import Diagnostic, Diagnostics, misspelled_names, suggest
+from ..text.diagnostics import Diagnostic, Diagnostics, join_hints, misspelled_names, suggest
 from .linked import BoundPolicy, Linked, accepts_of, every_callee, sessions
 
 
@@ -146,11 +146,11 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
         return
     for name, span in spans.items():
         if name not in takes.parameters and not takes.more:
-            near = suggest(name, takes.parameters)
-            hint = " ".join(filter(None, (near, f"it takes {takes.takes or 'none'}")))
-            findings.error(
-                "flow.unknown-argument", f"tool {tool.name!r} has no argument {name!r}", span, hint
-            )
+            elsewhere = getattr(step.args, "unknown_hint", lambda name: "")
+            near = suggest(name, takes.parameters) or elsewhere(name)
+            hints = join_hints(near, f"it takes {takes.takes or 'none'}")
+            message = f"tool {tool.name!r} has no argument {name!r}"
+            findings.error("flow.unknown-argument", message, span, hints)
     is_literal = getattr(step.args, "written_out", lambda name: False)
     for name in tool.secret & spans.keys():
         if is_literal(name):

@@ -33,7 +33,17 @@ from ..text.diagnostics import (
     misspelled_names,
     suggest,
 )
-from ..text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
+from ..text.nodes import (
+    Fields,
+    Items,
+    Node,
+    Scalar,
+    flow_text,
+    is_expression,
+    is_text,
+    plain,
+    shown,
+)
 from ..text.source import Source, Span, Text
 from ..text.yamlnodes import Bounds, documents
 
@@ -128,15 +138,72 @@ def kind(name: str, doc: str, *keys: Key, prefix: str = "") -> Kind:
     return Kind(name, doc, {key.name: key for key in keys}, prefix)
 
 
+ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ["if", "when", "condition", "unless", "only_if", "run_if", "skip_if", "if_else"],
+        "condition",
+    ),
+    **dict.fromkeys(
+        ["retry", "retries", "max_retries", "attempts", "max_attempts", "tries"], "retries"
+    ),
+    **dict.fromkeys(["wait", "delay", "retry_delay", "backoff", "sleep", "interval"], "wait"),
+    **dict.fromkeys(
+        [
+            "depends_on",
+            "dependson",
+            "depends",
+            "needs",
+            "after",
+            "before",
+            "upstream",
+            "wait_for",
+            "waits_for",
+            "trigger_rule",
+            "requires",
+            "parents",
+        ],
+        "order",
+    ),
+    **dict.fromkeys(
+        ["loop", "for_each", "foreach", "for", "while", "repeat", "with_items", "matrix"], "loop"
+    ),
+    **dict.fromkeys(
+        ["timeout", "timeout_minutes", "execution_timeout", "time_limit", "max_time"], "timeout"
+    ),
+    **dict.fromkeys(["id", "name", "key", "task_id", "step_id", "label"], "id"),
+    **dict.fromkeys(
+        ["next", "goto", "then", "edges", "transitions", "on_success", "downstream"], "next"
+    ),
+    **dict.fromkeys(
+        ["conditional_edges", "branch", "conditions", "path_map", "switch"], "branches"
+    ),
+    **dict.fromkeys(
+        ["entry", "entry_point", "start", "start_at", "set_entry_point", "initial_node"], "start"
+    ),
+    **dict.fromkeys(["end", "finish", "finish_point", "exit_point", "final"], "end"),
+    **dict.fromkeys(
+        ["args", "arguments", "parameters", "params", "kwargs", "with", "inputs"], "args"
+    ),
+    **dict.fromkeys(
+        ["env", "environment", "secrets", "vars", "uses", "image", "runs_on", "jobs"], "environment"
+    ),
+}
+"""Keys of other languages (GitHub Actions, Airflow, LangGraph, Step Functions), each with its
+meaning; the `Reader.advice` of a language is by meanings."""
+
+
 class Reader(ABC):
     """Reads the mappings of one document by their tables; ``problems`` gets their errors."""
 
     layer: ClassVar[str]
     """The part of an error's code before the dot."""
+    root: ClassVar[str] = "\0"
+    """What a path of an expression begins with, where a name with it is a mistake."""
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     """Keys of other languages, each with the keys that it may mean here."""
     advice: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """What to write for keys of other languages that no key here replaces."""
+    """What to write for what no key here replaces, by the meaning of the key (`ELSEWHERE`) or the
+    key itself."""
 
     def __init__(self, problems: Diagnostics) -> None:
         self.problems, self._before = problems, problems.error_count
@@ -193,7 +260,9 @@ class Reader(ABC):
         slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
         if slip:
             return f"write {slip}:"
-        return self.advice.get(name) or suggest(name, kind.keys, f"the keys of {kind.name}")
+        return advised(self.advice, name, value.text) or suggest(
+            name, kind.keys, f"the keys of {kind.name}"
+        )
 
     def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
         self.error(
@@ -212,7 +281,8 @@ class Reader(ABC):
             self.refuse_tag(node, key)
             return
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
-        self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint or key.example)
+        hint = hint or reshaped(key.name, node, key.takes.schema.get("type")) or key.example
+        self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint)
 
     @abstractmethod
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
@@ -238,6 +308,10 @@ class Reader(ABC):
             code = key.code or f"{self.layer}.blank-name"
             self.error(code, f"{key.name!r} is blank", text.span, key.example)
             return None
+        if text.text.startswith((f"{self.root}.", f"{{{self.root}.")):
+            bare = text.text.strip("{} ").removeprefix(f"{self.root}.")
+            message = f"{key.name!r} takes a name: this is one called {text.text!r}"
+            self.warn(f"{self.layer}.literal-path", message, text.span, f"write {key.name}: {bare}")
         return Name(text.text, text.span)
 
     def mapping(self, node: Node, key: Key) -> Fields | None:
@@ -286,6 +360,36 @@ class Reader(ABC):
             yield from (
                 (Name(name, key.span), node.fields[name]) for name, key in node.keys.items()
             )
+
+
+def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:
+    """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing."""
+    word = name.strip("_").lower().replace("-", "_")
+    return advice.get(ELSEWHERE.get(word, word), "").replace("VALUE", value or "…")
+
+
+_NAMING: Final = frozenset({"name", "id", "alias", "key"})
+"""Keys that name an entry, in a language that lists what another one maps."""
+
+
+def reshaped(name: str, node: Node, wanted: object) -> str | None:
+    """The hint for a list of named entries at the key ``name``, where JSON Schema wants the type
+    object, and for a mapping of entries where it wants an array."""
+    if wanted == "array" and isinstance(node, Fields):
+        entries = [flow_text(entry) for entry in node.fields.values() if isinstance(entry, Fields)]
+        return f"write {name}: [{', '.join(entries or [flow_text(node)])}]"
+    items = getattr(node, "items", ())
+    pairs = [pair for item in items if isinstance(item, Fields) for pair in _named(item)]
+    return f"write {name}: {{{', '.join(pairs)}}}" if pairs and wanted == "object" else None
+
+
+def _named(entry: Fields) -> Iterator[str]:
+    """``name: value`` of an entry with a name; of one without, each key with its value."""
+    rest = dict(entry.fields)
+    for naming in sorted(_NAMING & rest.keys())[:1]:
+        name = flow_text(rest.pop(naming))
+        rest = {name: Fields(rest, entry.keys, entry.whole)}
+    return map("{}: {}".format, rest, map(flow_text, rest.values()))
 
 
 class Finding(NamedTuple):
@@ -369,7 +473,7 @@ def choice(says: str, *words: str) -> Takes:
     def read(reader: Reader, node: Node, key: Key) -> str | None:
         if node.text in words:
             return node.text
-        reader.wrong_type(node, key, suggest(node.text, words) if node.text else None)
+        reader.wrong_type(node, key, suggest(node.text, words))
         return None
 
     return Takes(says, words[-1], {"enum": list(words)} if words[1:] else {"const": words[0]}, read)

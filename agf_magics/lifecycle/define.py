@@ -532,7 +532,10 @@ def source_of(text: str | Path | Source) -> Source:
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
             ) from None
     if not isinstance(text, str):
-        raise TypeError(f"a definition must be text or the Path of a file, not {type_name(text)}")
+        raise TypeError(
+            f"a definition must be text or the Path of a file, not {type_name(text)}; "
+            f"json.dumps(…) makes text of a dict"
+        )
     if _FILE_NAME.fullmatch(text):
         hint = f"give a file as a Path: Path({text!r})"
         raise DefinitionError(Diagnostic("define.file", f"{text!r} is text", hint=hint))

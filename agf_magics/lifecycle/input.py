@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -160,15 +160,17 @@ def settle_input(input: Value, flow: Flow) -> Value:
     if input is None:
         return {}
     if isinstance(input, Mapping) or flow.accepts is None:
-        return settle_fields(input)
+        return settle_fields(input, read_names(flow))
     return _settle(lambda: settle(input))  # the definition's interface checks it
 
 
-def settle_fields(input: Value) -> dict[str, Value]:
-    """A copy of a mapping of names to values. Raises DefinitionError."""
+def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
+    """A copy of a mapping of names to values; ``names``: some that it may have. Raises
+    DefinitionError."""
     if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
-        raise DefinitionError(Diagnostic("run.input", message, hint="for example {'word': 'pear'}"))
+        name = next(filter(None, names), "word")
+        raise DefinitionError(Diagnostic("run.input", message, hint=f"write {{{name!r}: …}}"))
     return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
 
 
@@ -178,9 +180,9 @@ LATER = "no step writes it before this one; in a fold, acc is the value so far"
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
     missing: dict[str, Diagnostic] = {}
-    hints = {
-        warning.span: warning.hint for warning in flow.warnings if warning.span and warning.hint
-    }
+    hints = [
+        (warning.span.text, warning.hint) for warning in flow.warnings if warning.span is not None
+    ]
     written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
     optional = [
         ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
@@ -190,7 +192,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         if ref.certain and name not in given and name not in missing:
             # The hint of a warning about the same token is more specific.
             hint = (
-                (ref.span and hints.get(ref.span))
+                next((hint for text, hint in hints if text.rpartition(".")[2] == name), None)
                 or suggest(name, given)
                 or (LATER if name in written else "")
                 or " else ".join(

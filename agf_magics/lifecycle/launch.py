@@ -48,6 +48,9 @@ WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-install
 WHICH_MODEL = ("model.no-key", "model.not-installed")
 """Problems that only a request has, and a replayed one is not made."""
 
+OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"})
+"""The options of `agf.Over`, whose module most runs do not need."""
+
 LIMITS = frozenset(field.name for field in fields(Limits))
 
 P = ParamSpec("P")
@@ -66,6 +69,8 @@ def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
                 hint = suggest(name, parameters)
                 if name in LIMITS and "limits" in parameters:
                     hint = f"write limits=agf.Limits({name}={named[name]!r})"
+                elif name in OF_ROWS:
+                    hint = f"write over=agf.Over(table=…, {name}={named[name]!r})"
                 hint = (
                     hint or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
                 )

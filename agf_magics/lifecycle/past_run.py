@@ -47,7 +47,16 @@ from .lookup import (
 )
 from .manifest import Manifest, Text, load_text, read_manifest, refused
 from .persistence import restore_calls, restore_rows, uses
-from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
+from .run import (
+    CallTable,
+    NamedValues,
+    Run,
+    Trace,
+    fails_again,
+    no_keys,
+    trace_rows,
+    unknown_attribute,
+)
 from .settings import current
 
 if TYPE_CHECKING:
@@ -133,7 +142,7 @@ class PastRun:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
     if not TYPE_CHECKING:
-        __getattr__ = unknown_attribute
+        __getattr__, __getitem__, __iter__ = unknown_attribute, no_keys, None
 
     @property
     def input(self) -> Value:

@@ -210,6 +210,11 @@ def unknown_attribute(run: object, name: str) -> Any:
     )
 
 
+def no_keys(run: object, name: object) -> NoReturn:
+    """For ``__getitem__``: a run has attributes."""
+    raise TypeError(f"a run is not read with brackets: write run.{name}")
+
+
 class Run:
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
@@ -288,7 +293,7 @@ class Run:
         return self.flow.name
 
     if not TYPE_CHECKING:
-        __getattr__ = unknown_attribute
+        __getattr__, __getitem__, __iter__ = unknown_attribute, no_keys, None
 
     @property
     def status(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import keyword
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -163,6 +164,10 @@ _NUMBERS = {
 """Of an option: its code, what it takes, an example."""
 
 
+_TIMED = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|sec|m|min|h)")
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+
+
 def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
     """The number of an option in `_NUMBERS`."""
     word = parsed.word(flag)
@@ -175,6 +180,8 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
         size = math.nan
     # NaN is refused by both; of days, 0 is a number too.
     if not (0 <= size < math.inf) or (size == 0 and about.endswith("above 0")):
+        if timed := _TIMED.fullmatch(word.text):
+            example = f"{float(timed[1]) * _SECONDS[timed[2]]:g}"
         message = f"{word.text!r} is not {about}"
         raise line_error(code.removeprefix("magic."), message, word, f"write {flag} {example}")
     return size
@@ -203,6 +210,9 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
 
 
 def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "=" in word.text:
+        message = f"--input takes the name of a dict, not {word.text!r}"
+        raise line_error("input", message, word, f"write --set '{word.text}'")
     is_file = word.text.endswith((".json", ".yaml", ".yml"))
     found = _file(word) if is_file else lookup(word, names)
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
@@ -286,6 +296,10 @@ def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
     """The scores of the line: functions of the notebook, else names of flows."""
+    for word in filter(lambda word: re.search(r"[\s(]", word.text), parsed.words("--score")):
+        message = f"--score takes the name of a function, not {shorten(word.text)!r}"
+        hint = "write it in a cell: def good(output, row): return …, and here --score good"
+        raise line_error("name", message, word, hint)
     return [
         lookup(word, names) if word.text.startswith("$") else names.get(word.text, word.text)
         for word in parsed.words("--score")
@@ -295,7 +309,10 @@ def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
 def _renamed(word: Token) -> tuple[str, str]:
     name, equals, column = word.text.partition("=")
     if not equals or not name or not column:
-        hint = "write --map text=body: the input text has the values of the column body"
+        name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]
+        hint = (
+            f"write --map {name}={column}: the input {name} has the values of the column {column}"
+        )
         raise line_error("map", f"--map takes INPUT=COLUMN, not {word.text!r}", word, hint)
     return name, column
 

@@ -26,7 +26,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, ClassVar
 
 from ..catalog import Registry
@@ -165,7 +165,8 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
             function = vars(sys.modules["agf_magics"]).get(name)
             if shell.user_ns.get(name, function) is function is not None:  # and not the user's own
                 known = inspect.signature(function).parameters
-                error.add_note(str(suggest(parameter, known, "its parameters")))
+                near = suggest(parameter, known, "its parameters")
+                error.add_note(_MEANT.get((name, parameter), str(near)))
         shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
 
     # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
@@ -174,17 +175,37 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
         shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
         undo.callback(shell.set_custom_exc, (), None)
 
-    def unknown_magic(result: Any) -> None:
+    told = set[int]()
+
+    def after_cell(result: Any) -> None:
         if found := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
             sign, kind = found[1], "line" if found[1] == "%" else "cell"
             names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
             if near := suggest(sign + found[2], names):
                 print(near, file=sys.stderr)  # where IPython prints the error
+        waiting = {id(one) for one in shell.user_ns.values() if _is_run_not_awaited(one)}
+        if waiting - told:
+            print(_told(_NOT_AWAITED))
+        told.update(waiting)
 
-    shell.events.register("post_run_cell", unknown_magic)
-    undo.callback(shell.events.unregister, "post_run_cell", unknown_magic)
+    shell.events.register("post_run_cell", after_cell)
+    undo.callback(shell.events.unregister, "post_run_cell", after_cell)
 
 
+def _is_run_not_awaited(value: object) -> bool:
+    is_run = type(value) is CoroutineType and value.__name__ == "arun"
+    return is_run and inspect.getcoroutinestate(value) == "CORO_CREATED"  # type: ignore[arg-type]
+
+
+_NOT_AWAITED = Diagnostic(
+    "run.not-awaited",
+    "agf.arun(…) starts when it is awaited",
+    hint="write await agf.arun(…), or agf.start(…) for a run in the background",
+    severity="warning",
+)
+
+_MEANT = {("agent", "model"): "a model is an agent with agf.model_agent(NAME, model=…)"}
+"""By a function and a parameter that it does not have."""
 _UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
 
 
@@ -296,7 +317,8 @@ def _without_ours(tb: TracebackType) -> TracebackType | None:
     while at is not None:
         frames.append(at)
         at = at.tb_next
-    while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith(OURS):
+    generated = "<string>"  # the constructor of a dataclass
+    while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith((OURS, generated)):
         frames.pop()
     shown = None
     for frame in reversed(frames):

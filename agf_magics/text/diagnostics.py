@@ -244,15 +244,21 @@ def _near(word: str, known: Collection[str]) -> str | None:
     if not spend_comparisons(len(known)):
         return None
     names = list(map(str, known))
-    # A word in the wrong case is the most frequent mistake, and difflib does not recognize it.
-    small = word.lower()
-    same = min((name for name in names if name.lower() == small), default=None)
-    if same is not None:
-        return same
+    # A word in the wrong case, with other signs (``__end__``, ``$gte``) or with a path before or
+    # after it (``operator.add``) is the most frequent mistake, and difflib does not recognize it.
+    cores = {_core(name): name for name in sorted(names, reverse=True)}
+    for part in (word, *reversed(re.split(r"[.\[]", word))):
+        if (same := cores.get(_core(part))) is not None:
+            return same
     # A weak likeness counts only with the same first letter: round is not count.
     return nearest(word, names, 0.7) or nearest(
         word, [name for name in names if name[:1] == word[:1]], 0.6
     )
+
+
+def _core(name: str) -> str:
+    """The letters and digits of a name, without their case; of one without them the name."""
+    return "".join(filter(str.isalnum, name)).lower() or name
 
 
 def _printable(name: str) -> str:

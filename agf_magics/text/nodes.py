@@ -12,6 +12,7 @@ inside a quoted, escaped or folded text points at the exact character.
 
 from __future__ import annotations
 
+import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -315,6 +316,21 @@ def plain(node: Node) -> Any:
 
 
 _value = operator.attrgetter("value")
+
+
+def flow_text(node: Node) -> str:
+    """A node as its author wrote it, on one line."""
+    if isinstance(node, Items):
+        return f"[{', '.join(map(flow_text, node.items))}]"
+    if isinstance(node, Fields):
+        pairs = map("{}: {}".format, node.fields, map(flow_text, node.fields.values()))
+        return f"{{{', '.join(pairs)}}}"
+    text = node.span.text if _IN_FLOW.fullmatch(node.span.text) else json.dumps(node.text)
+    return f"{node.tag or ''} {text}".lstrip()
+
+
+_IN_FLOW = re.compile(r"""[^\n,{}\[\]'"]*|'[^\n]*'|"[^\n]*\"""")
+"""A scalar that may stand in a list between brackets as it is."""
 
 
 def shown(node: Node) -> str:

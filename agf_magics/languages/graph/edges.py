@@ -71,11 +71,7 @@ class Edges:
 
     def edge_example(self, item: Node) -> str:
         """The edge that a list such as ``[START, a]`` means."""
-        names = (
-            [one.text for one in item.items if isinstance(one, Scalar)]
-            if isinstance(item, Items)
-            else []
-        )
+        names = [one.text for one in item.items] if isinstance(item, Items) else []
         source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))
         return f"write {{from: {source}, to: {target}}}"
 
@@ -337,6 +333,8 @@ class _Parser(Scanner):
         if self.at >= self.end:
             name = self.source[left.start : left.end]
             hint = f"a condition compares: {name} == true"
+            if name.lower() in ("true", "always"):
+                hint = "leave the condition out: an edge without one is always taken"
             self.refuse(
                 "graph.unfinished",
                 f"{name!r} is not compared with anything",
@@ -352,6 +350,12 @@ class _Parser(Scanner):
         message = f"unknown operator {text!r}"
         if text == "=":
             message, hint = "'=' does not compare", "write == to compare"
+        if self.source.startswith("(", left.end):
+            name = self.source[left.start : left.end]
+            message = f"a condition has no functions: there is no {name!r}"
+            hint = (
+                "let a python node before this edge compute it, and compare the key that it writes"
+            )
         self.refuse("graph.operator", message, self.at, end, hint)
 
     def right(self, left: Path, operator: str) -> Literal | Bare:

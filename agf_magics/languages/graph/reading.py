@@ -33,6 +33,12 @@ _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
 _NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
 _JINJA = re.compile(r"\{\{-?\s*+(?>([A-Za-z_][\w.]*+)?)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
 
+_SUM = re.compile(
+    r"\s*\{\s*state\.[\w.]+\s*\}\s*(?:[+*]\s*(?:\{[^{}]*\}|[\w.]+)|[-/]\s*[0-9.]+)\s*"
+)
+"""A computation that is not inside the braces. ``{state.a}/{state.b}`` is a text, a path."""
+_NO_BRACES = str.maketrans("", "", "{}")
+
 PEER_KEY = re.compile(r"_map_\w+_sub")
 """The key of YAMLGraph around each result of a map, which a moved graph may read (decision
 Y16)."""
@@ -44,7 +50,7 @@ ROOT = ("state",)
 class Reader(documents.Reader):
     """One loading: reads values, reports errors and warnings."""
 
-    layer = "graph"
+    layer, root = "graph", "state"
     slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "args": ("variables",),
         "arguments": ("variables", "args"),
@@ -70,18 +76,22 @@ class Reader(documents.Reader):
         **dict.fromkeys(("merge", "reduce"), ("reducer",)),
     }
     advice: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(
-            ("next", "goto", "then", "edges"),
-            "edges say what follows: edges: [{from: NODE, to: NEXT}]",
-        ),
-        **dict.fromkeys(
-            ("entry", "entry_point", "start"),
-            "an edge says where a run begins: edges: [{from: START, to: NODE}]",
-        ),
+        "next": "edges say what follows: edges: [{from: NODE, to: NEXT}]",
+        "condition": "edges say what follows, with a condition: edges: [{from: NODE, to: NEXT, "
+        "condition: VALUE}]",
+        "branches": "an edge has its condition: edges: [{from: NODE, to: NEXT, condition: "
+        "score > 0.8}, {from: NODE, to: OTHER, condition: else}]",
+        "start": "an edge says where a run begins: edges: [{from: START, to: VALUE}]",
+        "end": "an edge says where a run ends: edges: [{from: VALUE, to: END}]",
+        "order": "an edge says what a node follows: edges: [{from: FIRST, to: NODE}]",
+        "loop": "an edge back is a loop; a node for each item: {type: map, over: "
+        '"{state.items}", as: item, node: {…}, collect: results}',
+        "wait": "nodes are repeated at once: on_error: retry, max_retries: 3",
+        "environment": "a value comes from the input: --set NAME=$name, read as {state.NAME}",
         **dict.fromkeys(
             ("default", "initial", "init"), "variables has the first values: variables: {n: 0}"
         ),
-        **dict.fromkeys(("state", "inputs"), "state and variables stand at the top of the graph"),
+        **dict.fromkeys(("state", "args"), "state and variables stand at the top of the graph"),
     }
 
     def __init__(self, problems: Diagnostics) -> None:
@@ -104,6 +114,8 @@ class Reader(documents.Reader):
                 "schema names a schema: document; write output_schema: {type: object, …} here, "
                 "or schema: {name: …, fields: …} in a prompt file"
             )
+        elif key.name == "node":
+            hint = "write the node itself here, not the name of one: node: {type: …}"
         super().wrong_type(node, key, hint)
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
@@ -123,6 +135,9 @@ class Reader(documents.Reader):
         if isinstance(parsed, Sentence):
             for unfilled in parsed.unfilled:
                 self.unfilled(node, unfilled)
+            if _SUM.fullmatch(node.text) and (whole := _in_braces(node.text.translate(_NO_BRACES))):
+                message = "this stays text: what is computed is inside the braces"
+                self.warn("graph.text-arithmetic", message, node.span, f'write "{whole}"')
             at = 0
             for part in parsed.parts:
                 if isinstance(part, str):

@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...flow.steps import Constant, Name, OnError, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, every_node, plain, shorten, shown
+from ...text.nodes import Fields, Items, Node, Scalar, every_node, flow_text, plain, shorten, shown
 from ...text.source import Span
 from .. import documents
-from ..documents import Key, Kind
+from ..documents import Key, Kind, advised
 from . import texts
 from .r1 import R1, parse
 from .r1.nodes import Path, nested
@@ -62,14 +62,15 @@ _FORMS = {
     "target": "{0}: {{pipeline: {1}}}",
 }
 """What a text means in the place of another type, by the word of the type."""
-_MATCH = "match: {on: ctx.n > 2, cases: {true: {pipeline: NAME}}}"
+_MATCH = "match: {on: VALUE, cases: {true: {pipeline: NAME}}}"
 _ELSEWHERE = {
     **dict.fromkeys(
         ("python", "code"), "Python code is a tool: @tool def f(…), then tool: {name: f, args: {…}}"
     ),
     **dict.fromkeys(
         ("if", "switch"),
-        f"match runs a pipeline by a value: {_MATCH}; in an expression write: condition and a or b",
+        "match runs a pipeline by a value: "
+        f"{_MATCH.replace('VALUE', 'ctx.n > 2')}; in an expression write: condition and a or b",
     ),
     **dict.fromkeys(("for", "loop", "while"), "write: for_each, or fold"),
     **dict.fromkeys(("llm", "prompt"), "write: agent: {prompt: …}"),
@@ -117,19 +118,16 @@ class Reader(documents.Reader):
         "run": ("command",),
     }
     advice: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(
-            ("when", "if", "condition", "unless"),
-            f"a step has no condition; match runs a pipeline by a value: {_MATCH}",
-        ),
-        **dict.fromkeys(
-            ("retry", "retries", "max_retries", "attempts"), "write on_error: retry(3)"
-        ),
-        "timeout": "the time of a tool is set where it is registered: @tool(timeout=5)",
+        "condition": f"a step has no condition; match runs a pipeline by a value: {_MATCH}",
+        "retries": "write on_error: retry(VALUE)",
+        "wait": "the time between attempts is part of on_error: 'retry(3, wait: VALUEs)'",
+        "timeout": "the time of a tool is set where it is registered: @tool(timeout=VALUE)",
         "tools": "write capabilities: {tools: [NAME]}",
-        **dict.fromkeys(
-            ("depends_on", "needs", "after"),
-            "steps run in the order of the list; those of parallel: at the same time",
-        ),
+        "order": "steps run in the order of the list; those of parallel: at the same time",
+        "loop": "for_each is a step around this one: for_each: {over: ctx.items, on_error: abort, "
+        "do: {…}, collect: {transform: {value: pipe}}}",
+        "id": "a step is known by its result: output: VALUE; its box shows title: VALUE",
+        "environment": "a value comes from the input: --set NAME=$name, read as ctx.NAME",
     }
 
     def __init__(
@@ -171,7 +169,7 @@ class Reader(documents.Reader):
         """The key with the kind of a step; None after an error."""
         words = [key for name, key in node.keys.items() if name != TITLE.name]
         if len(words) != 1:
-            self._not_one(node)
+            self._not_one(node, words)
             return None
         (key,) = words
         kinds = self.grammar.kinds
@@ -202,9 +200,9 @@ class Reader(documents.Reader):
         message = f"{word.text!r} must be a mapping, got {shown(body)}"
         self.error("pipeline.wrong-type", message, span, hint)
 
-    def _not_one(self, node: Fields) -> None:
+    def _not_one(self, node: Fields, words: list[Scalar]) -> None:
         kinds = self.grammar.kinds
-        known = [key for key in node.keys.values() if key.text in kinds]
+        known = [key for key in words if key.text in kinds]
         if len(known) > 1:
             self.error(
                 "pipeline.step-shape",
@@ -214,14 +212,12 @@ class Reader(documents.Reader):
             )
         elif known:
             (kind,) = known
-            extra = next(
-                key for key in node.keys.values() if key is not kind and key.text != TITLE.name
-            )
+            extra = next(key for key in words if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
             message = f"{extra.text!r} must be inside {kind.text!r}"
-            if extra.text in self.advice:
-                message = f"a step has no key {extra.text!r}"
-                hint = self.advice[extra.text]
+            advice = advised(self.advice, extra.text, node.fields[extra.text].text)
+            if advice and extra.text not in kinds[kind.text].keys:
+                message, hint = f"a step has no key {extra.text!r}", advice
             self.error("pipeline.step-shape", message, extra.span, hint)
         else:
             near = suggest(next(iter(node.fields), ""), kinds, "step kinds")
@@ -262,7 +258,10 @@ class Reader(documents.Reader):
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if isinstance(node, Items) and key.name == "over":
-            hint = f"write: items: {node.whole.text if node.span == node.whole else '[…]'}"
+            hint = f"write: items: {flow_text(node)}"
+        elif isinstance(node, Items) and key.takes.word == "branches":
+            named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(node.items))
+            hint = f"name each branch: branches: {{{', '.join(named)}}}"
         elif node.text and key.takes.word in _FORMS:
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text)}"
         super().wrong_type(node, key, hint)

@@ -205,7 +205,8 @@ def parse_template(text: Text, scope: Scope) -> Template:
                 )
         elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
-            hint = "compute it in a transform before, name its output, and write {NAME} here"
+            where = "a transform" if _is_expression(found[1], scope) else "a tool"
+            hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
             message = f"{found[0]} stays text: braces hold a path"
             warnings.append(
                 Diagnostic("pipeline.template-expression", message, place, hint, "warning")
@@ -235,6 +236,12 @@ _FILE = re.compile(
     r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
 )
 _lookalikes_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
+_SIGN = re.compile(
+    r"\s*(?:\$\{?(?:\{\s*)?|\{\{\s*)(?:(?:ctx|inputs?|vars|params|env)\.)?([A-Za-z_]\w*)((?:\.\w+)*)"
+    r"\s*\}{0,2}\s*",
+    re.ASCII,
+)
+"""A variable in the notation of a shell, of GitHub Actions or of Jinja."""
 _TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
 _STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
@@ -259,6 +266,9 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
         return Lookalike(tagged[1], quoted)
     if _has_hole(text, scope):
         return Lookalike(concatenation(text), "only a prompt replaces braces")
+    if sign := _SIGN.fullmatch(text):
+        path = ".".join(scope.path(sign[1])) + sign[2]
+        return Lookalike(path, "an argument has no $ and no {{ }}")
     if any(map(scope.knows, _lookalikes_NAME.findall(text))) and _is_expression(text, scope):
         return Lookalike(text.strip(), "it has no !expr")
     return None

@@ -16,10 +16,21 @@ from ...flow.steps import NamedArguments
 from ...flow.values import ATOMS, TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, StepError, suggest
 from ...text.source import Source, Span, Text
-from ..documents import MISSING
+from ..documents import MISSING, advised
 from .log import Log
 from .messages import Alternatives, Destination, read_content, rendered
-from .reference import Both, Either, Expression, Literal, Reference, as_written, parse, references
+from .reference import (
+    DAGGER,
+    Both,
+    Either,
+    Expression,
+    Literal,
+    Reference,
+    as_written,
+    parse,
+    references,
+)
+from .takes import KINDS, Reader
 
 
 def resolve(
@@ -73,8 +84,12 @@ def suggest_field(reference: Reference, log: Log, instance: str | None = None) -
     with suppress(StepError):
         value, place = log.read(Reference(reference.kind), instance), reference.kind
         for name in reference.path:
-            if type(value) is not dict:
+            if name.isdigit():
                 break
+            if type(value) is not dict:
+                read = f"{reference.sign}{place}"
+                what = f"{read} is {type_name(value)}, which has no {name!r}"
+                return f"{what}; let a tool compute it, with {read} as an argument"
             if name not in value:
                 return suggest(name, value, f"the fields of {reference.sign}{place}")
             value, place = value[name], f"{place}.{name}"
@@ -284,11 +299,18 @@ class Arguments(NamedArguments):
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""
         text = next((template for given, _, template in self.call.given if given == name), None)
+        if str(text).partition(".")[0] in KINDS:
+            return f"write ${text}: this is the text {text!r}"
         for kind in frame["log"].kinds if isinstance(text, str) else ():
             with suppress(StepError):
                 if text in frame["log"].read(Reference(kind), frame["instance"]):
                     return f"write ${kind}.{text}: this is the text {text!r}"
         return None
+
+    def unknown_hint(self, name: str) -> str:
+        """What to write for an argument that the tool does not take and that is a key of calls in
+        another language."""
+        return advised(Reader.advice, name).replace(DAGGER, "$")
 
     def _asked(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":

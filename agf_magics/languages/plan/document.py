@@ -20,7 +20,7 @@ from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.step import Name
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
-from ...text.nodes import Fields, Items, Node, is_text, shown
+from ...text.nodes import Fields, Items, Node, is_text, plain, shown
 from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from ..documents import (
@@ -221,6 +221,8 @@ class _CallReader:
             slip = node.keys.get("tool")
             named = node.text_at("tool")
             hint = f"write _tool: {named}" if named else "add _tool: NAME"
+            path = node.text_at("output")
+            hint += f", _outputPath: {path}" if self.reader.begins(path) == "reference" else ""
             self.error(
                 "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
             )
@@ -274,9 +276,10 @@ class _CallReader:
         elif is_text(value) and not value.is_expr:
             text = value
         else:
-            self.reader.wrong_type(
-                value, CALL.keys["_outputPath"], f"for example {self.reader.sign}state.result"
-            )
+            hint = f"for example {self.reader.sign}state.result"
+            if isinstance(value, Items):
+                hint = f"write _outputPath: {' && '.join(map(str, plain(value)))}"
+            self.reader.wrong_type(value, CALL.keys["_outputPath"], hint)
             return None, ()
         try:
             alternatives = parse_output(text, self.reader.sign)

@@ -169,8 +169,11 @@ def _unknown_kind(
 ) -> Iterator[Diagnostic]:
     """A text like ``$result.x``. Without a path, in an argument, and like no name it is text."""
     near = suggest(suspect.kind, sorted(kinds))
+    last = suspect.reference.rpartition(".")[2]
     if ("state", suspect.kind) in known:
         near = f"write {sign}state.{suspect.reference}"
+    elif ("state", last) in known:
+        near = f"write {sign}state.{last}"
     if near or suspect.marked:
         shown = ", ".join(f"{sign}{kind}" for kind in sorted(kinds))
         message = f"{suspect.span.text!r} is passed as text: there is no kind {suspect.kind!r}"

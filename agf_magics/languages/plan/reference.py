@@ -207,10 +207,13 @@ class _Parser(Scanner):
         if self.at < self.end:
             if self.source[self.at] == ")":
                 self.wrong("unexpected ')': no '(' is open")
-            hint = (
-                "join references with || (the first that exists) or && (all); a plan does not "
-                "compute"
-            )
+            sign = self.source[self.at]
+            if sign in "+-*/%<>=!":
+                hint = (
+                    f"let a tool compute it, with {self.source[: self.at].strip()} as an argument"
+                )
+                self.wrong(f"a plan does not compute: there is no {sign!r}", hint)
+            hint = "join references with || (the first that exists) or && (all)"
             self.wrong("expected an operator here", hint)
         return parsed
 

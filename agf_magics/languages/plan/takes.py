@@ -49,6 +49,8 @@ _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)"
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
 _UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
 """A whole reference, or the first one of a fallback."""
+_FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
+"""A variable in the notation of GitHub Actions, of Jinja or of a shell."""
 _PUNCTUATION = ".,;:!?"
 
 
@@ -81,25 +83,18 @@ class Reader(documents.Reader):
         ),
     }
     advice: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(
-            ("_id", "_name", "_key"),
-            "a call is known by its result: _outputPath: †state.x, which others read as †state.x",
-        ),
-        **dict.fromkeys(
-            ("_after", "_depends", "_depends_on", "_dependsOn", "_needs", "_before"),
-            "a call waits for the values that it reads: pass a result as an argument, †state.x",
-        ),
-        **dict.fromkeys(
-            ("_if", "_when", "_condition", "_unless", "_loop", "_for_each", "_foreach", "_while"),
-            "a plan has no conditions and loops; a pipeline or a graph has: name it in _tool",
-        ),
-        **dict.fromkeys(
-            ("_retry", "_retries", "_timeout"),
-            "a tool has it where it is registered: @tool(retry=agf.Retry(3), timeout=5)",
-        ),
-        "_latent": "write --latent TOOL in the line of the cell, or declare it in tools:",
-        "_args": "the arguments are keys of the call itself: {_tool: measure, word: pear}",
-        "_confirm": "confirm: [TOOL] stands beside calls:",
+        "id": "a call is known by its result: _outputPath: †state.x, which others read as †state.x",
+        "order": "a call waits for the values that it reads: pass a result as an argument, "
+        "†state.x",
+        "condition": "a plan has no conditions and loops; a pipeline or a graph has: name it in "
+        "_tool",
+        "loop": "a plan has no conditions and loops; a pipeline or a graph has: name it in _tool",
+        "retries": "a tool has it where it is registered: @tool(retry=agf.Retry(VALUE))",
+        "timeout": "a tool has it where it is registered: @tool(timeout=VALUE)",
+        "latent": "write --latent TOOL in the line of the cell, or declare it in tools:",
+        "args": "the arguments are keys of the call itself: {_tool: measure, word: pear}",
+        "confirm": "confirm: [TOOL] stands beside calls:",
+        "environment": "a value comes from the input: --set NAME=$name, read as †input.NAME",
     }
 
     def __init__(self, problems: Diagnostics, sign: str, latent: Collection[str] = ()) -> None:
@@ -190,6 +185,9 @@ def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspe
             parse(Source("", reference).span())
             yield Suspect(reference, found[1], found[2], "whole", braces, text, node.span)
             return
+    if found is not None and found[1] not in kinds and _FOREIGN.fullmatch(text):
+        yield Suspect(inner, found[1], found[2], "kind", True, text, node.locate(0, len(text)))
+        return
     computed = _COMPUTES.match(text)
     for part in (computed,) if computed else _PART.finditer(text):
         if part[1] in kinds:

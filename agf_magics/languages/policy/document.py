@@ -33,6 +33,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, node_at, plain, shown
 from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
+from ..documents import reshaped
 from .path import CONSTANT
 
 WHOLE = "the document"
@@ -193,12 +194,15 @@ def _missing(
 ) -> Diagnostic:
     unknown = [other for other in node.fields if other not in known]
     slip = next(
-        (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), None
+        (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
     )
     rule = _resolved(known.get(name, {}))
     about = known.get(name, {}).get("description") or rule.get("description")
+    value = node.text_at(slip)
     hint = (
-        f"did you mean {name}?"
+        _condition_hint(name, value)
+        if name in _CONDITIONS and _COMPARISON.fullmatch(value)
+        else f"did you mean {name}?"
         if slip
         else missing_hint(name, unknown)
         or FORMS.get(name)
@@ -345,7 +349,7 @@ def _unusable(node: Node) -> Iterator[Diagnostic]:
         yield Diagnostic("policy.interface", message, refers.span, hint)
 
 
-EQUALS = frozenset({"eq", "equals", "is"})
+EQUALS = frozenset({"eq", "equals", "is", "==", "="})
 OPERATOR_HINTS: Mapping[str, str] = {
     "regex": "use pattern",
     "matches": "use pattern",
@@ -355,6 +359,11 @@ OPERATOR_HINTS: Mapping[str, str] = {
     "exists": "remove it: a path that does not exist is an error",
     "between": "write both bounds: {gte: 1, lte: 2}",
     "any": "use in",
+    ">=": "use gte",
+    "<=": "use lte",
+    ">": "use gt",
+    "<": "use lt",
+    "!=": "use ne",
 }
 
 OLD_NAMES: Mapping[tuple[str, str | None], str] = {
@@ -477,7 +486,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 """Fields that are written instead of another."""
 
 
-OUTPUT_FROM = "output_from: last, merge, first or an alias"
+OUTPUT_FROM = "output_from: last, first or an alias, or merge for the outputs of all by alias"
 
 FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
@@ -518,7 +527,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
     if path and path[-1] in _EXAMPLES:
-        return _EXAMPLES[path[-1]]
+        return reshaped(str(path[-1]), node, "object") or _EXAMPLES[path[-1]]
     if violation.keyword == "pattern" and isinstance(node, Scalar):
         return _spelt(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
@@ -527,9 +536,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
     if path[-2:-1] == ("args_match",):
         return "for one of several values: {in: [...]}; a matcher cannot test null"
-    if path[-1:] in (("exit_condition",), ("when",), ("condition",)) and isinstance(
-        violation.found, str
-    ):
+    if _CONDITIONS.intersection(path[-1:]) and isinstance(violation.found, str):
         return _condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
@@ -552,6 +559,7 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
     return None
 
 
+_CONDITIONS = frozenset({"exit_condition", "when", "condition"})
 _COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
 _MATCHERS = {"!=": "ne", "<>": "ne", ">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
 

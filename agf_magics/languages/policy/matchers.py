@@ -72,7 +72,13 @@ def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) 
         message = f"{node.text!r} is compared as text: a matcher cannot read a path"
         hint = "compare with a constant, or let an agent compare both values and test its output"
         problems.warn("policy.literal-path", message, node.span, hint)
+    for found in _COMPARED.finditer(node.text):
+        message = f"{node.text!r} is compared as text: it is no comparison"
+        hint = f"write {{{_WORDS[found[1]]}: {found[2]}}}"
+        problems.warn("policy.literal-path", message, node.span, hint)
 
+
+_COMPARED = re.compile(r"\A\s*(>=|<=|!=|>|<)\s*(-?[0-9.]+)\s*\Z")
 
 Test = Callable[[Value], bool]
 Keys = Literal["condition", "approval"]
@@ -288,6 +294,9 @@ SIGNS = {
     "not_in": "not in",
     "pattern": "matches",
 }
+
+
+_WORDS = dict(zip(SIGNS.values(), SIGNS, strict=True))
 
 
 def _shown(node: Node) -> str:

@@ -30,7 +30,10 @@ ELEMENT: Final = "[]"
 DIRECTIONS = ("input", "output")
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
 FORM = "a path is source.direction.field: parent.input.NAME, or ALIAS.output.NAME"
-CONSTANT = f"{FORM}; a constant goes into the input of the run or the agent itself"
+CONSTANT = (
+    f"{FORM}; a constant is a field of the input (--set NAME=VALUE, read as parent.input.NAME) or "
+    f"part of the agent"
+)
 _ELEMENTS = "; an element of the list is parent.input.LIST.[]"
 _ITERATES = {
     "policy_step": "a step's input_mapping",

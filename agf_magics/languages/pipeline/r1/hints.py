@@ -87,6 +87,7 @@ FUNCTIONS = {
         "write parse_json(text) for the number in a text; better, let the tool return a number, or "
         "give the agent's step a schema with one",
     ),
+    "range": "write the list: [0, 1, 2]; of a length that varies, let a tool return it",
     "str": "write: text(value)",
     "json": "write: parse_json(text), or text(value)",
 }
@@ -302,12 +303,10 @@ def _index(base: str, key: str) -> tuple[str, str]:
             "fields are not read with brackets",
             f"write: {base}.{name}" if plain else f"write: get({base}, {key})",
         )
-    first = (
-        f"the first element is find({base}, x -> true); "
-        if key == "0" and base[-1:].isalnum()
-        else ""
-    )
-    return "a list cannot be indexed", f"{first}write: find(list, x -> condition), or {_TOOL}"
+    hint = f"find(list, x -> condition) is the first element with it; for another {_TOOL}"
+    if key == "0" and base[-1:].isalnum():
+        hint = f"the first element is written: find({base}, x -> true)"
+    return "a list cannot be indexed", hint
 
 
 def _dot(before: str, after: str) -> tuple[str, str, str]:
