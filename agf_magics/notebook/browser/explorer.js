@@ -54,7 +54,7 @@ class Explorer {
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
-    this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
+    this.clock = setInterval(() => this.tick(), 250);
   }
 
   close() {
@@ -62,6 +62,13 @@ class Explorer {
     this.sized.disconnect();
     this.beside.disconnect();
     this.state.views.delete(this);
+  }
+
+  tick() {
+    const { live, status } = this.state.last;
+    if (!live || !this.host.isConnected) return;
+    this.draw();
+    this.panel.changed([], status);
   }
 
   reset() {

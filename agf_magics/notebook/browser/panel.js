@@ -14,17 +14,19 @@ class Panel {
     this.parts = new Map(); // what a person may have opened stays while the step changes
   }
 
-  // Ask again for what is selected if it changed.
+  // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
     const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN;
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
-    if (isDue && (i < 0 ? before !== this.state.last.status : rows.some(isMine))) this.fetch();
+    this.isOld ||= i < 0 ? before !== this.state.last.status : rows.some(isMine);
+    if (isDue && this.isOld) this.fetch();
   }
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[ID] : "";
     const title = element("h3", {}, row ? `${row[WORD]} ${row[LABEL]}` : this.state.name);
     this.asked = performance.now();
+    this.isOld = false;
     const isBusy = this.state.last.live && !this.state.hears;
     if (this.id !== id || isBusy) {
       this.id = id;
