@@ -26,6 +26,7 @@ from ..lifecycle.driving import live
 from ..lifecycle.past_run import PastRun, find_past_run
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
+from ..lifecycle.table import LABEL
 from ..lifecycle.table_comparison import TableComparison
 from ..pictures import counters as look
 from ..pictures.diagram import Diagram
@@ -34,7 +35,7 @@ from ..pictures.page import chip, header_html
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import shown_html, table_html
-from .explorer_calls import PAGE, AnyRun, Json, reply_to
+from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
 from .explorer_requests import answer_request, later_script
 
 MOST_RECORDED = 10_000_000
@@ -47,6 +48,9 @@ MOST_DEFINITION = 200_000
 """Characters of a definition."""
 MOST_MOMENTS = 200
 """Moments of the state over time."""
+
+MOST_ROWS = 200
+"""Rows of a run over data, and failed rows."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -129,6 +133,23 @@ class ReportAnswers:
     def calls(self, step: str, failed: bool = False) -> list[Json]:
         """The pages of the calls of a step."""
         return list(self.pages("calls", step=step, failed=failed, index=[]))
+
+    def table(self) -> list[Json]:
+        """The first rows of a run over data, page by page, then its first failed rows."""
+        pages = list[Json]()
+        for only, which in (("", "rows"), (FAILED, "failed rows")):
+            for offset in range(0, MOST_ROWS, ROWS_SHOWN):
+                page = self.ask("table", offset=offset, sort="", down=False, only=only, below=None)
+                if page is None:
+                    break
+                pages.append(page)
+                page["before"] = ""  # nothing is compared without a kernel
+                if page["total"] > MOST_ROWS:
+                    total, page["total"] = page["total"], MOST_ROWS
+                    page["note"] = f"The first {MOST_ROWS} of {total:,} {which} are in this report."
+                if offset + ROWS_SHOWN >= page["total"]:
+                    break
+        return pages
 
     def moments(self) -> bool:
         """Ask for the first moments of the run; whether there are any."""
@@ -267,6 +288,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     for title in ("output", "input"):
         if title in told:
             yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
+    yield from _table(answers.table()) if told["table"] else ()
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in list(run.progress.rows.values()):
@@ -286,6 +308,21 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
         yield f"<h2>Warning</h2><pre>{html(warning)}</pre>"
     text = run.secrets.text(run.flow.source.text)
     yield f"<h2>Definition</h2><pre>{html(plain(text, MOST_DEFINITION))}</pre>"
+
+
+def _table(pages: Sequence[Json]) -> Iterator[str]:
+    """The rows of all pages in one table."""
+    rows = dict[int, dict[tuple[str, str], str]]()
+    for page in pages:
+        for place, _, cells, label in page["rows"]:
+            (first, *others) = zip(map(tuple, page["columns"]), cells, strict=True)
+            labelled = [(("", LABEL), label)] if label else []
+            rows[place] = dict([first, *labelled, *others])
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))
+    yield f"<h2>Rows</h2>{table_html(tuple(text for _, text in columns), tuple(cells))}"
+    for note in dict.fromkeys(page["note"] for page in pages if "note" in page):
+        yield f"<p>{html(note)}</p>"
 
 
 def _started(run: AnyRun) -> datetime:
