@@ -21,6 +21,8 @@ class Explorer {
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
+    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span"), dropped: element("span", { class: "bad" }) };
+    this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, this.took = element("span"), this.titles.dropped);
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
@@ -136,8 +138,8 @@ class Explorer {
       this.say(`run ${this.status().word}`);
       if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
     } else this.sayFailure(rows);
+    this.draw(); // first: it reads sizes, which are not known any more when the header has changed
     this.header();
-    this.draw();
     this.panel.changed(rows, before);
     this.extras.changed(before);
   }
@@ -155,12 +157,13 @@ class Explorer {
   }
 
   header() {
-    const { last, name } = this.state, { mark, word, color } = this.status(), can = new Set(last.can);
-    const state = element("span", { class: "state", style: { width: "auto" } }, `${mark} ${word}`);
-    state.style.setProperty("--state", color);
-    this.took = element("span", {}, duration(this.state.now()));
-    const dropped = last.dropped ? element("span", { class: "bad" }, ` · ${number(last.dropped)} failed and dropped`) : "";
-    this.title.replaceChildren(element("b", {}, name), " · ", state, ` · ${last.counts.join(" · ")} · `, this.took, dropped);
+    const { last, name } = this.state, { mark, word, color } = this.status(), can = new Set(last.can), parts = this.titles;
+    parts.status.style.setProperty("--state", color);
+    setText(parts.name, name);
+    setText(parts.status, `${mark} ${word}`);
+    setText(parts.counts, ` · ${last.counts.join(" · ")} · `);
+    setText(this.took, duration(this.state.now()));
+    setText(parts.dropped, last.dropped ? ` · ${number(last.dropped)} failed and dropped` : "");
     this.buttons.cancel.hidden = !last.live;
     this.buttons.cancel.disabled = !can.has("cancel");
     const isDeaf = last.live && !this.state.hears;
@@ -240,8 +243,8 @@ class Explorer {
 
   draw() {
     if (!this.shown) return;
-    if (this.took) setText(this.took, duration(this.state.now()));
     this.shown.draw();
+    setText(this.took, duration(this.state.now()));
   }
 
   choose(i) {
