@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -322,7 +323,7 @@ _AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 
 
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The facts of one step."""
+    """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
     row = row_of(run, given)
     found: Json = {
         "id": line(row.id, 200),
@@ -350,6 +351,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["definition"] = describe_definition(row.step.span)
     if row.error is not None:
         found["error"] = _error(run, row.error)
+    if isinstance(calls := given.get("calls"), dict):
+        with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
+            found["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
     if row.printed:
         found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
     if row.arriving is not None:

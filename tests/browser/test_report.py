@@ -138,7 +138,7 @@ def test_the_rows_of_a_run_over_data_are_a_table_with_and_without_scripts(browse
     panel.get_by_label("Rows that are shown").select_option("failed")
     panel.get_by_text("1–2 of 2").wait_for()
     page.screenshot(path=PICTURES / "report-rows.png")
-    assert page.title() == "inner · ok"
+    assert page.title() == "inner over rows · ok"
     assert told == [file.as_uri()]
     page, _ = opened(browser, file, java_script_enabled=False, color_scheme="dark")
     table = page.locator("h2:text-is('Rows') + div table")

@@ -223,7 +223,9 @@ def test_a_failed_element_is_the_first_call_and_can_be_opened(journaled: Kernel)
     found = page.get("calls", step="steps[0]")
     assert (found["total"], found["failed"]) == (3, 1)
     assert [row["failed"] for row in found["rows"]] == [True, False, False]
-    assert page.get("calls", step="steps[0]", failed=True)["total"] == 1
+    failed = page.get("calls", step="steps[0]", failed=True)
+    assert failed["total"] == 1
+    assert page.get("step", step="steps[0]", calls={"failed": True})["calls"] == failed  # both in one message
     call = page.get("call", step="steps[0]", number=found["rows"][0]["number"])
     assert "no figs" in call["error"]
     assert call["given"]["parts"][0][1]["text"] == '"fig"'

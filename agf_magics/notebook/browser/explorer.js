@@ -4,6 +4,8 @@ const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
 const SHORTEST = 520; // pixels of the steps below which states are marks
 const ROOMY = 640; // pixels of the steps below which the counters of fan-outs are brief
+const TICK = 250; // milliseconds between two looks at the clock
+const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
@@ -56,7 +58,7 @@ class Explorer {
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
-    this.clock = setInterval(() => this.tick(), 250);
+    this.clock = setInterval(() => this.tick(), TICK);
   }
 
   close() {
@@ -69,7 +71,8 @@ class Explorer {
   tick() {
     const { live, status } = this.state.last;
     if (!live || !this.host.isConnected) return;
-    this.draw();
+    // Not where an update has just drawn it; and of a long run nobody reads the tenths.
+    if (performance.now() - this.drawn > TICK * (this.state.now() > LONG ? 2.5 : 0.5)) this.draw();
     this.panel.changed([], status);
   }
 
@@ -243,6 +246,7 @@ class Explorer {
 
   draw() {
     if (!this.shown) return;
+    this.drawn = performance.now();
     this.shown.draw();
     setText(this.took, duration(this.state.now()));
   }

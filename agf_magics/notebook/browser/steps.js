@@ -36,7 +36,6 @@ class StepList {
     const { tree } = this.state, words = this.search.value.trim().toLowerCase();
     let hidden = Infinity;
     this.shown = [];
-    this.followed = -1;
     this.search.hidden = tree.length < SEARCHED;
     tree.forEach((row, i) => {
       if (words) {
@@ -60,8 +59,7 @@ class StepList {
   follow() {
     if (this.isMoved || !this.state.last.live) return;
     const i = this.state.rows.findLastIndex((row, k) => this.state.look(k).name === "running" && !this.state.hasInner[k]);
-    if (i >= 0 && i !== this.followed) this.scrollTo(i); // to look where it is makes the page lay itself out
-    this.followed = i;
+    if (i >= 0) this.scrollTo(i);
   }
 
   drawAxis([from, to]) {
