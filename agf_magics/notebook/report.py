@@ -285,10 +285,10 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
         return
     yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
     yield _error(told)
+    yield from _table(answers.table()) if told["table"] else ()
     for title in ("output", "input"):
         if title in told:
             yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
-    yield from _table(answers.table()) if told["table"] else ()
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in list(run.progress.rows.values()):
