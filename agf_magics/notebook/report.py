@@ -34,7 +34,7 @@ from ..pictures.layout import NoPicture
 from ..pictures.page import chip, header_html
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
-from ..pictures.values import shown_html, table_html
+from ..pictures.values import drop_empty_columns, shown_html, table_html
 from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
 from .explorer_requests import answer_request, later_script
 
@@ -120,14 +120,17 @@ class ReportAnswers:
         self.replies[key] = kept
         return kept.get("value")
 
-    def pages(self, name: str, **given: Any) -> Iterator[Json]:
-        """The calls of a step, or its evaluations, page by page."""
-        for number in range(MOST_PAGES):
-            page = self.ask(name, offset=number * PAGE, **given)
+    def pages(
+        self, name: str, size: int = PAGE, most: int = MOST_PAGES, **given: Any
+    ) -> Iterator[Json]:
+        """The calls of a step, its evaluations, or rows, page by page. ``size``: of a page; ``most``:
+        pages."""
+        for number in range(most):
+            page = self.ask(name, offset=number * size, **given)
             if page is None:
                 return
             yield page
-            if (number + 1) * PAGE >= page["total"]:
+            if (number + 1) * size >= page["total"]:
                 return
 
     def calls(self, step: str, failed: bool = False) -> list[Json]:
@@ -136,19 +139,15 @@ class ReportAnswers:
 
     def table(self) -> list[Json]:
         """The first rows of a run over data, page by page, then its first failed rows."""
-        pages = list[Json]()
+        pages, room = list[Json](), (ROWS_SHOWN, MOST_ROWS // ROWS_SHOWN)
         for only, which in (("", "rows"), (FAILED, "failed rows")):
-            for offset in range(0, MOST_ROWS, ROWS_SHOWN):
-                page = self.ask("table", offset=offset, sort="", down=False, only=only, below=None)
-                if page is None:
-                    break
+            wish: Json = {"sort": "", "down": False, "only": only, "below": None}
+            for page in self.pages("table", *room, **wish):
                 pages.append(page)
-                page["before"] = ""  # nothing is compared without a kernel
+                page |= {"before": "", "note": ""}  # nothing is compared without a kernel
                 if page["total"] > MOST_ROWS:
                     total, page["total"] = page["total"], MOST_ROWS
                     page["note"] = f"The first {MOST_ROWS} of {total:,} {which} are in this report."
-                if offset + ROWS_SHOWN >= page["total"]:
-                    break
         return pages
 
     def moments(self) -> bool:
@@ -316,12 +315,12 @@ def _table(pages: Sequence[Json]) -> Iterator[str]:
     for page in pages:
         for place, _, cells, label in page["rows"]:
             (first, *others) = zip(map(tuple, page["columns"]), cells, strict=True)
-            labelled = [(("", LABEL), label)] if label else []
-            rows[place] = dict([first, *labelled, *others])
+            rows[place] = dict([first, (("", LABEL), label), *others])
     columns = dict.fromkeys(column for row in rows.values() for column in row)
     cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))
-    yield f"<h2>Rows</h2>{table_html(tuple(text for _, text in columns), tuple(cells))}"
-    for note in dict.fromkeys(page["note"] for page in pages if "note" in page):
+    shown = drop_empty_columns(tuple(text for _, text in columns), tuple(cells))
+    yield f"<h2>Rows</h2>{table_html(*shown)}"
+    for note in dict.fromkeys(page["note"] for page in pages):
         yield f"<p>{html(note)}</p>"
 
 

@@ -153,13 +153,11 @@ class Updates:
             parts = (own, 0)
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
-        shares: list[float | None] = [round(share, 3) for share in parts or ()]
+        shares = [round(share, 3) for share in parts or ()]
         numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
         others = (pace(row, tally, now), activity(row), *spent(row))
         counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
         shorter = [brief] if brief != counted else []
-        if shorter and not shares:
-            shares = [None, None]
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [
             STATE_NAMES.index(row.state),
@@ -169,7 +167,7 @@ class Updates:
             start,
             end,
             tail,
-            *shares,
+            *(shares or [None] * 2 * len(shorter)),
             *shorter,
         ]
 
