@@ -196,6 +196,7 @@ async def call(
             return await journal.durable(
                 journal.returned(started, decided[0], site.is_secret), decided[0]
             )
+    journal.running[started.key] = started
     try:
         value = await _make(site, callee, what, arguments, grant)
     # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
@@ -205,6 +206,8 @@ async def call(
         # Before the step continues: a resumed run must know the failure that a later step has seen.
         await journal.durable(journal.raised(started, error))
         raise
+    finally:
+        journal.running.pop(started.key, None)
     alone = not site.scope.concurrent
     return await journal.durable(journal.returned(started, value, site.is_secret, alone), value)
 

@@ -11,17 +11,18 @@ import json
 import sqlite3
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ..flow.events import StepPath
 from ..flow.rows import Key, Row, key_of
 from ..flow.values import Value
+from .call_rows import IN_PIECES, StartedCall
 from .codec import checker, encode
 from .file import JournalError
-from .records import COLUMNS, Record, decoded, is_within, read_records
+from .records import COLUMNS, Record, decoded, is_within, large_parts, read_records
 from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
@@ -147,6 +148,26 @@ class RunCalls(_OfRun):
             sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
             rows = connection.execute(sql, (*self._lines, encode(list(row.key)), limit))
             return list(read_records(rows))[::-1]
+
+    def begun(
+        self, calls: Iterable[StartedCall], row: Row, limit: int, index: Sequence[int] = ()
+    ) -> list[Record]:
+        """Of calls that have not ended, the first ones of a step, as records without an outcome.
+        ``index``: see `count`."""
+        inside = (call for call in calls if is_of(call.key.at, row.key, index))
+        with self._reading() as connection:
+            return [self._begun(call, connection) for call in islice(inside, limit)]
+
+    def _begun(self, call: StartedCall, connection: sqlite3.Connection) -> Record:
+        at, tries = call.key
+        names = (at, tries, call.kind, call.name, call.started, None, call.given, call.whole)
+        record = Record(self._num, "begun", *names)
+        if call.whole != IN_PIECES:
+            return record
+        try:
+            return record._replace(large=large_parts(connection, self._num, call.given))
+        except ValueError:  # it is not in the file yet
+            return record
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
         """Which attempt of its path each of these calls is. A resumed run continues to count."""

@@ -76,6 +76,9 @@ class Journal:
         self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
         """Returns the tokens that its models used and their cost; None: it used no model, the cost
         is not known."""
+        self.running: dict[CallKey, StartedCall] = {}
+        """The calls of this process that have not ended, except those of threads: a view shows with
+        which arguments."""
         self._lost = 0
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, self._log.line) + 1)

@@ -363,16 +363,21 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
             if record.whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
-                large = {
-                    digest: large[digest]
-                    if digest in large
-                    else _large(rows.connection, record.line - record.line % ROOM, digest)
-                    for digest in json.loads(record.given or "")[1::2]
-                }
+                num = record.line - record.line % ROOM
+                large = large_parts(rows.connection, num, record.given, large)
                 record = record._replace(large=large)
             yield record
     except (*UNREADABLE, sqlite3.OperationalError) as found:
         raise _damage(row, found) from None
+
+
+def large_parts(
+    connection: sqlite3.Connection, num: int, given: Text, before: Mapping[str, str] = NO_LARGE
+) -> dict[str, str]:
+    """The large parts of arguments that are a list of pieces. ``before``: those that were just read.
+    Raises ValueError if one is not in the file."""
+    digests = json.loads(given or "")[1::2]
+    return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
 
 
 def read_stores(connection: sqlite3.Connection, num: int, text: str | None) -> str | None:

@@ -210,9 +210,9 @@ COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is
 then right again."""
 
-COUNTERS = 0.25
+COUNTERS, LONG = 0.25, 10.0
 """Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is
-in it."""
+in it, and the page a frame. Twice as many for a run that takes longer than ``LONG`` seconds."""
 
 MOST_ANSWER = 100_000
 """Characters of an answer."""
@@ -241,7 +241,7 @@ class Channel:
         self._seen = -1
         self._sent = 0
         """The number of the last update: a page that misses one asks for everything."""
-        self._completed = time.monotonic()
+        self._opened = self._completed = time.monotonic()
         self._counted = 0.0
         self._head: Update = {}
         """What the pages know of the run itself: an update has only what changed."""
@@ -274,7 +274,7 @@ class Channel:
             if changes == self._seen:
                 return
             now = time.monotonic()
-            counters = now - self._counted >= COUNTERS
+            counters = now - self._counted >= COUNTERS * (1 + (now - self._opened > LONG))
             if counters:
                 self._seen, self._counted = changes, now
             if now - self._completed >= COMPLETE:
@@ -404,6 +404,7 @@ class Channel:
         with self._lock:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._sent += 1
+            self._opened = time.monotonic()
             self._send({"type": "run", **self.start()})
         self.keep_up()
 

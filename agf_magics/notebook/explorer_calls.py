@@ -53,10 +53,13 @@ MOST_TEXT = 8_000
 MOST_TOOL_ERROR = 2_000
 
 
-def session_json(calls: RunCalls, row: Row, index: tuple[int, ...] = ()) -> Json:
-    """The messages of a session, the replies, and the results of their tool calls, in order."""
+def session_json(
+    calls: RunCalls, row: Row, index: tuple[int, ...] = (), running: Sequence[Record] = ()
+) -> Json:
+    """The messages of a session, the replies, and the results of their tool calls, in order.
+    ``running``: a request that has no reply yet."""
     found = calls.page(row, MOST_RECORDS + 1, index=index)
-    messages = list(_messages(found[:MOST_RECORDS]))
+    messages = list(_messages([*found[:MOST_RECORDS], *running]))
     return {"messages": messages, "more": len(found) > MOST_RECORDS}
 
 
@@ -69,7 +72,8 @@ def _messages(found: list[Record]) -> Iterator[Json]:
         if is_first:
             yield from _prompt(record.given_shown)
             is_first = False
-        yield _reply(record)
+        if record.what != "begun":
+            yield _reply(record)
 
 
 def _prompt(given: object) -> Iterator[Json]:
@@ -370,7 +374,8 @@ def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     sessions = elements_of(calls, row, flow_of(run, row))
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
-    found = session_json(calls, row, index)
+    requests = [call for call in running_calls(run, row, index) if call.kind == "model"]
+    found = session_json(calls, row, index, requests[:1])
     found["messages"] += arriving_json(run, row, index)
     return {
         **found,
@@ -414,6 +419,14 @@ def journal_of(run: AnyRun) -> RunCalls:
     if found is None:
         raise Refused(NO_JOURNAL)
     return found
+
+
+def running_calls(run: AnyRun, row: Row, index: tuple[int, ...] = ()) -> list[Record]:
+    """The first calls of a step, and of steps inside it, that have not ended; of the element with
+    ``index``. Those of threads of a fan-out are not known."""
+    if not isinstance(run, Run) or run.journal is None:
+        return []
+    return journal_of(run).begun(list(run.journal.running.values()), row, MOST_CALLS, index)
 
 
 def natural(number: object) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -23,9 +24,10 @@ from typing import Any
 
 from ..catalog import default
 from ..engine.linked import Linked
-from ..flow.rows import Row
+from ..flow.rows import Row, key_of
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
+from ..journal.records import Record
 from ..lifecycle.moments import Moments, evaluates, find_moments
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
@@ -56,6 +58,7 @@ from .explorer_calls import (
     linked_within,
     natural,
     row_of,
+    running_calls,
     table_page,
     texts_of,
 )
@@ -320,7 +323,7 @@ _AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 
 
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """The facts of one step."""
+    """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
     row = row_of(run, given)
     found: Json = {
         "id": line(row.id, 200),
@@ -348,6 +351,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["definition"] = describe_definition(row.step.span)
     if row.error is not None:
         found["error"] = _error(run, row.error)
+    if isinstance(calls := given.get("calls"), dict):
+        with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
+            found["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
     if row.printed:
         found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
     if row.arriving is not None:
@@ -355,7 +361,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
-    return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
+    return {**found, **(_values_of_many(run, row) if _is_many(row) else _values(run, row))}
 
 
 def _session_of(run: AnyRun, row: Row) -> str:
@@ -377,8 +383,20 @@ def _is_many(row: Row) -> bool:
     return row.many or bool(row.elements) or row.again
 
 
-def _values_of_many(run: AnyRun) -> Json:
-    return {} if calls_of(run) else {"note": NO_JOURNAL}
+def _values_of_many(run: AnyRun, row: Row) -> Json:
+    if calls_of(run) is None:
+        return {"note": NO_JOURNAL}
+    running = _running(run, row)
+    return {"input": value_json(running[-1].given_shown)} if running else {}
+
+
+def _running(run: AnyRun, row: Row) -> list[Record]:
+    """The calls that the step itself makes now; not those of the elements of a fan-out."""
+    try:
+        calls = [] if row.many else running_calls(run, row)
+        return [call for call in calls if key_of(call.at) == row.key]
+    except AgfError:  # the journal is gone: the request for the ended calls says so
+        return []
 
 
 def _values(run: AnyRun, row: Row) -> Json:
@@ -389,7 +407,7 @@ def _values(run: AnyRun, row: Row) -> Json:
         attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
     except AgfError as error:  # the journal is gone: the rest is known without it
         attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
-    last = attempts[-1] if attempts else None
+    last = next(reversed([*attempts, *_running(run, row)]), None)
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:

@@ -26,6 +26,7 @@ from ..lifecycle.driving import live
 from ..lifecycle.past_run import PastRun, find_past_run
 from ..lifecycle.past_runs import calls_of
 from ..lifecycle.run import Run
+from ..lifecycle.table import LABEL
 from ..lifecycle.table_comparison import TableComparison
 from ..pictures import counters as look
 from ..pictures.diagram import Diagram
@@ -33,8 +34,8 @@ from ..pictures.layout import NoPicture
 from ..pictures.page import chip, header_html
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
-from ..pictures.values import shown_html, table_html
-from .explorer_calls import PAGE, AnyRun, Json, reply_to
+from ..pictures.values import drop_empty_columns, shown_html, table_html
+from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
 from .explorer_requests import answer_request, later_script
 
 MOST_RECORDED = 10_000_000
@@ -47,6 +48,9 @@ MOST_DEFINITION = 200_000
 """Characters of a definition."""
 MOST_MOMENTS = 200
 """Moments of the state over time."""
+
+MOST_ROWS = 200
+"""Rows of a run over data, and failed rows."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -116,19 +120,35 @@ class ReportAnswers:
         self.replies[key] = kept
         return kept.get("value")
 
-    def pages(self, name: str, **given: Any) -> Iterator[Json]:
-        """The calls of a step, or its evaluations, page by page."""
-        for number in range(MOST_PAGES):
-            page = self.ask(name, offset=number * PAGE, **given)
+    def pages(
+        self, name: str, size: int = PAGE, most: int = MOST_PAGES, **given: Any
+    ) -> Iterator[Json]:
+        """The calls of a step, its evaluations, or rows, page by page. ``size``: of a page; ``most``:
+        pages."""
+        for number in range(most):
+            page = self.ask(name, offset=number * size, **given)
             if page is None:
                 return
             yield page
-            if (number + 1) * PAGE >= page["total"]:
+            if (number + 1) * size >= page["total"]:
                 return
 
     def calls(self, step: str, failed: bool = False) -> list[Json]:
         """The pages of the calls of a step."""
         return list(self.pages("calls", step=step, failed=failed, index=[]))
+
+    def table(self) -> list[Json]:
+        """The first rows of a run over data, page by page, then its first failed rows."""
+        pages, room = list[Json](), (ROWS_SHOWN, MOST_ROWS // ROWS_SHOWN)
+        for only, which in (("", "rows"), (FAILED, "failed rows")):
+            wish: Json = {"sort": "", "down": False, "only": only, "below": None}
+            for page in self.pages("table", *room, **wish):
+                pages.append(page)
+                page |= {"before": "", "note": ""}  # nothing is compared without a kernel
+                if page["total"] > MOST_ROWS:
+                    total, page["total"] = page["total"], MOST_ROWS
+                    page["note"] = f"The first {MOST_ROWS} of {total:,} {which} are in this report."
+        return pages
 
     def moments(self) -> bool:
         """Ask for the first moments of the run; whether there are any."""
@@ -264,6 +284,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
         return
     yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
     yield _error(told)
+    yield from _table(answers.table()) if told["table"] else ()
     for title in ("output", "input"):
         if title in told:
             yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
@@ -286,6 +307,21 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
         yield f"<h2>Warning</h2><pre>{html(warning)}</pre>"
     text = run.secrets.text(run.flow.source.text)
     yield f"<h2>Definition</h2><pre>{html(plain(text, MOST_DEFINITION))}</pre>"
+
+
+def _table(pages: Sequence[Json]) -> Iterator[str]:
+    """The rows of all pages in one table."""
+    rows = dict[int, dict[tuple[str, str], str]]()
+    for page in pages:
+        for place, _, cells, label in page["rows"]:
+            (first, *others) = zip(map(tuple, page["columns"]), cells, strict=True)
+            rows[place] = dict([first, (("", LABEL), label), *others])
+    columns = dict.fromkeys(column for row in rows.values() for column in row)
+    cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))
+    shown = drop_empty_columns(tuple(text for _, text in columns), tuple(cells))
+    yield f"<h2>Rows</h2>{table_html(*shown)}"
+    for note in dict.fromkeys(page["note"] for page in pages):
+        yield f"<p>{html(note)}</p>"
 
 
 def _started(run: AnyRun) -> datetime:

@@ -257,9 +257,17 @@ class Tally(NamedTuple):
         >>> Tally(1000, 812, 3, 8, 0).brief
         '815/1,000 ✗3 ▶8'
         """
+        return self.ended_of(f"/{self.total:,}")
+
+    def ended_of(self, total: str = "") -> str:
+        """``brief`` with another text for the total: that of a loop is not known.
+
+        >>> Tally(0, 1, 0, 1, 0).ended_of()
+        '1 ▶1'
+        """
         parts = [(self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
         marked = (f" {STATES[name].mark}{count:,}" for count, name in parts if count)
-        return f"{self.ended:,}/{self.total:,}{''.join(marked)}"
+        return f"{self.ended:,}{total}{''.join(marked)}"
 
 
 class Corner(NamedTuple):
@@ -353,6 +361,13 @@ def times(row: Row) -> str:
         (0 if row.loops and row.finished else row.skipped, "skipped"),
     ]
     return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def brief_times(row: Row) -> str:
+    """`times` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
+    if row.times <= 1 or row.asks:
+        return times(row)
+    return _tally(0, (row,)).ended_of()
 
 
 def reports(row: Row) -> list[Progressed]:

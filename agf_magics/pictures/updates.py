@@ -14,6 +14,7 @@ from . import counters as look
 from .counters import (
     Tally,
     activity,
+    brief_times,
     corner_of,
     numbers_of,
     pace,
@@ -140,8 +141,8 @@ class Updates:
 
     def _row(self, row: Row, tally: Tally | None, now: float) -> list[Any]:
         """State, text of the corner, state in words, counters, start, end, the end of its prints or
-        of a reply that arrives, shares that are ok and that failed; of a fan-out, its counters once
-        more, where there is little room."""
+        of a reply that arrives, shares that are ok and that failed (null: it is no fan-out), its
+        counters once more, where there is little room, if they are shorter."""
         shown = corner_of(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
@@ -153,9 +154,10 @@ class Updates:
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
         shares = [round(share, 3) for share in parts or ()]
-        numbers = [times(row)] if tally is None else [str(tally), tally.brief]
+        numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
         others = (pace(row, tally, now), activity(row), *spent(row))
-        counted, *brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
+        counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
+        shorter = [brief] if brief != counted else []
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return [
             STATE_NAMES.index(row.state),
@@ -165,8 +167,8 @@ class Updates:
             start,
             end,
             tail,
-            *shares,
-            *(brief if parts else ()),
+            *(shares or [None] * 2 * len(shorter)),
+            *shorter,
         ]
 
     def _paths(self) -> dict[str, str] | None:

@@ -115,10 +115,18 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         panel = page.open_step(1, "agent What do figs cost?")
         panel.locator("text=15 tokens · ≈ $0.000075").first.wait_for()
         panel.locator(".said.model small", has_text="10 + 5 tokens · ≈ $0.000075").wait_for()
-        for row in (explorer.locator(f".row:nth-child({place})") for place in (1, 2)):  # the agent, its session
+        # The agent, its session, and the request that runs again: the price is not cut, nor is all of the name.
+        for row in (explorer.locator(f".row:nth-child({place})") for place in (1, 2, 3)):
             shown = row.locator(".counted span", has_text="$0.000075")
             assert shown.evaluate(IN_SIGHT)
-        page.picture("models-cost-running", 1)
+            name = row.locator(".name").bounding_box()
+            assert name is not None
+            assert name["width"] >= 50
+        assert "▶1" in explorer.locator(".row:nth-child(3) .counted").inner_text()
+        assert "1 ok, 1 running" in str(explorer.locator(".row:nth-child(3) .counted").get_attribute("title"))
+        for theme in ("Dark", "Light"):
+            page.theme(theme)
+            page.picture(f"models-cost-running-{theme.lower()}", 1)
         answered.set()
         page.finished()
         explorer.locator("header", has_text="✓ ok").wait_for()

@@ -110,3 +110,38 @@ def test_without_scripts_and_on_paper_everything_is_there(browser: Browser, file
     page.emulate_media(media="screen", color_scheme="dark")
     page.get_by_role("button", name="Show everything on one page").click()
     assert page.locator("#agf-page").is_visible()
+
+
+def test_the_rows_of_a_run_over_data_are_a_table_with_and_without_scripts(browser: Browser, tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
+    registry = Registry()
+
+    @agf.tool(registry=registry)
+    def double(x: int) -> Any:
+        if x in (3, 205):
+            raise ValueError(f"no {x}")
+        return {"double": 2 * x, "evil": EVIL}
+
+    run = agf.run(NESTED, over=[{"n": number} for number in range(210)], registry=registry)
+    run.table.label(1, "mine")
+    file = agf.report(run, tmp_path / "rows.html")
+    page, told = opened(browser, file)
+    panel = page.get_by_role("region").locator(".panel")
+    panel.get_by_text("1–50 of 200").wait_for()
+    panel.get_by_text("The first 200 of 210 rows are in this report.").wait_for()
+    assert panel.locator("tbody tr").nth(1).locator("td").all_inner_texts()[:3] == ["1", "mine", "1"]
+    assert panel.locator("tbody :is(button, input), th button").count() == 0
+    for _ in range(3):
+        panel.get_by_role("button", name="Next page").click()
+    panel.get_by_text("151–200 of 200").wait_for()
+    assert panel.get_by_role("button", name="Next page").is_disabled()
+    panel.get_by_label("Rows that are shown").select_option("failed")
+    panel.get_by_text("1–2 of 2").wait_for()
+    page.screenshot(path=PICTURES / "report-rows.png")
+    assert page.title() == "inner over rows · ok"
+    assert told == [file.as_uri()]
+    page, _ = opened(browser, file, java_script_enabled=False, color_scheme="dark")
+    table = page.locator("h2:text-is('Rows') + div table")
+    assert table.locator("tbody tr").count() == 201
+    assert table.locator("tr", has_text="no 205").is_visible()
+    page.screenshot(path=PICTURES / "report-rows-without-scripts.png")

@@ -182,7 +182,10 @@ def test_the_progress_of_a_tool_is_in_its_row_its_panel_and_its_box(opened: Open
     assert row.locator(".counted span").first.evaluate(IN_SIGHT)
     assert "30%" in row.locator(".counted").get_attribute("style")  # type: ignore[operator]
     page.open_step(1, "reads").locator("text=3 of 10 · page 3 of the report on figs").wait_for()
-    page.picture("seen-progress", 1)
+    explorer.locator(".panel h4:text-is('Input')").wait_for()  # of a step that runs
+    for theme in ("Dark", "Light"):
+        page.theme(theme)
+        page.picture(f"seen-progress-{theme.lower()}", 1)
     page.open_view(1, "Picture")
     tail = explorer.locator("g.box .tail", has_text="3 of 10 · page 3")
     tail.wait_for()

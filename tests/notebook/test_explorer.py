@@ -223,7 +223,9 @@ def test_a_failed_element_is_the_first_call_and_can_be_opened(journaled: Kernel)
     found = page.get("calls", step="steps[0]")
     assert (found["total"], found["failed"]) == (3, 1)
     assert [row["failed"] for row in found["rows"]] == [True, False, False]
-    assert page.get("calls", step="steps[0]", failed=True)["total"] == 1
+    failed = page.get("calls", step="steps[0]", failed=True)
+    assert failed["total"] == 1
+    assert page.get("step", step="steps[0]", calls={"failed": True})["calls"] == failed  # both in one message
     call = page.get("call", step="steps[0]", number=found["rows"][0]["number"])
     assert "no figs" in call["error"]
     assert call["given"]["parts"][0][1]["text"] == '"fig"'
@@ -518,3 +520,73 @@ def test_prints_of_a_step_are_in_its_row_and_in_its_details(seen: Kernel) -> Non
     page = Page(seen, cell)
     assert rows(page.updates)[0][6] == "prints: saying first"
     assert page.get("step", step="steps[0]")["printed"] == "saying first\n"
+
+
+RUNNING = """\
+from agf_magics import tool
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
+import agf_magics as agf
+
+@tool(secret=["token"])
+def guarded(name: str, token: str, text: str) -> str:
+    return gate(name)
+
+def answer(messages, info):
+    return ModelResponse(parts=[TextPart("said " + gate("gate"))])
+
+agf.model_agent("slow", model=FunctionModel(answer), instructions="Answer slowly.")
+agf.define('''
+pipeline: holds
+steps:
+- tool: {name: guarded, args: {name: gate, token: !expr ctx.token, text: !expr ctx.text}, output: one}
+''')
+agf.define('''
+pipeline: asks_slowly
+steps:
+- agent: {prompt: "Is a fig a fruit?", identity: slow, output: one}
+''')
+"""
+
+
+def begun(kernel: Kernel, line: str) -> Page:
+    """The explorer of a background run that waits at the gate."""
+    cell = kernel.good(f"%config AgfMagics.progress_after = 0\n{line}")
+    cell.messages += kernel.strays
+    while not started(cell.messages) or "at the gate" not in str(cell.messages):
+        cell.messages.append(kernel.next())
+    kernel.strays.clear()
+    return Page(kernel, cell)
+
+
+def test_a_running_step_shows_its_input_masked_and_bounded_like_that_of_an_ended_one(journaled: Kernel) -> None:
+    journaled.good(RUNNING + "text = 'x' * 200_000")
+    page = begun(journaled, "held = %run_pipeline_async holds --set token=tk-4711-secret --set text=$text")
+    running = page.get("step", step="steps[0]")
+    assert running["state"] == "running"
+    assert "tk-4711" not in json.dumps(running)
+    assert "output" not in running
+    open_gate(journaled)
+    journaled.good("held.wait()")
+    ended = page.get("step", step="steps[0]")
+    assert ended["state"] == "ok"
+    assert running["input"] == ended["input"]
+    assert "gate" in json.dumps(ended["input"])
+    assert len(json.dumps(running)) < 10_000
+    journaled.drain()
+    journaled.strays.clear()
+
+
+def test_the_request_of_a_model_is_shown_before_its_reply(journaled: Kernel) -> None:
+    journaled.good(RUNNING)
+    page = begun(journaled, "held = %run_pipeline_async asks_slowly")
+    (step,) = [row[0] for row in page.start["tree"]["rows"] if row[6]]
+    asked = page.get("session", step=step)["messages"]
+    assert [message["text"] for message in asked if message["who"] == "user"] == ["Is a fig a fruit?"]
+    (request,) = [row[0] for row in page.start["tree"]["rows"] if row[3] == "model"]
+    assert "Is a fig a fruit?" in json.dumps(page.get("step", step=request)["input"])
+    open_gate(journaled)
+    journaled.good("held.wait()")
+    assert page.get("session", step=step)["messages"][: len(asked)] == asked
+    journaled.drain()
+    journaled.strays.clear()

@@ -146,6 +146,45 @@ def test_a_report_has_a_bound_and_says_what_it_left_out(fan: agf.Run, tmp_path: 
     assert "for_each" in agf.report(fan, tmp_path / "none.html", most=0).read_text(encoding="utf-8")
 
 
+SIZES = "pipeline: sizes\nsteps: [{tool: {name: size, args: {name: !expr ctx.name}}}]"
+
+
+def test_a_report_of_a_run_over_data_has_its_first_rows_and_its_failed_ones(
+    journaled: Path, registry: Registry, tmp_path: Path
+) -> None:
+    @agf.tool(registry=registry)
+    def size(name: str) -> Any:
+        if name in ("n7", "n301"):
+            raise ValueError(f"no {name} {EVIL}")
+        return {"size": f"{len(name)} {EVIL}"}
+
+    run = agf.run(SIZES, over=[{"name": f"n{number}"} for number in range(310)], registry=registry)
+    run.table.label(2, f"mine {EVIL}")
+    for each in (run, agf.runs(run.run_id)):
+        page = agf.report(each, tmp_path / "run.html").read_text(encoding="utf-8")
+        assert EVIL not in page.partition("<script")[0]
+        (table,) = re.findall(r"<h2>Rows</h2>.*?</table>", page, re.S)
+        shown = re.findall(r"<td[^>]*>(?:<[^>]*>)?(n\d+)<", table)
+        assert shown == [f"n{number}" for number in (*range(200), 301)]
+        assert "no n301 &lt;/script&gt;" in table
+        assert "mine &lt;/script&gt;" in table
+        assert "The first 200 of 310 rows are in this report." in page
+        pages = [one["value"] for key, one in data_of(page)["answers"].items() if key.startswith('["table"')]
+        assert [(len(one["rows"]), one["total"]) for one in pages] == [(50, 200)] * 4 + [(2, 2)]
+
+
+def test_a_secret_is_masked_in_the_rows_of_a_report(journaled: Path, registry: Registry, tmp_path: Path) -> None:
+    @agf.tool(registry=registry, secret=("name",))
+    def size(name: str) -> Any:
+        return {"echo": name}
+
+    run = agf.run(SIZES, over=[{"name": f"tk-4711-{number}", "n": number} for number in range(3)], registry=registry)
+    for each in (run, agf.runs(run.run_id)):
+        page = agf.report(each, tmp_path / "run.html").read_text(encoding="utf-8")
+        assert "tk-4711" not in page
+        assert "•••" in page.partition("<h2>Rows</h2>")[2].partition("</table>")[0]
+
+
 def test_a_run_without_a_journal_has_a_report_too(registry: Registry, tmp_path: Path) -> None:
     doubling(registry)
     run = agf.run(FAN, {"numbers": [1]}, registry=registry)

@@ -4,6 +4,8 @@ const NARROW = 640; // pixels below which the panel is below the steps
 const SMALL = 900; // pixels below which rows have no ids
 const SHORTEST = 520; // pixels of the steps below which states are marks
 const ROOMY = 640; // pixels of the steps below which the counters of fan-outs are brief
+const TICK = 250; // milliseconds between two looks at the clock
+const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
 const FAILED = new Set(["failed", "kept", "left"]);
@@ -21,6 +23,8 @@ class Explorer {
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
     this.root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     this.title = element("button", { type: "button", class: "title", title: "Show the result of the run", on: { click: () => this.choose(-1) } });
+    this.titles = { name: element("b"), status: element("span", { class: "state", style: { width: "auto" } }), counts: element("span"), dropped: element("span", { class: "bad" }) };
+    this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, this.took = element("span"), this.titles.dropped);
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
@@ -54,7 +58,7 @@ class Explorer {
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
     this.reset();
-    this.clock = setInterval(() => this.state.last.live && this.host.isConnected && this.draw(), 250);
+    this.clock = setInterval(() => this.tick(), TICK);
   }
 
   close() {
@@ -62,6 +66,14 @@ class Explorer {
     this.sized.disconnect();
     this.beside.disconnect();
     this.state.views.delete(this);
+  }
+
+  tick() {
+    const { live, status } = this.state.last;
+    if (!live || !this.host.isConnected) return;
+    // Not where an update has just drawn it; and of a long run nobody reads the tenths.
+    if (performance.now() - this.drawn > TICK * (this.state.now() > LONG ? 2.5 : 0.5)) this.draw();
+    this.panel.changed([], status);
   }
 
   reset() {
@@ -129,8 +141,8 @@ class Explorer {
       this.say(`run ${this.status().word}`);
       if (!this.state.kept.isChosen && this.first() >= 0) this.show(this.first());
     } else this.sayFailure(rows);
+    this.draw(); // first: it reads sizes, which are not known any more when the header has changed
     this.header();
-    this.draw();
     this.panel.changed(rows, before);
     this.extras.changed(before);
   }
@@ -148,12 +160,13 @@ class Explorer {
   }
 
   header() {
-    const { last, name } = this.state, { mark, word, color } = this.status(), can = new Set(last.can);
-    const state = element("span", { class: "state", style: { width: "auto" } }, `${mark} ${word}`);
-    state.style.setProperty("--state", color);
-    this.took = element("span", {}, duration(this.state.now()));
-    const dropped = last.dropped ? element("span", { class: "bad" }, ` · ${number(last.dropped)} failed and dropped`) : "";
-    this.title.replaceChildren(element("b", {}, name), " · ", state, ` · ${last.counts.join(" · ")} · `, this.took, dropped);
+    const { last, name } = this.state, { mark, word, color } = this.status(), can = new Set(last.can), parts = this.titles;
+    parts.status.style.setProperty("--state", color);
+    setText(parts.name, name);
+    setText(parts.status, `${mark} ${word}`);
+    setText(parts.counts, ` · ${last.counts.join(" · ")} · `);
+    setText(this.took, duration(this.state.now()));
+    setText(parts.dropped, last.dropped ? ` · ${number(last.dropped)} failed and dropped` : "");
     this.buttons.cancel.hidden = !last.live;
     this.buttons.cancel.disabled = !can.has("cancel");
     const isDeaf = last.live && !this.state.hears;
@@ -233,8 +246,9 @@ class Explorer {
 
   draw() {
     if (!this.shown) return;
-    if (this.took) setText(this.took, duration(this.state.now()));
+    this.drawn = performance.now();
     this.shown.draw();
+    setText(this.took, duration(this.state.now()));
   }
 
   choose(i) {

@@ -1,6 +1,6 @@
 // The selected step, or the run itself: its error first, then what went in and out, its attempts or calls, its conversation, its definition.
 
-const AGAIN = 1000; // milliseconds between two requests for a step that changes
+const AGAIN = 1000; // milliseconds between two requests for a step that changes, half of them for one with a list of calls
 const CALL_COLUMNS = ["element", "state", "took", "output or error", "input"];
 const ORDERS = { element: ["element", "ascending", "by element"], state: ["failed", "other", "failed first"], took: ["slowest", "descending", "slowest first"] };
 const SEARCHED_CALLS = 8; // calls from which there is a field to find one
@@ -14,17 +14,19 @@ class Panel {
     this.parts = new Map(); // what a person may have opened stays while the step changes
   }
 
-  // Ask again for what is selected if it changed.
+  // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
-    const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN;
+    const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN * (this.parts.has("calls") ? 2 : 1);
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
-    if (isDue && (i < 0 ? before !== this.state.last.status : rows.some(isMine))) this.fetch();
+    this.isOld ||= i < 0 ? before !== this.state.last.status : rows.some(isMine);
+    if (isDue && this.isOld) this.fetch();
   }
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[ID] : "";
     const title = element("h3", {}, row ? `${row[WORD]} ${row[LABEL]}` : this.state.name);
     this.asked = performance.now();
+    this.isOld = false;
     const isBusy = this.state.last.live && !this.state.hears;
     if (this.id !== id || isBusy) {
       this.id = id;
@@ -33,12 +35,15 @@ class Panel {
       this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
     }
     if (isBusy) return;
+    // The calls come with the step: each request shows a busy kernel in all of JupyterLab, which costs more than the answer.
+    const calls = this.parts.get("calls")?.wish;
     let found;
-    try { found = await (row ? this.state.request("step", { step: id }) : this.state.request("run")); }
+    try { found = await (row ? this.state.request("step", calls ? { step: id, calls } : { step: id }) : this.state.request("run")); }
     catch (error) {
       if (id === this.id) this.node.replaceChildren(title, errorElement(error.message));
       return;
     }
+    if (found.calls) found.calls.of = JSON.stringify(calls);
     const facts = JSON.stringify(found);
     if (id !== this.id || facts === this.facts) return;
     this.facts = facts;
@@ -104,7 +109,7 @@ class Panel {
     if (step.output) part("Output", this.copy({ step: step.id }), valueElement(step.output));
     if (step.attempts) part("Attempts", this.attempts(step));
     if (step.evaluates) children.push(this.part("values", () => new ValuePages(this.state, step.id)));
-    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates)));
+    if (step.many && !step.note) children.push(this.part("calls", () => new CallPages(this.state, step.id, step.elements, step.evaluates), step.calls));
     if (step.note) children.push(hint(step.note));
     if (step.definition) part(placeElement(`Definition: ${step.definition.name}, line ${step.definition.first}`), definitionElement(step.definition));
     this.put(children);
@@ -131,10 +136,10 @@ class Panel {
     this.view.choose(step);
   }
 
-  part(name, make) {
+  part(name, make, news) {
     const part = this.parts.get(name) ?? make();
     this.parts.set(name, part);
-    part.fetch();
+    part.fetch(news);
     return part.node;
   }
 
@@ -230,11 +235,18 @@ class CallPages {
     });
   }
 
-  async fetch() {
+  // The calls that a person wishes to see; none if they are not listed.
+  get wish() {
+    const { offset, failed, index, order, text } = this;
+    return this.isOpen || this.byElement ? null : { offset, failed, index, order, text };
+  }
+
+  // `news`: the page, if it is here and still what is wished.
+  async fetch(news) {
     if (this.isOpen) return;
     const { step, offset, failed, index, byElement, order, text } = this;
-    let page;
-    try { page = await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); }
+    let page = news?.of === JSON.stringify(this.wish) ? news : null;
+    try { page ??= await this.state.request(byElement ? "elements" : "calls", { step, offset, failed, index, order, text }); }
     catch (error) { return this.inner.replaceChildren(hint(error.message)); }
     if (this.isOpen || byElement !== this.byElement) return;
     this.node.hidden = this.hasValues && !page.total && !failed && !index.length && !text;

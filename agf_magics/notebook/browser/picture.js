@@ -202,7 +202,7 @@ class PictureView {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
       const words = look.name === "pending" ? "" : row[CORNER], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
-      const does = look.name === "running" ? row[BRIEF] ?? row[COUNTED] : ""; // its progress, its pace
+      const does = look.name === "running" ? (row[OK_SHARE] == null ? null : row[BRIEF]) ?? row[COUNTED] : ""; // its progress, its pace
       setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail || (does.length > most ? `${does.slice(0, most)}…` : does));
       const now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
       if (box.now === now) continue;

@@ -84,7 +84,8 @@ class StepList {
 
   draw() {
     this.follow();
-    this.inner.style.height = `${this.shown.length * ROW}px`; // first: the height of the place follows from it
+    const high = `${this.shown.length * ROW}px`;
+    if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
     const all = Math.max(this.state.now(), 0.001), height = this.node.clientHeight || Math.min(this.shown.length * ROW, TALLEST);
     if (this.isTimeline) this.drawAxis(this.times());
     const first = Math.max(0, Math.floor(this.node.scrollTop / ROW) - BEYOND);
@@ -102,37 +103,45 @@ class StepList {
 
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const isShort = this.isTimeline || this.view.isShort, words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     const end = row[END] ?? (look.name === "running" ? all : row[START]);
+    setText(node.took, row[START] == null ? "" : duration(end - row[START]));
+    this.drawBar(node, row, look, end);
+    this.view.extras.paintRow(node, i);
+    // The rest is as before unless an update has brought the row, or something about the list has changed.
+    const { folded, chosen, isBrief, room } = this.view, isShort = this.isTimeline || this.view.isShort;
+    const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room}`;
+    if (node.row === row && node.now === now) return;
+    Object.assign(node, { row, now });
+    const words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark : words, words);
     if (node.said !== words) node.state.setAttribute("aria-label", node.said = words); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
-    setText(node.twist, !this.state.hasInner[i] ? "" : this.view.folded.has(i) ? "▸" : "▾");
+    setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
-    const counted = this.view.isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
+    const counted = isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
     const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === counted;
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
     // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
-    node.classList.toggle("tight", isNumbers && row[BRIEF] != null && shown.length * LETTER > this.view.room);
+    node.classList.toggle("tight", isNumbers && row[BRIEF] != null && shown.length * LETTER > room);
     const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
     node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
-    setText(node.took, row[START] == null ? "" : duration(end - row[START]));
-    if (this.isTimeline && row[START] != null) {
-      const [from, to] = this.times(), lost = row[FAILED_SHARE] / (row[OK_SHARE] + row[FAILED_SHARE]) * 100 || 0;
-      // The part that failed is red, wherever in the time it failed.
-      Object.assign(node.bar.style, { left: `${(row[START] - from) / (to - from) * 100}%`, width: `${(end - row[START]) / (to - from) * 100}%`,
-        background: lost ? `linear-gradient(to left, var(--bad) ${lost}%, ${look.color} ${lost}%)` : look.color });
-    }
-    node.setAttribute("aria-selected", i === this.view.chosen);
+    node.setAttribute("aria-selected", i === chosen);
     node.setAttribute("aria-setsize", this.shown.length);
     node.setAttribute("aria-posinset", place + 1);
-    if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !this.view.folded.has(i));
-    this.view.extras.paintRow(node, i);
+    if (this.state.hasInner[i]) node.setAttribute("aria-expanded", !folded.has(i));
+  }
+
+  drawBar(node, row, look, end) {
+    if (!this.isTimeline || row[START] == null) return;
+    const [from, to] = this.times(), lost = row[FAILED_SHARE] / (row[OK_SHARE] + row[FAILED_SHARE]) * 100 || 0;
+    // The part that failed is red, wherever in the time it failed.
+    Object.assign(node.bar.style, { left: `${(row[START] - from) / (to - from) * 100}%`, width: `${(end - row[START]) / (to - from) * 100}%`,
+      background: lost ? `linear-gradient(to left, var(--bad) ${lost}%, ${look.color} ${lost}%)` : look.color });
   }
 
   newRow(i) {

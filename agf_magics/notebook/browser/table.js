@@ -35,15 +35,16 @@ function rowTable({ element, button, hint, number, ends }) {
       this.show(page);
     }
 
-    show({ columns, rows }) {
-      const head = columns.map(([name, text]) => element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
+    show({ columns, rows, note }) {
+      const { fixed } = this.state; // a report has one order, and nothing is written
+      const head = columns.map(([name, text]) => fixed ? element("th", { scope: "col" }, text) : element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
         button(`${text}${name === this.sort ? (this.down ? " ▾" : " ▴") : ""}`, () => this.by(name), { class: "link", title: `Sort by ${text}` })));
       // The label is beside the number: it is seen without scrolling.
-      const labelled = (cells, label) => [cells[0], label, ...cells.slice(1)];
+      const hasLabels = !fixed || rows.some(row => row[3]), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
       const body = rows.map(([place, isFailed, cells, label]) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && "bad" },
-        k ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, this.labelField(place, label)))));
+        k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
       this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
-        : hint("There is no such row."));
+        : hint("There is no such row."), note ? hint(note) : "");
     }
 
     // The first click sorts, the second turns the order, the third is that of the table.
