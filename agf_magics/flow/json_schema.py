@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 from collections.abc import Set
 from contextvars import ContextVar
-from itertools import count
 from typing import TypeAlias
 
 from .patterns import searcher
@@ -241,7 +240,11 @@ def describe(violation: Violation) -> str:
     )
 
 
-def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
+DESCRIBED = 5
+"""Violations in one line; the others are counted."""
+
+
+def describe_all(violations: Iterable[Violation]) -> str:
     """Violations in one line, each with its place.
 
     >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
@@ -254,9 +257,8 @@ def describe_all(violations: Iterable[Violation], most: int = 5) -> str:
             f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in all_leaves
         )
     )
-    return "; ".join(lines[:most]) + (
-        f"; and {len(lines) - most} more" if len(lines) > most else ""
-    )
+    more = f"; and {len(lines) - DESCRIBED} more" if len(lines) > DESCRIBED else ""
+    return "; ".join(lines[:DESCRIBED]) + more
 
 
 def place(path: Iterable[str | int]) -> str:
@@ -304,10 +306,6 @@ def shown_choice(value: Value) -> str:
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
 
 
-def _type(violation: Violation) -> str:
-    return f"needs {kinds(violation.wanted)}, not {shown_value(violation.found)}"
-
-
 def _required(violation: Violation) -> str:
     names = missing(violation)
     return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
@@ -327,7 +325,7 @@ def wanted_types(violation: Violation) -> list[str]:
 
 def _either(violation: Violation) -> str:
     if types := wanted_types(violation):
-        return f"needs {kinds(types)}, not {shown_value(violation.found)}"
+        return _not(violation, kinds(types))
     return (
         f"matches {'none' if violation.within else 'more than one'} of the "
         f"{len(violation.wanted)} alternatives"
@@ -343,7 +341,7 @@ def _count(number: int, what: str) -> str:
 
 
 _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
-    "type": _type,
+    "type": lambda m: _not(m, kinds(m.wanted)),
     "required": _required,
     "anyOf": _either,
     "oneOf": _either,
@@ -361,7 +359,9 @@ _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
     "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
     "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
     "uniqueItems": lambda m: "has an element twice",
-    "additionalProperties": lambda m: f"has unknown fields: {', '.join(map(repr, extra(m)))}",
+    "additionalProperties": lambda m: (
+        f"has unknown fields: {', '.join(map(repr, unnamed(m.found, m.rule)))}"
+    ),
     "false": lambda m: "is not allowed",
     "items": lambda m: (
         f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed"
@@ -372,11 +372,6 @@ _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
         f"{f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
     ),
 }
-
-
-def extra(violation: Violation) -> list[str]:
-    """The names that a closed object does not allow."""
-    return unnamed(violation.found, violation.rule)
 
 
 Errors: TypeAlias = Iterator[Any]
@@ -425,13 +420,10 @@ budget: ContextVar[Allowance] = ContextVar("budget")
 
 
 def _parts(value: Value) -> int:
-    waiting = [value]
-    for number in count():
-        if not waiting:
-            return number
-        part = waiting.pop()
-        waiting += part.values() if type(part) is dict else part if type(part) is list else ()
-    raise AssertionError
+    parts = [value]
+    for part in parts:  # grows
+        parts += part.values() if type(part) is dict else part if type(part) is list else ()
+    return len(parts)
 
 
 def _counted(keyword: Keyword) -> Keyword:

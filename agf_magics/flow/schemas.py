@@ -173,10 +173,8 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
         del bounds["multipleOf"]
     step, above, below = map(bounds.get, ("multipleOf", "exclusiveMinimum", "exclusiveMaximum"))
     near: list[int | float] = [1, *bounds.values(), 0]
-    near += [
-        number for bound in bounds.values() for number in (math.floor(bound), math.floor(bound) + 1)
-    ]
-    near += [math.ceil(bound) - 1 for bound in bounds.values()]
+    for bound in bounds.values():
+        near += [math.floor(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
     near += [(above + below) / 2] if above is not None and below is not None else []
     near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
     fits = (
@@ -395,8 +393,7 @@ def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
     match wanted.kind:
         case "object":
             return _object_schema(wanted.fields, all_required)
-        case "list":
-            assert wanted.of is not None, "a list has the type of its elements"
+        case "list" if wanted.of is not None:
             return {"type": "array", "items": _field_schema(wanted.of, all_required)}
         case "enum":
             return {"enum": list(wanted.values)}

@@ -375,7 +375,7 @@ def _then(state: _State, id: str, span: Span) -> Step:
 
 
 def _tools(state: _State, id: str, span: Span) -> Step:
-    session = state.session
+    session, permit = state.session, state.session.permit
     call = Invoke(
         id=f"{id}.call",
         word="tool",
@@ -391,7 +391,9 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         args=Computed(span, state.arguments, names=()),
         # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
-        permit=None if session.permit is None else Permit(state.permit),
+        permit=None
+        if permit is None
+        else Permit(lambda frame, given, shown: permit(frame[state.call]["tool"], given, shown)),
     )
     return Each(
         id=id,
@@ -473,12 +475,6 @@ class _State:
                 Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}")
             )
         return call["arguments"]
-
-    def permit(
-        self, frame: Frame, arguments: Mapping[str, Value], shown: Mapping[str, Value]
-    ) -> str | None:
-        assert self.session.permit is not None
-        return self.session.permit(frame[self.call]["tool"], arguments, shown)
 
     def closed(self, frame: Frame) -> Frame:
         # A frame lives as long as the run, and the messages of a session are large.

@@ -19,7 +19,7 @@ The step kinds whose parts are not in order: they run by dependency, or along ed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MethodType
 from typing import (
@@ -475,6 +475,19 @@ class Edge(NamedTuple):
     label: str = ""
     """The condition, as it is written."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is always taken."""
+        return self.when is None and not self.otherwise
+
+
+def edges_by_source(edges: Iterable[Edge]) -> dict[str, list[Edge]]:
+    """The edges by the node that they leave, in the order of the text."""
+    leaving: dict[str, list[Edge]] = {}
+    for edge in edges:
+        leaving.setdefault(edge.source, []).append(edge)
+    return leaving
+
 
 @data
 class Dag(Step):
@@ -532,9 +545,7 @@ class Walk(Step):
     """Whether several nodes may run in one round."""
 
     def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
-        leaving: dict[str, list[Edge]] = {}
-        for edge in self.edges:
-            leaving.setdefault(edge.source, []).append(edge)
+        leaving = edges_by_source(self.edges)
         object.__setattr__(self, "leaving", leaving)
         object.__setattr__(
             self, "forks", any(_forks(edges) for edges in leaving.values() if len(edges) > 1)
@@ -543,5 +554,4 @@ class Walk(Step):
 
 def _forks(edges: Sequence[Edge]) -> bool:
     """Whether several of these edges may be taken in one round."""
-    plain = [edge for edge in edges if edge.when is None]
-    return len(plain) > 1 or any(not edge.otherwise for edge in plain)
+    return any(edge.is_plain for edge in edges) or sum(edge.otherwise for edge in edges) > 1

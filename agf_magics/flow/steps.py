@@ -336,8 +336,6 @@ class Definition(NamedTuple):
 def children(step: Step) -> tuple[Step, ...]:
     """The steps directly under ``step``, in the order of the text."""
     match step:
-        case Invoke() | Compute():
-            return ()
         case Sequence() | Dag():
             return step.steps
         case Branches():

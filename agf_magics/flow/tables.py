@@ -18,7 +18,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, time, timedelta
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -259,11 +259,8 @@ class Parquet(FileRows):
             raise DefinitionError(Diagnostic("over.file", message)) from None
         about = self._file.metadata
         self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
-        ends, end = [], 0
-        for group in range(about.num_row_groups):
-            end += about.row_group(group).num_rows
-            ends.append(end)
-        self._ends = ends
+        groups = map(about.row_group, range(about.num_row_groups))
+        self._ends = list(accumulate(group.num_rows for group in groups))
 
     def read(self, page: int) -> list[Cells | StepError]:
         start, rows = page * PAGE, list[Cells | StepError]()

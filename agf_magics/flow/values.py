@@ -35,13 +35,14 @@ import datetime
 import decimal
 import fractions
 import marshal
+import math
 import operator
 import os
 import pathlib
 import sys
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 Value = Any
@@ -195,17 +196,39 @@ def is_true(value: Value) -> bool:
 def equal(a: Value, b: Value) -> bool:
     """Python's equality for JSON (``true == 1``, decision P17), identity for opaque values, also
     nested ones."""
-    if a is b:
-        return True
-    kind, other = type(a), type(b)
-    if kind in ATOMS and other in ATOMS:
-        # Atoms only: the `==` of a user may run any code, or return an array.
-        return bool(a == b)
-    if kind is list and other is list:
-        return len(a) == len(b) and all(map(equal, a, b))
-    if kind is dict and other is dict:
-        return a.keys() == b.keys() and all(equal(v, b[k]) for k, v in a.items())
-    return False
+    return equal_within(a, b, math.inf) is True
+
+
+def equal_within(a: Value, b: Value, room: float) -> bool | None:
+    """`equal`, but None when more than ``room`` parts would have to be looked at.
+
+    Parts can be shared, so two small values may be equal only after 2 ** 100 comparisons.
+    """
+    left, right = [a], [b]
+    while left:
+        one, other = left.pop(), right.pop()
+        if one is other:
+            continue
+        kind = type(one)
+        if kind in ATOMS and type(other) in ATOMS:
+            # Atoms only: the `==` of a user may run any code, or return an array.
+            if one != other:
+                return False
+        elif kind is not type(other) or kind not in (list, dict) or len(one) != len(other):
+            return False
+        elif kind is list:
+            left += one
+            right += other
+            room -= len(one)
+        elif one.keys() != other.keys():
+            return False
+        else:
+            left += one.values()
+            right += map(other.__getitem__, one)
+            room -= len(one)
+        if room < 0:
+            return None
+    return True
 
 
 LONGEST_BYTES = 60
@@ -389,11 +412,10 @@ def is_array(value: Value) -> bool:
 def _has(kind: type, name: str) -> bool:
     # Without `getattr`, which would run the `__getattr__` of a metaclass; None means that the class has
     # taken the method away.
-    return any(vars(base).get(name) is not None for base in _mro(kind))
+    return any(vars(base).get(name) is not None for base in _MRO.__get__(kind))
 
 
-def _mro(kind: type) -> Iterator[type]:
-    return iter(type.__dict__["__mro__"].__get__(kind))
+_MRO: Any = type.__dict__["__mro__"]
 
 
 IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"

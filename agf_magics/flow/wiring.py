@@ -113,12 +113,12 @@ class Accesses(NamedTuple):
     """The ids of the steps that run once for each item of a list."""
 
 
-def wires(flow: Flow, trace: Accesses | None = None) -> tuple[Wire, ...]:
+def wires(flow: Flow) -> tuple[Wire, ...]:
     """The data edges of ``flow``, in the order of the reads."""
     edges: dict[Wire, None] = {}
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
-    for read in (trace or follow(flow)).reads:
+    for read in follow(flow).reads:
         # The nodes of a Walk have no fixed order: `feeds` has their data flow.
         if read.step.id in fed:
             continue

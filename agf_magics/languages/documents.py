@@ -20,7 +20,7 @@ import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from ..flow.step import Expr, FlowInput, Name
 from ..flow.steps import Definition
@@ -105,7 +105,7 @@ class Key(NamedTuple):
     doc: str = ""
     required: bool = False
     null: bool = False
-    """Whether null means the same as no key."""
+    """Whether null means the same as no key, which is not `required`."""
     explicit: bool = False
     """Whether only a written null does: with no value at all, the author most likely forgot it."""
     code: str = ""
@@ -231,7 +231,7 @@ class Reader(ABC):
                 if key.required and name not in slips:
                     self.missing(kind, key, span)
             elif type(value) is Scalar and value.value is None and not key.takes.null:
-                if key.required or not key.null or (key.explicit and is_nothing(value)):
+                if not key.null or (key.explicit and is_nothing(value)):
                     self.empty(key, value, node.keys[name])
             else:
                 found[name] = key.takes.read(self, value, key)
@@ -250,8 +250,6 @@ class Reader(ABC):
                 node.keys[name].span,
                 self.unknown_hint(kind, name, node.fields[name]),
             )
-        if not unknown:
-            return frozenset()
         meant = (own for name in unknown for own in self.slips.get(name, ()))
         return frozenset((*misspelled_names(unknown, kind.keys), *meant))
 
@@ -269,7 +267,7 @@ class Reader(ABC):
             f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example
         )
 
-    def empty(self, key: Key, value: Scalar, written: Scalar | Name) -> None:
+    def empty(self, key: Key, value: Scalar, written: Scalar) -> None:
         """Report that the key ``written`` has no value, or null."""
         place = value.span if value.text else written.span
         message = f"{key.name!r} is empty: it must be {key.takes.says}"
@@ -285,7 +283,7 @@ class Reader(ABC):
         self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint)
 
     @abstractmethod
-    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
+    def refuse_tag(self, node: Scalar, key: Key) -> None:
         """Report the tag !expr at a place that does not allow it."""
 
     def text(self, node: Node, key: Key) -> Scalar | None:
@@ -328,17 +326,21 @@ class Reader(ABC):
         self.wrong_type(node, key)
         return None
 
-    def filled(self, node: Node, key: Key) -> Iterator[tuple[Name, Node]]:
+    def filled(self, node: Node, key: Key) -> Iterator[tuple[Scalar, Node]]:
         """The keys and values of ``node`` if it is a mapping that has some."""
         if not isinstance(node, Fields) or not node.fields:
             self.wrong_type(node, key)
             return iter(())
         return self.entries(node)
 
+    def elements(self, node: Node, key: Key) -> tuple[Node, ...]:
+        """The elements of ``node`` if it is a list."""
+        listed = self.items(node, key)
+        return listed.items if listed is not None else ()
+
     def names(self, node: Node, key: Key) -> Iterator[Name]:
         """The names in ``node`` if it is a list."""
-        listed = self.items(node, key)
-        read = (self.name(item, key) for item in listed.items) if listed is not None else ()
+        read = (self.name(item, key) for item in self.elements(node, key))
         return (name for name in read if name is not None)
 
     def words(self, node: Scalar, hint: str | None = None) -> list[str] | None:
@@ -354,12 +356,18 @@ class Reader(ABC):
             self.error(f"{self.layer}.command", "the command is empty", node.span, hint)
         return words
 
-    def entries(self, node: Fields | None) -> Iterator[tuple[Name, Node]]:
+    def read_entries(self, node: Node, key: Key, takes: Takes) -> Iterator[tuple[Name, Any]]:
+        """The keys of ``node`` if it is a mapping, each with its value, which ``takes`` reads."""
+        for name, value in self.entries(self.mapping(node, key)):
+            read = takes.read(self, value, Key(name.text, takes))
+            if read is not None:
+                yield Name(name.text, name.span), read
+
+    def entries(self, node: Fields | None) -> Iterator[tuple[Scalar, Node]]:
         """The keys and values of a mapping."""
-        if node is not None:
-            yield from (
-                (Name(name, key.span), node.fields[name]) for name, key in node.keys.items()
-            )
+        return (
+            iter(()) if node is None else zip(node.keys.values(), node.fields.values(), strict=True)
+        )
 
 
 def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:
@@ -520,7 +528,7 @@ def kind_schema(kind: Kind) -> Json:
 
 def _key_schema(key: Key) -> Json:
     shape = key.takes.schema
-    if key.null and not key.required:
+    if key.null:
         shape = {"anyOf": [shape, {"type": "null"}]}
     return {**shape, "description": f"{key.doc} Takes {key.says}.".strip()}
 
@@ -587,11 +595,6 @@ class Scanner:
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The match of ``pattern`` at the cursor; the cursor stays."""
         return pattern.match(self.source, self.at, self.end)
-
-    def refuse(
-        self, code: str, message: str, start: int, end: int, hint: str | None = None
-    ) -> NoReturn:
-        raise Refusal(code, message, start, end, hint)
 
 
 def skip_blanks(source: str, at: int, end: int) -> int:

@@ -58,7 +58,10 @@ class _InstalledOnly:
         # A module of a package is found in the package, and not through sys.path.
         if path is not None or threading.get_ident() not in self.threads:
             return None
-        here = os.path.realpath(os.getcwd()) if _has_folder() else ""
+        try:
+            here = os.path.realpath(os.getcwd())
+        except OSError:  # the working folder exists no more
+            here = ""
         elsewhere = [part for part in sys.path if part and os.path.realpath(part) != here]
         for other in sys.meta_path:
             if isinstance(other, _InstalledOnly):
@@ -74,12 +77,3 @@ class _InstalledOnly:
 
 
 _FINDER = _InstalledOnly()
-
-
-def _has_folder() -> bool:
-    """Whether the working folder still exists."""
-    try:
-        os.getcwd()
-    except OSError:
-        return False
-    return True

@@ -271,7 +271,7 @@ def _flow(found: Problem) -> Diagnostic:
     """A list in [] or a mapping in {} that is not closed where the parser expects it."""
     opening = found.text[found.since : found.since + 1]
     closing = _CLOSE.get(opening, opening)
-    if found.letter and found.letter in "]}":
+    if found.letter in ("]", "}"):
         hint = f"close the {opening!r} with {closing!r} first"
         return found.error_here(f"{found.letter!r} cannot close a {opening!r}", hint)
     if found.since in _unclosed(found):
@@ -335,7 +335,7 @@ def _quoted(text: str) -> str:
 
 
 def _content(found: Problem) -> Diagnostic:
-    if found.letter and found.letter in "]}":
+    if found.letter in ("]", "}"):
         return found.error_here(f"unmatched {found.letter!r}", "quote it if it belongs to a text")
     if found.letter:
         message, hint = (

@@ -260,8 +260,6 @@ class _Reading:
                 self.anchors.clear()
             elif kind is stream_end:
                 return
-            else:
-                assert event is not None, "the stream has an end"
 
     def _scalar(self, event: Any, top: _Open) -> None:
         """Loading spends its time here: a plain text takes the shortest way."""

@@ -33,10 +33,11 @@ from agf_magics.text.diagnostics import StepError
 from agf_magics.text.source import Source
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
+NO_NAMES = nodes.NO_NAMES
 PIPELINE = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
 
 
-def r1(text: str, names: Names | None = PIPELINE) -> R1:
+def r1(text: str, names: Names = PIPELINE) -> R1:
     return parse(Source("expression", text).span(), names)
 
 
@@ -91,10 +92,10 @@ def strictly(value: Any) -> Any:
     return list(map(strictly, value)) if type(value) is list else (type(value).__name__, repr(value))
 
 
-def names_of(row: dict[str, Any]) -> Names | None:
+def names_of(row: dict[str, Any]) -> Names:
     names = row.get("names")
     if names is None:
-        return None
+        return NO_NAMES
     return Names({name: tuple(path) for name, path in names["roots"].items()}, hidden=names.get("hidden", {}))
 
 

@@ -15,7 +15,7 @@ from agf_magics.flow.step import Ref
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST, MOST_WORK
 from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
-from tests.languages.r1_case import EXPRESSIONS, PIPELINE, VECTORS, Opaque, names_of, r1, show, strictly
+from tests.languages.r1_case import EXPRESSIONS, NO_NAMES, PIPELINE, VECTORS, Opaque, names_of, r1, show, strictly
 
 
 def value(text: str, **ctx: Any) -> Any:
@@ -367,7 +367,7 @@ def test_a_full_stack_is_an_error_at_the_expression() -> None:
 @pytest.mark.parametrize("text", ["a", "a.b + 1", "map([1], x -> a)"])
 def test_a_frame_that_is_no_object_has_no_names(text: str, frame: Any) -> None:
     with pytest.raises(StepError, match="there is no 'a' here"):
-        r1(text, None).evaluate(frame)
+        r1(text, NO_NAMES).evaluate(frame)
 
 
 @pytest.mark.parametrize("name", ["__class__", "__builtins__", "frame", "env"])

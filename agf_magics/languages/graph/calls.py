@@ -308,8 +308,8 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
     if node is None:
         return Tools()
     functions, files, commands = list[Name](), dict[str, Name](), dict[str, ShellTool]()
-    for (name, span), value in reader.entries(node):
-        assert span is not None, "a key has a place"
+    for key, value in reader.entries(node):
+        name, span = key.text, key.span
         if not isinstance(value, Fields):
             hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
             reader.error(

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from ...flow.step import Expr, Ref
-from ...flow.steps import END, START, Computed, Edge, Name
+from ...flow.steps import END, START, Computed, Edge
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, suggest
 from ...text.nodes import shorten
@@ -42,10 +42,9 @@ from .words import EDGE
 ELSE = "else"
 
 
-def _is_route(target: Name) -> Computed:
+def _is_route(target: Scalar) -> Computed:
     """Whether a router chose the node."""
     ref = Ref((*ROOT, "_route"), target.span, False)
-    assert target.span is not None, "a target has a place"
     return Computed(target.span, lambda frame: frame["state"].get("_route") == target.text, (ref,))
 
 
@@ -97,7 +96,7 @@ class Edges:
         else:
             self.conditional(source, targets, written)
 
-    def name(self, node: Scalar, known: Collection[str], key: str) -> Name | None:
+    def name(self, node: Scalar, known: Collection[str], key: str) -> Scalar | None:
         if node.text in (START, END) and node.text not in known:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
             self.reader.error(
@@ -113,9 +112,9 @@ class Edges:
                 "graph.unknown-node", f"there is no node {node.text!r}", node.span, hint
             )
             return None
-        return Name(node.text, node.span)
+        return node
 
-    def route(self, source: Name, targets: list[Name]) -> None:
+    def route(self, source: Scalar, targets: list[Scalar]) -> None:
         """Edges to the target that ``_route`` names; to the first target if it names none of
         them."""
         first, *others = targets
@@ -128,7 +127,7 @@ class Edges:
             Edge(source.text, first.text, otherwise=True, span=first.span, label=label)
         )
 
-    def conditional(self, source: Name, targets: list[Name], node: Scalar) -> None:
+    def conditional(self, source: Scalar, targets: list[Scalar], node: Scalar) -> None:
         if node.text.strip() == ELSE:
             self.found += [
                 Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE)
@@ -189,17 +188,6 @@ def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) ->
         reader.warn("graph.unquoted-text", message, place, hint)
 
 
-def outgoing(edges: Collection[Edge]) -> dict[str, list[Edge]]:
-    out: dict[str, list[Edge]] = {}
-    for edge in edges:
-        out.setdefault(edge.source, []).append(edge)
-    return out
-
-
-def is_plain(edge: Edge) -> bool:
-    return edge.when is None and not edge.otherwise
-
-
 COMPARING = ("<=", ">=", "==", "!=", "<", ">")
 
 _LEFT = re.compile(r"[a-zA-Z_][\w.]*")
@@ -252,7 +240,7 @@ class _Parser(Scanner):
                     "join comparisons with 'and' and 'or'; put a text that contains quotes in "
                     "the other quotes"
                 )
-                self.refuse(
+                raise Refusal(
                     "graph.trailing", "expected 'and' or 'or' here", self.at, self.end, hint
                 )
             self.at = word.end()
@@ -269,7 +257,7 @@ class _Parser(Scanner):
             self.refuse_missing_operator(left)
         if odd := self.match(_LONG_OPERATOR):
             hint = f"the operators are {' '.join(COMPARING)}"
-            self.refuse(
+            raise Refusal(
                 "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
             )
         self.at = found.end()
@@ -279,7 +267,7 @@ class _Parser(Scanner):
         start = self.skip_blanks()
         if start >= self.end:
             hint = "a condition compares: score < 0.8, status == 'done'"
-            self.refuse("graph.unfinished", "expected a comparison here", start, start, hint)
+            raise Refusal("graph.unfinished", "expected a comparison here", start, start, hint)
         found = self.match(_LEFT)
         if found is None:
             self.refuse_left(start)
@@ -288,17 +276,17 @@ class _Parser(Scanner):
                 f"expected a comparison before {found[0]!r}",
                 "write a comparison on both sides",
             )
-            self.refuse("graph.unfinished", message, start, found.end(), hint)
+            raise Refusal("graph.unfinished", message, start, found.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
-            self.refuse("graph.not", "'not' is not supported", start, start + 3, hint)
+            raise Refusal("graph.not", "'not' is not supported", start, start + 3, hint)
         self.at = found.end()
         names = tuple(found[0].split("."))
         prefixed = names[0] == "state" and len(names) > 1
         names = names[1:] if prefixed else names
         if "" in names:
             hint = f"write {'.'.join(filter(None, names)) or 'a name'}"
-            self.refuse(
+            raise Refusal(
                 "graph.path", f"a name is missing in the path {found[0]!r}", start, self.at, hint
             )
         return Path(names, start, self.at, prefixed)
@@ -310,7 +298,7 @@ class _Parser(Scanner):
                 "leave them out: 'and' binds more tightly than 'or'; several edges may lead to "
                 "one node"
             )
-            self.refuse(
+            raise Refusal(
                 "graph.parentheses", "parentheses are not supported", start, start + 1, hint
             )
         if char == "{":
@@ -319,13 +307,13 @@ class _Parser(Scanner):
             end = close + 1 if close > 0 else self.end
             rest = (inner.removeprefix("state.") + source[end : self.end].lstrip("}")).strip()
             shown = f"write: {rest}" if inner else None
-            self.refuse("graph.condition-braces", "a condition has no braces", start, end, shown)
+            raise Refusal("graph.condition-braces", "a condition has no braces", start, end, shown)
         word = self.match(_LEFT_WORD)
         end = max(word.end() if word else start, start + 1)
         hint = "the left side is a path into the state: score, critique.score"
         if found := _REVERSED.match(source, start, self.end):
             hint = f"swap the sides: {found[3]} {_MIRROR[found[2]]} {found[1]}"
-        self.refuse(
+        raise Refusal(
             "graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint
         )
 
@@ -335,7 +323,7 @@ class _Parser(Scanner):
             hint = f"a condition compares: {name} == true"
             if name.lower() in ("true", "always"):
                 hint = "leave the condition out: an edge without one is always taken"
-            self.refuse(
+            raise Refusal(
                 "graph.unfinished",
                 f"{name!r} is not compared with anything",
                 left.start,
@@ -356,7 +344,7 @@ class _Parser(Scanner):
             hint = (
                 "let a python node before this edge compute it, and compare the key that it writes"
             )
-        self.refuse("graph.operator", message, self.at, end, hint)
+        raise Refusal("graph.operator", message, self.at, end, hint)
 
     def right(self, left: Path, operator: str) -> Literal | Bare:
         start, source = self.skip_blanks(), self.source
@@ -364,7 +352,7 @@ class _Parser(Scanner):
         if start >= self.end or (word and word.end() < self.end):
             text = f"{source[left.start : left.end]} {operator}"
             hint = f"write the value: {text} 0, {text} 'text'"
-            self.refuse(
+            raise Refusal(
                 "graph.unfinished", f"{text!r} has no right side", left.start, self.at, hint
             )
         if source[start] in QUOTES and (end := quoted_end(source, start, self.end)) > 0:
@@ -405,18 +393,18 @@ class _Parser(Scanner):
                 f"text: {quoted}"
             )
             if found in ("(", ")"):
-                self.refuse("graph.parentheses", "parentheses are not supported", *place, hint)
+                raise Refusal("graph.parentheses", "parentheses are not supported", *place, hint)
             if found in ("&&", "||"):
                 word = "and" if found == "&&" else "or"
-                self.refuse(
+                raise Refusal(
                     "graph.operator", f"unknown operator {found!r}", *place, f"write {word!r}"
                 )
             if found[0] in "<>=!":
-                self.refuse("graph.operator", "a comparison has two sides", *place, hint)
-            self.refuse("graph.arithmetic", "there is no arithmetic in a condition", *place, hint)
+                raise Refusal("graph.operator", "a comparison has two sides", *place, hint)
+            raise Refusal("graph.arithmetic", "there is no arithmetic in a condition", *place, hint)
         if _PATH.fullmatch(text) and "" in text.split("."):
             hint = f"write {'.'.join(filter(None, text.split('.')))}, or quote it: '{text}'"
-            self.refuse(
+            raise Refusal(
                 "graph.path",
                 f"a name is missing in the path {text!r}",
                 start,

@@ -271,7 +271,8 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     """The template of ``text``; None after an error."""
     span = text.locate(0, len(text.text))
     if find_spec("jinja2") is None:
-        reader.refuses.append(not_installed(span))
+        message = "this prompt needs jinja2, which is not installed"
+        reader.refuses.append(Diagnostic("graph.jinja-not-installed", message, span, INSTALL))
         return JinjaPrompt(text, (), span)
     from jinja2 import Environment, TemplateSyntaxError
 
@@ -366,15 +367,6 @@ class _Template:
     def refuse(self, node: nodes.Node, message: str, word: str, hint: str | None) -> None:
         place = self.lines.place(node.lineno, word)
         self.reader.error("graph.template", message, place, hint)
-
-
-def not_installed(span: Span) -> Diagnostic:
-    return Diagnostic(
-        "graph.jinja-not-installed",
-        "this prompt needs jinja2, which is not installed",
-        span,
-        INSTALL,
-    )
 
 
 class Lines:

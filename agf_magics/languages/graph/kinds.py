@@ -37,7 +37,6 @@ from .nodes import (
     Here,
     Written,
     at,
-    build_interrupt,
     build_passthrough,
     build_python,
     build_subgraph,
@@ -46,7 +45,7 @@ from .nodes import (
     repeated,
 )
 from .reading import ROOT, Reader
-from .sessions import CALLED, build_router, build_session, build_written_question, keep
+from .sessions import CALLED, build_interrupt, build_router, build_session, keep
 from .state import Failed, State
 from .takes import OVER
 from .value import CANNOT, Expression, describe, find, format_value, value_failed
@@ -55,12 +54,15 @@ from .words import NODES, NOT_IN_A_MAP
 
 
 def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
-    name, tools = _tool_name(given), here.tools
+    name: Expr | None = given.get("tool") or given.get("tool_name")
+    tools = here.tools
     if name is None:
         reader.error(
             "graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"'
         )
         return None
+    if not name.reads():  # without a placeholder it is the name itself
+        name = Constant(name.span, name.evaluate({"state": {}}))
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
@@ -107,16 +109,6 @@ def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
     message = f"Unknown tool: {format_value(tool)}" if unknown else value.message
     return {**made, "success": False, "result": None, "error": message}
 
-
-def _tool_name(given: Given) -> Expr | None:
-    """The tool, as a Constant if its name has no placeholder."""
-    name: Expr | None = given.get("tool") or given.get("tool_name")
-    if name is None or isinstance(name, Constant) or name.reads():
-        return name
-    return Constant(name.span, name.evaluate({"state": {}}))
-
-
-Build = Callable[[Reader, Node, Here], Built | None]
 
 ITEMS = 100
 """The number of items that a map may have by default."""
@@ -215,8 +207,7 @@ class Gather:
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
-def build_map(reader: Reader, given: Given, here: Here, build: Build) -> Built | None:
-    """``build`` makes the node that runs for each item."""
+def build_map(reader: Reader, given: Given, here: Here) -> Built | None:
     name: Name = given["as"]
     over = _over(reader, given["over"], name.text)
     inner = build(
@@ -396,7 +387,7 @@ ALIASES: Mapping[str, str] = {
 
 BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
     "passthrough": build_passthrough,
-    "map": lambda reader, given, here: build_map(reader, given, here, build),
+    "map": build_map,
     "tool": build_tool,
     "tool_call": build_tool_call,
     "python": build_python,
@@ -404,7 +395,5 @@ BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
     "agent": build_session,
     "router": build_router,
     "subgraph": build_subgraph,
-    "interrupt": lambda reader, given, here: build_interrupt(
-        reader, given, here, build_written_question
-    ),
+    "interrupt": build_interrupt,
 }

@@ -6,16 +6,16 @@ Warnings about a legal graph that looks wrong (decision Y7); ``strict`` makes th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...flow.step import END, START, Edge, Name, Ref, Step, Walk
+from ...flow.step import END, START, Edge, Name, Ref, Step, Walk, edges_by_source
 from ...flow.steps import Compute, Invoke, every
 from ...flow.wiring import own_reads
 from ...text.diagnostics import suggest
 from ...text.source import Span
 from .calls import Tools
-from .edges import ELSE, is_plain, outgoing
+from .edges import ELSE
 from .nodes import Built, Outputs
 from .reading import PEER_KEY, ROOT, Reader
 from .state import Keys
@@ -50,7 +50,9 @@ def feeds(
     """
     reads = {name: _keys_read(each) for name, each in built.items()}
     writes = {name: {key.name for key in each.keys} for name, each in built.items()}
-    after = {name: [edge.target for edge in leaving] for name, leaving in outgoing(edges).items()}
+    after = {
+        name: [edge.target for edge in leaving] for name, leaving in edges_by_source(edges).items()
+    }
     for name, target in exits.items():
         after.setdefault(name, []).append(target)
     # A key with a reducer begins with an empty value.
@@ -102,10 +104,6 @@ class Graph(NamedTuple):
     named: tuple[Name, ...] = ()
     """The keys that ``variables:`` and ``exports:`` name."""
 
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return self.walk.edges
-
     def place(self, name: str) -> Span | None:
         return self.nodes[name].step.span
 
@@ -146,7 +144,7 @@ def read_keys(reader: Reader, graph: Graph) -> None:
             _read(reader, ref, own, graph.declares)
     for name in graph.named:
         _read(reader, Ref((*ROOT, name.text), name.span), known, graph.declares)
-    for edge in graph.edges:
+    for edge in graph.walk.edges:
         for ref in edge.when.reads() if edge.when else ():
             _read(reader, ref, known, graph.declares)
 
@@ -197,10 +195,10 @@ def adds_itself(reader: Reader, graph: Graph) -> None:
 def mixed_edges(reader: Reader, graph: Graph) -> None:
     """graph.plain-beside-condition: a plain edge is not an else. graph.else-alone: an else without
     a condition."""
-    for source, edges in outgoing(graph.edges).items():
+    for source, edges in graph.walk.leaving.items():
         conditions = [edge for edge in edges if edge.when is not None]
         for edge in edges:
-            if conditions and is_plain(edge):
+            if conditions and edge.is_plain:
                 hint = f"write condition: {ELSE} if it is for the case that no condition is true"
                 message = (
                     f"this edge is always taken, in addition to the one of {source!r} with "
@@ -214,8 +212,8 @@ def mixed_edges(reader: Reader, graph: Graph) -> None:
 
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no path leads to."""
-    ways = [*graph.edges, *(Edge(name, exit) for name, exit in graph.walk.exits.items())]
-    reached = _distances(outgoing(ways), [START])
+    ways = [*graph.walk.edges, *(Edge(name, exit) for name, exit in graph.walk.exits.items())]
+    reached = _distances(edges_by_source(ways), [START])
     for name in graph.nodes:
         if name not in reached:
             hint = f"add an edge to it: {{from: {next(iter(reached), START)}, to: {name}}}"
@@ -231,9 +229,9 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     """graph.uneven-join: a node runs several times if branches of one fork reach it in different
     rounds."""
     reported: set[str] = set()
-    out, room = outgoing(graph.edges), MOST_STEPS
+    out, room = graph.walk.leaving, MOST_STEPS
     for edges in out.values():
-        plain = [edge.target for edge in edges if is_plain(edge) and edge.target != END]
+        plain = [edge.target for edge in edges if edge.is_plain and edge.target != END]
         ways: list[dict[str, int]] = []
         for target in plain if len(plain) > 1 else ():
             ways.append(_distances(out, [target]))
@@ -267,20 +265,20 @@ def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a loop without an exit or a limit."""
     free = [
         edge
-        for edge in graph.edges
+        for edge in graph.walk.edges
         if edge.source not in graph.walk.limits and edge.target not in graph.walk.limits
     ]
     always, every_way, out = (
-        outgoing([edge for edge in free if is_plain(edge)]),
-        outgoing(free),
-        outgoing(graph.edges),
+        edges_by_source([edge for edge in free if edge.is_plain]),
+        edges_by_source(free),
+        graph.walk.leaving,
     )
     unending, around = circles(always), circles(every_way)
     # A path ends at a node without edges, or whose edges all have conditions: none may be true.
     ends = [
         name for name in graph.nodes if all(edge.when is not None for edge in out.get(name, ()))
     ]
-    back = outgoing([Edge(edge.target, edge.source) for edge in graph.edges])
+    back = edges_by_source([Edge(edge.target, edge.source) for edge in graph.walk.edges])
     leaves = _distances(back, [*ends, END, *graph.walk.limits])
     reported: set[int] = set()
     for name in graph.nodes:
@@ -298,7 +296,7 @@ def endless(reader: Reader, graph: Graph) -> None:
 
 def routers(reader: Reader, graph: Graph) -> None:
     """graph.router-edges: a router without an edge of type conditional."""
-    out = outgoing(graph.edges)
+    out = graph.walk.leaving
     for name, built in graph.nodes.items():
         if built.step.word == "router" and not any(edge.otherwise for edge in out.get(name, ())):
             nodes = ", ".join(dict.fromkeys(route.text for route in built.routes))
@@ -334,7 +332,7 @@ RULES = (
 )
 
 
-def _distances(out: Mapping[str, list[Edge]], begin: Iterable[str]) -> dict[str, int]:
+def _distances(out: Mapping[str, Sequence[Edge]], begin: Iterable[str]) -> dict[str, int]:
     """The smallest number of rounds to each node."""
     found = dict.fromkeys(begin, 0)
     queue = deque(found)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ...flow.step import Caps, Export, Expr
-from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk
+from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk, part
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import EXPR, expr_tags, is_text
 from ...text.source import Source, Span
@@ -22,7 +22,7 @@ from .calls import Tools, read_tools
 from .edges import Edges
 from .kinds import build
 from .lint import Graph, feeds, lint
-from .nodes import Built, Here, node_id
+from .nodes import Built, Here
 from .prompts import Folders
 from .reading import PEER_KEY, ROOT, Reader
 from .state import Declared, Joining, Keys, ends, starts
@@ -159,10 +159,10 @@ class _Loader:
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
         found = {}
-        for name, value in self.reader.entries(node):
-            assert name.span is not None, "a key has a place"
+        for key, value in self.reader.entries(node):
+            name = key.text
             if isinstance(value, Fields):
-                given = self.reader.fields(STATE_KEY, value, name.span)
+                given = self.reader.fields(STATE_KEY, value, key.span)
                 kind, reducer = given.get("type"), given.get("reducer")
             elif is_text(value):
                 kind, reducer = Name(value.text, value.span), None
@@ -171,9 +171,7 @@ class _Loader:
                 message = f"the type of a state key must be a name, got {shown(value)}"
                 self.reader.error("graph.wrong-type", message, value.span, hint)
                 continue
-            found[name.text] = Declared(
-                name.text, self.type(kind), self.reducer(reducer), name.span
-            )
+            found[name] = Declared(name, self.type(kind), self.reducer(reducer), key.span)
         return found
 
     def type(self, kind: Name | None) -> str:
@@ -199,7 +197,9 @@ class _Loader:
         self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
     ) -> dict[str, Built]:
         defaults = self.section(DEFAULTS, given.get("defaults"))
-        folders = self.folders({**defaults, **given})
+        prompts = {**defaults, **given}
+        folder: Name | None = prompts.get("prompts_dir")
+        folders = Folders(folder and folder.text, bool(prompts.get("prompts_relative")))
         written: Fields | None = given.get("nodes")
         if written is not None and not written.fields:
             hint = "nodes: {first: {type: passthrough}}"
@@ -207,7 +207,6 @@ class _Loader:
         found: dict[str, Built] = {}
         self.named: list[str] = []
         for name, value in self.reader.entries(written):
-            assert name.span is not None, "a key has a place"
             if not name.text.strip() or name.text in ("START", "END"):
                 hint = "START and END are the beginning and the end of a graph"
                 self.reader.error(
@@ -217,7 +216,7 @@ class _Loader:
             self.named.append(name.text)
             here = Here(
                 name.text,
-                node_id(name.text),
+                f"nodes{part(name.text)}",
                 "",
                 name.span,
                 defaults,
@@ -230,15 +229,9 @@ class _Loader:
                 found[name.text] = built
         return found
 
-    def folders(self, given: Mapping[str, Any]) -> Folders:
-        """Where prompt files are searched."""
-        folder: Name | None = given.get("prompts_dir")
-        return Folders(
-            folder.text if folder is not None else None, bool(given.get("prompts_relative"))
-        )
-
     def exports(self, node: Fields | None) -> Iterator[Export]:
-        for name, value in self.reader.entries(node):
+        for key, value in self.reader.entries(node):
+            name = key.text
             if not isinstance(value, Fields):
                 hint = f"{name}: {{format: markdown, filename: {name}.md}}"
                 message = f"an export must be a mapping, got {shown(value)}"
@@ -246,7 +239,7 @@ class _Loader:
                 continue
             given = self.reader.fields(EXPORT, value, value.span)
             kind = given.get("format") or "json"
-            default = Name(f"{name}{ENDINGS[kind][0]}", name.span)
+            default = Name(f"{name}{ENDINGS[kind][0]}", key.span)
             path, place = named(given, "filename", default)
             if not is_inside(path):
                 hint = (
@@ -260,7 +253,7 @@ class _Loader:
                 self.reader.error(
                     "graph.export-file", f"{path!r} cannot have this ending", place, hint
                 )
-            yield Export(name.text, kind, path, name.span)
+            yield Export(name, kind, path, key.span)
 
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = given.get("edges")

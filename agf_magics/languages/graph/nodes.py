@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...flow.step import Exchange, Frame, Lookup
-from ...flow.steps import Branches, Compute, Computed, Invoke, Name, NamedArguments, Step, part
+from ...flow.steps import Branches, Compute, Computed, Invoke, Name, NamedArguments, Step
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, suggest
 from ...text.nodes import shorten
@@ -24,9 +24,6 @@ from .calls import (
     WithState,
     complete,
     passed,
-    question_args,
-    read_message,
-    state_ref,
     write_as_subgraph,
     write_changed,
     write_key,
@@ -37,7 +34,6 @@ from .calls import (
 from .prompts import Folders
 from .reading import Reader, Slot
 from .state import Failed, State, Write
-from .value import format_value
 
 Given = dict[str, Any]
 
@@ -220,59 +216,6 @@ def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, St
     return show
 
 
-def build_interrupt(
-    reader: Reader, given: Given, here: Here, written: WriteQuestion
-) -> Built | None:
-    """``written`` builds the node if an agent writes the question."""
-    asked = named(given, "state_key", Name("interrupt_message"))
-    answered = named(given, "resume_key", Name("user_input"))
-    question, answer = asked.text, answered.text
-    keys = (Written(question, asked.span), Written(answer, answered.span))
-    if ("message" in given) == ("prompt" in given):
-        problem = (
-            "an interrupt needs 'message'"
-            if "message" not in given
-            else "an interrupt has message or prompt"
-        )
-        code = "graph.missing-key" if "message" not in given else "graph.same-key"
-        hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
-        reader.error(code, problem, here.span, hint)
-        return None
-    if "prompt" in given:
-        built = written(reader, given, here, question, answer)
-        return built and built._replace(keys=keys)
-    message = read_message(reader, given["message"])
-    if message is None:
-        return None
-    if given.get("idempotent"):
-        message = held_or(question, message)
-    step = Invoke(
-        **common(here, given, message.text),
-        kind="question",
-        name=Name(here.name, here.span),
-        args=question_args(message, given.get("choices")),
-    )
-
-    def write(state: State, value: Value) -> Mapping[str, Value]:
-        return {question: message.evaluate({"state": state}), answer: value}
-
-    return Built(step, write, keys)
-
-
-def held_or(key: str, message: Computed) -> Computed:
-    """The value of a key of the state if it has one, else ``message``."""
-
-    def evaluate(frame: Frame) -> Value:
-        held = frame["state"].get(key)
-        return message.evaluate(frame) if held is None else format_value(held)
-
-    ref = state_ref((key,), None)
-    return Computed(message.span, evaluate, (*message.reads(), ref), message.text)
-
-
-WriteQuestion = Callable[[Reader, Given, Here, str, str], "Built | None"]
-
-
 # --- shared by several kinds ---
 
 
@@ -283,10 +226,6 @@ def at(here: Here) -> dict[str, Any]:
 def common(here: Here, given: Given, label: str) -> dict[str, Any]:
     """The fields that every call has."""
     return {**at(here), "label": shorten(label), "timeout": given.get("timeout", here.timeout)}
-
-
-def node_id(name: str) -> str:
-    return f"nodes{part(name)}"
 
 
 def state_key(

@@ -10,14 +10,14 @@ Prompts (prompts.py), commands and questions consist of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 from ...flow.step import Expr
 from ...flow.steps import Constant
 from ...flow.values import Value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, is_text, plain, shorten
+from ...text.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
 from ...text.source import Span, Text
 from .. import documents
 from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
@@ -221,22 +221,22 @@ class Reader(documents.Reader):
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
         if not is_text(node):
-            for place, text in _nested_braces(node):
-                if text is None:
-                    message, hint = (
-                        "braces without quotes are a YAML mapping",
-                        "put quotes around them",
-                    )
-                else:
+            for part in every_node(node):
+                if _unquoted_braces(part):
+                    message = "braces without quotes are a YAML mapping"
+                    hint = "put quotes around them"
+                elif "{state." in part.text:
                     message = (
-                        f"{shorten(text)} stays text: texts inside a list or a mapping are "
+                        f"{shorten(part.text)} stays text: texts inside a list or a mapping are "
                         f"not filled"
                     )
                     hint = (
                         "compute it into a key of its own first; a text that is a value of its "
                         "own is filled"
                     )
-                self.warn("graph.literal-braces", message, place, hint)
+                else:
+                    continue
+                self.warn("graph.literal-braces", message, part.span, hint)
             return Constant(node.span, plain(node))
         name = node.text.split(".")[0]
         if (
@@ -282,22 +282,6 @@ def _unquoted_braces(node: Node) -> str | None:
         return None
     ((name, value),) = node.fields.items()
     return f"{{{name}}}" if is_nothing(value) and name.startswith("state.") else None
-
-
-def _nested_braces(node: Node) -> Iterator[tuple[Span, str | None]]:
-    """The places inside a list or a mapping that look like a placeholder; without a text: a mapping
-    without quotes."""
-    queue = [node]
-    while queue:
-        node = queue.pop()
-        if _unquoted_braces(node):
-            yield node.span, None
-        elif isinstance(node, Fields):
-            queue += node.fields.values()
-        elif isinstance(node, Items):
-            queue += node.items
-        elif isinstance(node.value, str) and "{state." in node.text:
-            yield node.span, node.text
 
 
 _SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")

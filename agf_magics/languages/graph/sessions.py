@@ -27,8 +27,8 @@ from ...flow.values import Value
 from ...text.diagnostics import Diagnostic
 from ...text.nodes import shorten
 from ...text.source import Span
-from ..documents import said
-from .calls import Values, Wanted, check_required, question_args, state_ref
+from ..documents import named, said
+from .calls import Values, Wanted, check_required, question_args, read_message, state_ref
 from .nodes import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 from .prompts import Prompts, read_output_schema, read_prompt
 from .reading import ROOT, Reader
@@ -193,26 +193,23 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
 
 def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built | None:
     """``on_error`` and ``parse_json``."""
-    fallback = given.get("fallback")
-    if given.get("on_error") != "fallback":
-        if fallback is not None:
-            hint = "add on_error: fallback"
-            reader.warn(
-                "graph.fallback",
-                "'fallback' is not used without on_error: fallback",
-                fallback.span,
-                hint,
-            )
-        if given.get("parse_json"):
-            built = built._replace(step=_parsed(here, built.step))
-        return on_error(given, here, built)
-    if fallback is None:
+    step, fallback = built.step, given.get("fallback")
+    if fallback is None and given.get("on_error") == "fallback":
         hint = "fallback: {provider: openai, model: gpt-4o}"
         reader.error("graph.missing-key", "on_error: fallback needs 'fallback'", here.span, hint)
         return None
-    other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
-    step = _with_fallback(here, built.step, other)
-    return built._replace(step=_parsed(here, step) if given.get("parse_json") else step)
+    if fallback is not None and given.get("on_error") != "fallback":
+        message, hint = (
+            "'fallback' is not used without on_error: fallback",
+            "add on_error: fallback",
+        )
+        reader.warn("graph.fallback", message, fallback.span, hint)
+    elif fallback is not None:
+        other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
+        step = _with_fallback(here, step, other)
+    if given.get("parse_json"):
+        step = _parsed(here, step)
+    return on_error(given, here, built._replace(step=step))
 
 
 def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
@@ -373,10 +370,58 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     )
 
 
-def build_written_question(
-    reader: Reader, given: Given, here: Here, question: str, answer: str
+def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
+    """A question to a person, written in the text or by an agent."""
+    asked = named(given, "state_key", Name("interrupt_message"))
+    answered = named(given, "resume_key", Name("user_input"))
+    question, answer = asked.text, answered.text
+    keys = (Written(question, asked.span), Written(answer, answered.span))
+    if ("message" in given) == ("prompt" in given):
+        problem = (
+            "an interrupt needs 'message'"
+            if "message" not in given
+            else "an interrupt has message or prompt"
+        )
+        code = "graph.missing-key" if "message" not in given else "graph.same-key"
+        hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
+        reader.error(code, problem, here.span, hint)
+        return None
+    if "prompt" in given:
+        return _build_written_question(reader, given, here, keys)
+    message = read_message(reader, given["message"])
+    if message is None:
+        return None
+    if given.get("idempotent"):
+        message = held_or(question, message)
+    step = Invoke(
+        **common(here, given, message.text),
+        kind="question",
+        name=Name(here.name, here.span),
+        args=question_args(message, given.get("choices")),
+    )
+
+    def write(state: State, value: Value) -> Mapping[str, Value]:
+        return {question: message.evaluate({"state": state}), answer: value}
+
+    return Built(step, write, keys)
+
+
+def held_or(key: str, message: Computed) -> Computed:
+    """The value of a key of the state if it has one, else ``message``."""
+
+    def evaluate(frame: Frame) -> Value:
+        held = frame["state"].get(key)
+        return message.evaluate(frame) if held is None else format_value(held)
+
+    ref = state_ref((key,), None)
+    return Computed(message.span, evaluate, (*message.reads(), ref), message.text)
+
+
+def _build_written_question(
+    reader: Reader, given: Given, here: Here, keys: tuple[Written, Written]
 ) -> Built | None:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
+    question, answer = (key.name for key in keys)
     first = here._replace(id=f"{here.id}.prompt")
     ask = first._replace(id=f"{first.id}.ask") if given.get("idempotent") else first
     request = build_request(reader, given, ask)
@@ -403,4 +448,4 @@ def build_written_question(
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {question: value[0], answer: value[1]}
 
-    return Built(step, write)
+    return Built(step, write, keys)

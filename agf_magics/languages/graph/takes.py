@@ -39,7 +39,8 @@ def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
 
 def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
     return tuple(
-        (name, reader.value(value)) for name, value in reader.entries(reader.mapping(node, key))
+        (Name(name.text, name.span), reader.value(value))
+        for name, value in reader.entries(reader.mapping(node, key))
     )
 
 
@@ -70,9 +71,7 @@ def _share(reader: Reader, node: Node, key: Key) -> int | float | None:
 
 
 def _pairs(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Name], ...]:
-    entries = reader.entries(reader.mapping(node, key))
-    read = [(name, reader.name(value, Key(name.text, NAME))) for name, value in entries]
-    return tuple((name, value) for name, value in read if value is not None)
+    return tuple(reader.read_entries(node, key, NAME))
 
 
 def _name_map(reader: Reader, node: Node, key: Key) -> dict[str, Name]:
@@ -84,16 +83,13 @@ def _mapping(reader: Reader, node: Node, key: Key) -> Any:
 
 
 def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None, int]]:
-    entries = reader.entries(reader.mapping(node, key))
-    read = [(name, COUNT.read(reader, value, Key(name.text, COUNT))) for name, value in entries]
-    return {name.text: (name.span, count) for name, count in read if count is not None}
+    return {name.text: (name.span, count) for name, count in reader.read_entries(node, key, COUNT)}
 
 
 def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
     """Exit codes."""
-    listed = reader.items(node, key)
-    codes = [item.value for item in listed.items] if listed is not None else []
-    if listed is not None and {type(code) for code in codes} != {int}:
+    codes = [item.value for item in reader.elements(node, key)]
+    if isinstance(node, Items) and {type(code) for code in codes} != {int}:
         reader.wrong_type(node, key)
         return None
     return tuple(codes) or None

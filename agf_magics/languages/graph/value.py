@@ -171,7 +171,7 @@ def _check_size(size: int) -> None:
 def compare(sign: str, left: Value, right: Value) -> bool:
     """A comparison. Ordering is False for a missing left side and for values that have no order."""
     if sign in ("==", "!="):
-        return _same(left, right) is (sign == "==")
+        return equal(left, right) is (sign == "==")
     if left is None or not (_ordered(left) and _ordered(right)):
         return False
     try:
@@ -193,13 +193,6 @@ def _ordered(value: Value) -> bool:
         return True
     try:
         return type(value) is list and is_json(value)
-    except RecursionError:
-        return False
-
-
-def _same(left: Value, right: Value) -> bool:
-    try:
-        return equal(left, right)
     except RecursionError:
         return False
 

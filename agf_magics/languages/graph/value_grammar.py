@@ -297,7 +297,7 @@ class _Operand(Scanner):
                 "write the dict itself, {state.log + {'key': state.value}}: it is appended to "
                 "a list"
             )
-            self.refuse(
+            raise Refusal(
                 "graph.nested-literal",
                 "a list literal cannot hold a dict",
                 self.at,
@@ -307,7 +307,9 @@ class _Operand(Scanner):
         item = self.atom(",]")
         if self.peek() == ",":
             hint = "append the items one after the other, in two nodes or to two keys of output"
-            self.refuse("graph.list-items", "a list literal has one item", self.at, self.end, hint)
+            raise Refusal(
+                "graph.list-items", "a list literal has one item", self.at, self.end, hint
+            )
         self.close("]", start)
         return One(item)
 
@@ -336,7 +338,7 @@ class _Operand(Scanner):
             key = source[start : self.at].strip()
         if self.at < 0 or self.peek() != ":":
             hint = "a dict literal has quoted keys: {'key': state.value}"
-            self.refuse(
+            raise Refusal(
                 "graph.dict-key", "expected a key and a colon", start, max(self.at, start + 1), hint
             )
         self.at += 1
@@ -347,7 +349,7 @@ class _Operand(Scanner):
         start, source = self.skip_blanks(), self.source
         if start >= self.end or source[start] in stops:
             hint = "a value is state.name, a number or a 'text'"
-            self.refuse("graph.unfinished", "expected a value here", start, start + 1, hint)
+            raise Refusal("graph.unfinished", "expected a value here", start, start + 1, hint)
         if source[start] in QUOTES:
             return self.quoted(stops)
         if source[start] in "([{":
@@ -365,7 +367,7 @@ class _Operand(Scanner):
         start = self.at
         self.at = quoted_end(self.source, start, self.end)
         if self.at < 0:
-            self.refuse(
+            raise Refusal(
                 "graph.unfinished",
                 "this quote is not closed",
                 start,
@@ -393,18 +395,18 @@ class _Operand(Scanner):
     def refuse_bracket(self, at: int) -> None:
         if self.source[at] in "()":
             hint = "compute it into a key of its own first, then use that key"
-            self.refuse("graph.parentheses", "parentheses are not supported", at, at + 1, hint)
+            raise Refusal("graph.parentheses", "parentheses are not supported", at, at + 1, hint)
         hint = "literals do not nest; quote it if it is text"
-        self.refuse("graph.nested-literal", f"unexpected {self.source[at]!r}", at, at + 1, hint)
+        raise Refusal("graph.nested-literal", f"unexpected {self.source[at]!r}", at, at + 1, hint)
 
     def refuse_chained(self, at: int) -> None:
         hint = "compute it in two steps, the first into a key of its own; quote it if it is text"
-        self.refuse("graph.chained", "only one operator is supported", at, at + 1, hint)
+        raise Refusal("graph.chained", "only one operator is supported", at, at + 1, hint)
 
     def close(self, bracket: str, start: int) -> None:
         if self.peek() != bracket:
             message = f"{self.source[start]!r} is not closed"
-            self.refuse("graph.unfinished", message, start, start + 1, f"add {bracket!r}")
+            raise Refusal("graph.unfinished", message, start, start + 1, f"add {bracket!r}")
         self.at += 1
 
     def expect_end(self) -> None:
@@ -413,6 +415,6 @@ class _Operand(Scanner):
             self.refuse_chained(self.at)
         if after:
             hint = "put quotes around a text that contains quotes or blanks"
-            self.refuse(
+            raise Refusal(
                 "graph.trailing", "unexpected text after the expression", self.at, self.end, hint
             )

@@ -245,8 +245,7 @@ class Reader(documents.Reader):
         others = [step.name for step in kinds.values() if name in step.keys]
         return f"{name!r} is a key of {', '.join(others)}; {hint}" if others else hint
 
-    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
-        assert key is not None, "only a key's value is refused"
+    def refuse_tag(self, node: Scalar, key: Key) -> None:
         hint = (
             "it is an expression already"
             if key.takes.word == "expression"
@@ -334,16 +333,19 @@ def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
     )
 
 
-def read_name(reader: Reader, node: Node, key: Key) -> Name | None:
+def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
+    """The name of a store."""
     name = reader.name(node, key)
-    if name and key.name == "output" and name.text in ROOTS:
+    if name is None:
+        return None
+    if name.text in ROOTS:
         # No error: ctx.NAME reads it, as in Reyn.
         message = f"{name.text!r} alone never reads this store: {ROOTS[name.text]}"
         hint = f"choose another name; ctx.{name.text} reads this one"
         reader.warn("pipeline.store-name", message, name.span, hint)
-    found = texts.lookalike(name.text, reader.scope) if name and key.name == "output" else None
-    if name and found and (found.expression != name.text or "." in name.text):
-        last = found.expression.rpartition(".")[2]
+    meant = texts.lookalike(name.text, reader.scope)
+    if meant and (meant.expression != name.text or "." in name.text):
+        last = meant.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
         reader.warn(texts.CODE, message, name.span, f"write: output: {last}")
     return name

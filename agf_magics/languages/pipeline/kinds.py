@@ -31,7 +31,7 @@ from ...flow.steps import (
 )
 from ...flow.values import Value
 from ...flow.wiring import own_reads
-from ...text.nodes import Fields, Scalar, shorten
+from ...text.nodes import Fields, shorten
 from ...text.source import Span
 from ..documents import Json, Key, Kind, Words, kind, kind_schema, mapping_of, reference
 from . import takes
@@ -53,7 +53,7 @@ from .texts import (
     store_target,
 )
 
-_OUTPUT = Key("output", takes.NAME, "The store the result is written to.", null=True)
+_OUTPUT = Key("output", takes.OUTPUT, "The store the result is written to.", null=True)
 _SCHEMA = Key(
     "schema",
     takes.SCHEMA_NAME,
@@ -159,7 +159,7 @@ STEPS: Mapping[str, Kind] = {
                 True,
                 binds=("item", "acc"),
             ),
-            Key("output", takes.NAME, "The store the last acc is written to.", required=True),
+            Key("output", takes.OUTPUT, "The store the last acc is written to.", required=True),
             Key("max_items", takes.COUNT, "Items after this many are left out.", null=True),
         ),
         kind(
@@ -320,9 +320,9 @@ def _shell(at: At, given: Given, body: Fields) -> Step:
 def _agent(at: At, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
     model: Name | None = given.get("model")
-    attach: Attached | None = given.get("attach")
+    attach: Attached = given.get("attach") or Attached(at.span, ())
     args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
-    if attach is not None and attach.exprs:
+    if attach.exprs:
         args = (*args, (Name("attach", attach.span), attach))
     asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
     return Invoke(
@@ -333,9 +333,7 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
         args=NamedArguments(args),
         gives=given.get("schema"),
         tools=given.get("capabilities"),
-        asking=asking
-        if attach is None
-        else asking._replace(attach=tuple(one.span for one in attach.exprs)),
+        asking=asking._replace(attach=tuple(expr.span for expr in attach.exprs)),
     )
 
 
@@ -439,9 +437,7 @@ def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
 
 
 def _label(body: Fields, key: str) -> str:
-    node = body.fields[key]
-    assert isinstance(node, Scalar)
-    return shorten(" ".join(node.text[:160].split()))
+    return shorten(" ".join(body.text_at(key)[:160].split()))
 
 
 BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
@@ -485,9 +481,6 @@ def document_schema() -> Json:
 
 
 def _step_schema(kind: Kind) -> Json:
-    lists = (
-        {"not": {"required": ["over", "items"]}}
-        if "over" in kind.keys and "items" in kind.keys
-        else {}
-    )
+    takes_a_list = {"over", "items"} <= kind.keys.keys()
+    lists = {"not": {"required": ["over", "items"]}} if takes_a_list else {}
     return {**kind_schema(kind), **lists}

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, cast
 
 from ...flow.schemas import Field, FieldKind, Schema
-from ...flow.step import Name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
 from ...text.source import Span
@@ -82,12 +81,11 @@ class _Reader(documents.Reader):
         is_field = isinstance(value, Fields) and not any(name in own for own in self.slips.values())
         return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint
 
-    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
-        assert key is not None, "only a key's value is refused"
+    def refuse_tag(self, node: Scalar, key: Key) -> None:
         self.error(key.code, f"{key.name!r} must be {key.says}, got {shown(node)}", node.span)
 
     def field(
-        self, node: Node, key: Scalar | Name, what: str, kinds: Mapping[FieldKind, Kind]
+        self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]
     ) -> Field | None:
         """The field with the type ``node``; ``kinds``: the tables of the types."""
         if not isinstance(node, Fields):
@@ -127,7 +125,7 @@ class _Reader(documents.Reader):
             kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given
         )
 
-    def kind(self, node: Fields, key: Scalar | Name, what: str) -> FieldKind | None:
+    def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
@@ -196,7 +194,7 @@ def _reference(reader: _Reader, node: Node, key: Key) -> str | None:
     return name.text if name else None
 
 
-def _place(node: Node, key: Scalar | Name) -> Span | None:
+def _place(node: Node, key: Scalar) -> Span | None:
     """The place of ``node``, or of its key if nothing is written."""
     return node.span if node.span.text else key.span
 

@@ -14,7 +14,7 @@ from ...flow.steps import Constant, NamedArguments, part
 from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
 from ...text.source import Span
 from ..documents import COUNT as COUNT
-from ..documents import NAME as documents_NAME
+from ..documents import NAME as NAME
 from ..documents import (
     S_NAME,
     S_NAMES,
@@ -24,6 +24,7 @@ from ..documents import (
     kind,
     mapping_of,
     reference,
+    said,
 )
 from ..documents import TEXT as TEXT
 from . import texts
@@ -32,8 +33,8 @@ from .body import (
     Reader,
     read_expression,
     read_literals,
-    read_name,
     read_on_error,
+    read_output,
     read_template,
 )
 from .r1.nodes import literal
@@ -48,14 +49,13 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         reader.wrong_type(node, key)
         return None
     # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
-    tool = reader.given.get("name")
-    is_command = "command" if tool is not None and tool.text == SHELL else None
+    is_shell = said(reader.given, "name") == SHELL
     given = []
     for name, value in node.fields.items():
         argument = Key(name, key.takes)
         expr: Expr | None
-        if name == is_command:
-            expr = read_command(reader, value, Key(name, key.takes))
+        if is_shell and name == "command":
+            expr = read_command(reader, value, argument)
         elif is_expression(value):
             expr = reader.r1(value)
         else:
@@ -78,8 +78,7 @@ def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
                 "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
             )
             continue
-        text = reader.text(item, key)
-        expr = reader.r1(text) if text else None
+        expr = read_expression(reader, item, key)
         if expr is not None:
             exprs.append(expr)
     return Attached(node.span, tuple(exprs))
@@ -124,8 +123,12 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         reader.warn(texts.CODE, message, node.span, hint)
 
 
-def _read_listed(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
-    return _names(reader, node, key)
+def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
+    names: dict[str, Name] = {}
+    for name in reader.names(node, key):
+        if names.setdefault(name.text, name) is not name:
+            reader.warn("pipeline.listed-twice", f"{name.text!r} is listed twice", name.span)
+    return tuple(names.values())
 
 
 CAPABILITIES = kind(
@@ -133,7 +136,7 @@ CAPABILITIES = kind(
     "What an agent may use.",
     Key(
         "tools",
-        Takes("a list of names", "[file__read]", S_NAMES, _read_listed, word="names"),
+        Takes("a list of names", "[file__read]", S_NAMES, _names, word="names"),
         "The tools.",
         required=True,
     ),
@@ -150,17 +153,13 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
-        given = []
-        for name, value in node.fields.items():
-            text = reader.text(value, Key(name, documents_NAME))
-            expr = reader.r1(text) if text else None
-            if expr is not None:
-                given.append((Name(name, node.keys[name].span), expr))
-        return NamedArguments(tuple(given))
+        return NamedArguments(
+            tuple(reader.read_entries(node, key, NAME._replace(read=read_expression)))
+        )
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
-    names = _names(reader, node, Key("pass", documents_NAME))
+    names = _names(reader, node, Key("pass", NAME))
     return NamedArguments(tuple((name, _listed(reader, name)) for name in names))
 
 
@@ -176,14 +175,6 @@ def _listed(reader: Reader, name: Name) -> Named:
             "pipeline.pass", f"'pass' lists names, and {name.text!r} is a path", span, hint
         )
     return Named(span, reader.scope.path(name.text))
-
-
-def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
-    names: dict[str, Name] = {}
-    for name in reader.names(node, key):
-        if names.setdefault(name.text, name) is not name:
-            reader.warn("pipeline.listed-twice", f"{name.text!r} is listed twice", name.span)
-    return tuple(names.values())
 
 
 IN_COLLECT = (
@@ -273,7 +264,7 @@ _S_TOOLS = {
 }
 _S_STEP, _S_TARGET = reference("step"), reference("target")
 
-NAME = Takes("a name", "review", S_NAME, read_name, word="name")
+OUTPUT = NAME._replace(read=read_output)
 EXPRESSION = Takes("an expression", '"ctx.n + 1"', S_NAME, read_expression, word="expression")
 SCHEMA_NAME = NAME._replace(says="the name of a schema: document", example="Reply")
 INITIAL = EXPRESSION._replace(example='"0"')

@@ -36,7 +36,7 @@ from ...flow.steps import Stored
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
 from ...text.source import Source, Span, Text
-from ..documents import named_values
+from ..documents import MISSING, descend, named_values
 from . import r1
 from .r1 import R1
 from .r1.closures import text_form
@@ -397,18 +397,14 @@ class Named:
     path: tuple[str, ...]
 
     def evaluate(self, frame: Frame) -> Value:
-        value: Value = frame
-        for name in self.path:
-            if type(value) is not dict or name not in value:
-                stores = ", ".join(frame["ctx"]) or "none"
-                message = f"cannot pass {self.path[-1]!r}: no store has this name"
-                failure = StepError(
-                    Diagnostic("pipeline.pass", message, self.span, f"the stores here are {stores}")
-                )
-                failure.is_unknown_name = True
-                raise failure
-            value = value[name]
-        return value
+        value = descend(frame, self.path)
+        if value is not MISSING:
+            return value
+        hint = f"the stores here are {', '.join(frame['ctx']) or 'none'}"
+        message = f"cannot pass {self.path[-1]!r}: no store has this name"
+        failure = StepError(Diagnostic("pipeline.pass", message, self.span, hint))
+        failure.is_unknown_name = True
+        raise failure
 
     def reads(self) -> tuple[Ref, ...]:
         return (Ref(self.path, self.span),)

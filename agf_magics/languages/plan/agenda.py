@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import pairwise
-from time import time
 from typing import Any, NamedTuple
 
 from ...flow.step import Frame, Outcome, Ready, Skip
@@ -42,6 +41,7 @@ from .needs import (
 )
 from .reference import Expression, Reference, as_written, references
 
+UNRESOLVED = "plan.unresolved-reference"
 _LONGEST = 10_000
 """The most characters of an exception's text in a message."""
 
@@ -70,14 +70,11 @@ def results(
 
 
 def error_message(
-    call: Call, instance: str | None, found: Diagnostic | None, error: StepError | None
+    call: Call, instance: str | None, why: str, error: StepError | None
 ) -> dict[str, Value]:
-    """The Error message of a call that failed or could never run."""
-    if error is not None:
-        reason = fault(error)
-    else:
-        assert found is not None, "an Error message has a reason"
-        reason = {"code": found.code.partition(".")[2], "message": found.message}
+    """The Error message of a call that failed, or could never run and has no ``error``."""
+    never_ran: Value = {"code": UNRESOLVED.partition(".")[2], "message": why}
+    reason = never_ran if error is None else fault(error)
     data = {"call": call.authored_for(instance), "error": reason}
     return _message(call, instance, "error", data, None, by_call=False)
 
@@ -96,13 +93,7 @@ def fault(error: StepError) -> dict[str, Value]:
 
 def _now() -> str:
     """The time in UTC, as messages contain it."""
-    return _formatted(int(time()))
-
-
-@lru_cache(maxsize=1)
-def _formatted(second: int) -> str:
-    """Cached, because the messages of a second have the same text."""
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _message(
@@ -264,9 +255,7 @@ class PlanScheduler:
                 give = f"give it: --set {asked.path[0]}=…"
             elsewhere = "" if asked is not None else "let an earlier call write it, "
             hint = near or f"{elsewhere}{give}, or add a default: {text} || 10"
-            return TurnOutcome(
-                "blocked", message, Diagnostic("plan.unresolved-reference", message, span, hint)
-            )
+            return TurnOutcome("blocked", message, Diagnostic(UNRESOLVED, message, span, hint))
         outcomes = [self.outcomes[writer] for writer in writers if writer in self.outcomes]
         if any(outcome.status != "branch_not_taken" for outcome in outcomes):
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
@@ -327,7 +316,7 @@ class PlanScheduler:
         """The Error messages, together, and the plan's own output."""
         errors = [
             error_message(
-                self.call(number), self.turns[number].instance, outcome.diagnostic, outcome.error
+                self.call(number), self.turns[number].instance, outcome.why, outcome.error
             )
             for number, outcome in sorted(self.outcomes.items())
             if outcome.has_message

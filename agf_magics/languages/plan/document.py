@@ -449,7 +449,7 @@ OF_THE_MODEL: Final = ("calls", "output")
 
 def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
     return {
-        name.text: INSTANCE.keys["input"].takes.read(reader, value, key)
+        name.text: ANYTHING.read(reader, value, key)
         for name, value in reader.entries(reader.mapping(node, key))
     }
 

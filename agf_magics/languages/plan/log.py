@@ -265,7 +265,7 @@ class Log(Sequence[Mapping[str, Value]]):
         """The numbers of the messages that the value of ``reference`` depends on, in the order of
         their effect."""
         path = self._whole(reference.kind, reference.path, reference.instance or instance)
-        numbers, _ = self._collected(reference.kind, path, reference.instance or instance)
+        numbers = self._collected(reference.kind, path, reference.instance or instance)
         return tuple(dict.fromkeys(map(self._index.wrote.__getitem__, numbers)))
 
     def _read(self, reference: Reference, instance: str | None) -> Value:
@@ -284,7 +284,7 @@ class Log(Sequence[Mapping[str, Value]]):
         """Raises Conflict."""
         kind, path, writings = reference.kind, reference.path, self._index.writings
         whole = self._whole(kind, path, instance)
-        numbers, _ = self._collected(kind, whole, instance)
+        numbers = self._collected(kind, whole, instance)
         return find(replay(map(writings.__getitem__, numbers)), path)
 
     def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
@@ -304,25 +304,21 @@ class Log(Sequence[Mapping[str, Value]]):
 
     def _above(self, kind: str, path: tuple[str, ...], instance: str | None) -> Iterator[Writing]:
         """The writes at ``path`` and above that affect it."""
-        numbers, _ = self._collected(kind, path, instance, below=False)
+        numbers = self._collected(kind, path, instance, below=False)
         return map(self._index.writings.__getitem__, numbers)
 
     def _collected(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
-    ) -> tuple[list[int], bool]:
-        """The writes that affect ``path``, oldest first, those of the instance last; and whether
-        one covers it."""
-        layers = self._index.layers
-        own: list[int] = []
-        if instance is not None and (layer := layers.get((kind, instance))) is not None:
-            own, covered = layer.newest(path, self._writes, below)
-            if covered:
-                return own, True
-        layer = layers.get((kind, None))
-        if layer is None:
-            return own, False
-        shared, covered = layer.newest(path, self._writes, below)
-        return (shared + own if own else shared), covered
+    ) -> list[int]:
+        """The writes that affect ``path``, oldest first, those of the instance last."""
+        numbers: list[int] = []
+        for owner in dict.fromkeys((instance, None)):
+            if layer := self._index.layers.get((kind, owner)):
+                newest, covered = layer.newest(path, self._writes, below)
+                numbers = newest + numbers
+                if covered:
+                    break
+        return numbers
 
 
 def remove_secrets(

@@ -32,7 +32,6 @@ from ..documents import MISSING, descend
 from .reference import (
     KIND,
     SIGNS,
-    Both,
     Either,
     Expression,
     Literal,
@@ -102,26 +101,24 @@ def _check_operands(expression: Expression, whole: Span) -> None:
         message = f"an output path cannot select an instance: {as_written(expression)}"
         hint = "a call writes to its own instance; _instance: NAME sets it"
         _refuse(message, expression.span or whole, hint)
-    if isinstance(expression, Either | Both):
-        for operand in expression.operands:
-            _check_operands(operand, whole)
+    for operand in expression.operands:
+        _check_operands(operand, whole)
 
 
 def _distributed(expression: Expression, whole: Span) -> Alternatives:
     """``(a || b) && c`` as ``a && c || b && c``."""
+    if isinstance(expression, Reference):
+        return ((Destination(expression.kind, expression.path),),)
     if isinstance(expression, Either):
         found = tuple(
             one for operand in expression.operands for one in _distributed(operand, whole)
         )
-    elif isinstance(expression, Both):
+    else:
         found = ((),)
         for operand in expression.operands:
             more = _distributed(operand, whole)
             _check_count(len(found) * len(more), whole)
             found = tuple((*left, *right) for left in found for right in more)
-    else:
-        assert isinstance(expression, Reference)
-        return ((Destination(expression.kind, expression.path),),)
     _check_count(sum(map(len, found)), whole)
     return found
 
@@ -318,19 +315,11 @@ def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...]
         found = [
             (one.path, value)
             for one in destinations
-            if one.kind == kind and (value := _at(payload, one)) is not MISSING
+            if one.kind == kind and (value := descend(payload, one.path)) is not MISSING
         ]
         if found:
             return found
     return []
-
-
-def _at(payload: Value, destination: Destination) -> Value:
-    for segment in destination.path:
-        if type(payload) is not dict or segment not in payload:
-            return MISSING
-        payload = payload[segment]
-    return payload
 
 
 def _without(payload: Value, path: tuple[str, ...]) -> Value:
@@ -540,7 +529,9 @@ class _Replay:
         if type(value) is str and type(given) is str:
             return value + given
         if type(value) is not list:
-            raise _conflict(action, value, path)
+            where = str(Reference("", path))[1:].lstrip(".") or "it"
+            message = f"cannot {action} {where}: it is {type_name(value)}, not a list"
+            raise Conflict("plan.type-conflict", message)
         items: list[Value] = self.own_copy(value)
         items.extend(given if type(given) is list else [given])
         return items
@@ -560,13 +551,6 @@ class _Replay:
     def owned(self, made: Any) -> Any:
         self.own[id(made)] = made
         return made
-
-
-def _conflict(action: str, value: Value, path: tuple[str, ...]) -> Conflict:
-    where = str(Reference("", path))[1:].lstrip(".") or "it"
-    return Conflict(
-        "plan.type-conflict", f"cannot {action} {where}: it is {type_name(value)}, not a list"
-    )
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]

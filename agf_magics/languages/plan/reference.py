@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import ClassVar, Final, NoReturn
 
 from ...flow.values import Value
 from ...text.source import Span, Text
-from ..documents import MISSING, QUOTED, Scanner, parse_at, read_number
+from ..documents import MISSING, QUOTED, Refusal, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
 SIGNS: Final = (DAGGER, "$")
@@ -54,6 +54,8 @@ class Reference:
     span: Span | None = field(default=None, compare=False)
     sign: str = field(default=DAGGER, compare=False, repr=False)
     """The one of `SIGNS` that the text has."""
+    operands: ClassVar[tuple[Expression, ...]] = ()
+    mixed: ClassVar[bool] = False
 
     def evaluate(self, read: Read, instance: str | None) -> Value:
         return read(self, instance)
@@ -69,6 +71,8 @@ class Literal:
 
     value: Value
     span: Span | None = field(default=None, compare=False)
+    operands: ClassVar[tuple[Expression, ...]] = ()
+    mixed: ClassVar[bool] = False
 
     def evaluate(self, read: Read, instance: str | None) -> Value:
         return self.value
@@ -93,10 +97,7 @@ class Either:
         return MISSING
 
     def __str__(self) -> str:
-        return " || ".join(
-            str(one) if isinstance(one, Reference | Literal) else f"({one})"
-            for one in self.operands
-        )
+        return _joined(self.operands, " || ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Both:
     """``a && b``: the last, if all exist."""
 
     operands: tuple[Expression, ...]
+    mixed: ClassVar[bool] = False
 
     def evaluate(self, read: Read, instance: str | None) -> Value:
         value = MISSING
@@ -114,10 +116,11 @@ class Both:
         return value
 
     def __str__(self) -> str:
-        return " && ".join(
-            str(one) if isinstance(one, Reference | Literal) else f"({one})"
-            for one in self.operands
-        )
+        return _joined(self.operands, " && ")
+
+
+def _joined(operands: tuple[Expression, ...], sign: str) -> str:
+    return sign.join(f"({one})" if one.operands else str(one) for one in operands)
 
 
 Expression = Reference | Literal | Either | Both
@@ -164,16 +167,13 @@ def references(expression: Expression) -> Iterator[Reference]:
     """All references in an expression, in the order of the text."""
     if isinstance(expression, Reference):
         yield expression
-    elif isinstance(expression, Either | Both):
-        for operand in expression.operands:
-            yield from references(operand)
+    for operand in expression.operands:
+        yield from references(operand)
 
 
 def is_mixed(expression: Expression) -> bool:
     """Whether ``&&`` and ``||`` are combined without parentheses."""
-    if isinstance(expression, Either) and expression.mixed:
-        return True
-    return isinstance(expression, Either | Both) and any(map(is_mixed, expression.operands))
+    return expression.mixed or any(map(is_mixed, expression.operands))
 
 
 def _segment(name: str) -> str:
@@ -186,7 +186,7 @@ def _segment(name: str) -> str:
 
 def is_index(segment: str) -> bool:
     """Whether a part of a path may be the index of a list."""
-    return segment.isdigit() and _INDEX.fullmatch(segment) is not None
+    return _INDEX.fullmatch(segment) is not None
 
 
 class _Parser(Scanner):
@@ -221,7 +221,7 @@ class _Parser(Scanner):
         self, message: str, hint: str | None = None, start: int = -1, end: int | None = None
     ) -> NoReturn:
         start = self.at if start < 0 else start
-        self.refuse(
+        raise Refusal(
             "plan.bad-expression",
             message,
             start,
@@ -232,7 +232,7 @@ class _Parser(Scanner):
     def wrong_reference(
         self, message: str, start: int, end: int, hint: str | None = None
     ) -> NoReturn:
-        self.refuse("plan.bad-reference", message, start, max(end, start + 1), hint)
+        raise Refusal("plan.bad-reference", message, start, max(end, start + 1), hint)
 
     def either(self, depth: int) -> Expression:
         operands, mixed = [], False

@@ -238,8 +238,7 @@ def plain_message(kind: str, data: Value, instance: str | None = None) -> _Messa
 
 def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
     found: list[_Message] = []
-    listed = reader.items(node, key)
-    for item in listed.items if listed is not None else ():
+    for item in reader.elements(node, key):
         if isinstance(item, Fields):
             found.append(plain(item))
         else:
@@ -348,8 +347,7 @@ def _instance(reader: Reader, node: Node, key: Key) -> tuple[str | None, bool]:
 
 def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
     kinds = []
-    listed = reader.items(node, key)
-    for item in listed.items if listed is not None else ():
+    for item in reader.elements(node, key):
         found = KIND.match(item.text.lstrip("†$"))
         if found is None:
             message = f"a scope must be a kind of messages, got {shown(item)}"

@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ...flow.session import Offer
@@ -28,6 +27,7 @@ from ...flow.values import Value, type_name
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import NOTHING, Fields, Node, Scalar
 from ...text.source import Span
+from ..documents import MISSING, descend
 from .matchers import Condition, Keys, condition, input_field, warn_of_braces
 from .path import PARENT, source_problem
 from .values import FIRST, RESULT, value_at
@@ -142,11 +142,7 @@ def approval(
 
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
         # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
-        sees = (
-            shown["input"]
-            if keys == "condition" and isinstance(shown, dict) and "alone" in shown
-            else shown
-        )
+        sees = shown["input"] if keys == "condition" and "alone" in shown else shown
         if (
             when is not None
             and when.evaluate(frame if keys == "condition" else dict(given)) is None
@@ -171,12 +167,10 @@ def _filled(template: str, frame: Frame, given: Value) -> str:
     person sees other placeholders unchanged."""
 
     def fill(found: re.Match[str]) -> str:
-        names = found[1].split(".")
-        value: Value = {"tool_args": given, **frame}
-        for name in names if names[0] in value else ["tool_args", *names]:
-            if type(value) is not dict or name not in value:
-                return found[0]
-            value = value[name]
+        names, values = found[1].split("."), {"tool_args": given, **frame}
+        value = descend(values, names if names[0] in values else ["tool_args", *names])
+        if value is MISSING:
+            return found[0]
         return value if isinstance(value, str) else _shown(value)
 
     return _PLACEHOLDER.sub(fill, template)
@@ -375,16 +369,14 @@ class ActionSpace:
         """The tools that the definition and everything that it calls may use."""
         return tuple(Uses(offer.name.text, offer.registered) for offer in self.tools.values())
 
-    def unused(self, for_model: bool) -> Iterator[Diagnostic]:
-        """Entries that are not supported yet (decision B3): errors for tools that a model would be
-        offered."""
+    def unreachable(self) -> Iterator[Diagnostic]:
+        """Errors for the entries that are not supported yet (decision B3)."""
         for name in ("mcp_servers", "remote_agents"):
             for alias, _ in self.lists[name].values():
                 what = "MCP server" if name == "mcp_servers" else "remote agent"
                 message = f"{what} {alias.text!r} cannot be reached: {name} are not supported yet"
                 hint = "remove it to run without it"
-                found = Diagnostic("policy.not-supported", message, alias.span, hint, "warning")
-                yield replace(found, severity="error") if for_model else found
+                yield Diagnostic("policy.not-supported", message, alias.span, hint)
 
 
 def _tool(alias: Scalar, entry: Fields) -> Offer:

@@ -19,13 +19,13 @@ from ...flow.json_schema import (
     TYPE_NAMES,
     Violation,
     describe,
-    extra,
     judge,
     kinds,
     leaves,
     missing,
     place,
     schema_violations,
+    unnamed,
     wanted_types,
 )
 from ...flow.patterns import unusable_patterns
@@ -166,7 +166,7 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         for name in missing(violation):
             yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
-        for name in extra(violation):
+        for name in unnamed(violation.found, violation.rule):
             value = node.fields[name]
             hint = OPERATOR_HINTS.get(name) or suggest(
                 name, violation.rule["properties"], "matchers"

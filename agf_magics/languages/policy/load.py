@@ -11,6 +11,7 @@ policies, files) are checked when the flow is linked (decision A5).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...flow.step import Asking, Frame, Name, Step, Taken
@@ -292,10 +293,10 @@ _BOUNDS = Bounds()
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
     """The policy that ``source`` defines. Errors are added to ``problems``."""
-    before = len(problems.errors)
+    before = problems.error_count
     root = document(source, problems, bounds)
     flow = None if root is None else _flow(source, root, problems)
-    return Definition(None if len(problems.errors) > before else flow)
+    return Definition(None if problems.error_count > before else flow)
 
 
 def parse(text: Text) -> Path:
@@ -309,9 +310,12 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     if policy is None:
         return None
     steps = _policy_steps(policy)
-    unused = list(policy.space.unused(for_model=policy.id.text == "agf.react"))
-    problems.extend(found for found in unused if found.severity == "warning")
-    refuses = (*refuses, *(found for found in unused if found.severity == "error"), *policy.refuses)
+    unreachable = list(policy.space.unreachable())
+    if policy.id.text == "agf.react":  # its model would be offered them
+        policy.refuses.extend(unreachable)
+    else:
+        problems.extend(replace(error, severity="warning") for error in unreachable)
+    refuses = (*refuses, *policy.refuses)
     metadata = root.inner("metadata")
     name, label = metadata.scalar("id"), metadata.text_at("id")
     return Flow(

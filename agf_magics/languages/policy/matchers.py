@@ -240,12 +240,8 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
 def _test(word: str, node: Node, problems: Diagnostics) -> Test:
     if word == "pattern" and isinstance(node, Scalar):
         return _pattern_test(node, problems)
-    make = OPERATORS.get(word)
-    wanted = plain(node)
-    fits = isinstance(node, Items) if word in ("in", "not_in") else isinstance(node, Scalar)
-    if word in NUMERIC:
-        fits = fits and _is_number(wanted)
-    return make(wanted) if make and fits else _never
+    # The schema of the document reports an unknown operator and a constant of a wrong type.
+    return OPERATORS.get(word, _makes_none)(plain(node))
 
 
 def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
@@ -267,6 +263,10 @@ def _never(value: Value) -> bool:
     return False
 
 
+def _makes_none(wanted: Any) -> Test:
+    return _never
+
+
 def _ordered(apply: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
     def make(wanted: Any) -> Test:
         return lambda value: _is_number(value) and apply(value, wanted)
@@ -282,7 +282,7 @@ OPERATORS: Mapping[str, Callable[[Any], Test]] = {
     "ne": lambda wanted: lambda value: not same(value, wanted),
     "in": lambda wanted: lambda value: any(same(value, one) for one in wanted),
     "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),
-    "pattern": lambda wanted: _never,  # `_pattern_test` reports its errors
+    "pattern": _makes_none,  # `_pattern_test` reports its errors
 }
 NUMERIC = frozenset({"gt", "gte", "lt", "lte"})
 SIGNS = {

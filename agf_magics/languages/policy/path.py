@@ -266,7 +266,7 @@ def _parts(text: str) -> list[Part]:
 def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, str] | None:
     """The message and the hint for an invalid part."""
     name = parts[index].name
-    if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and _is_sentence(text)):
+    if len(parts) == 1 or (index == 0 and not NAME.fullmatch(name) and len(text.split()) > 1):
         return (
             f"{shorten(text)!r} is not a path" if text else "an empty text is not a path"
         ), CONSTANT
@@ -297,10 +297,6 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     if name.isdigit() or name == "*" or re.fullmatch(r"\w+\[\d*\]", name):
         hint = "a path has no index; an agf.batch iterates over a list with .[]"
     return f"{shorten(name)!r} is not a field name", hint
-
-
-def _is_sentence(text: str) -> bool:
-    return any(character.isspace() for character in text.strip())
 
 
 def _corrected(text: str) -> str | None:

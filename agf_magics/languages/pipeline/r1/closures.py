@@ -13,8 +13,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....flow.session import find_json
-from ....flow.values import ATOMS, Value, is_true, type_name
+from ....flow.values import ATOMS, Value, equal_within, is_true, type_name
 from ....text.nodes import shorten
+from ...documents import MISSING, descend
 from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
 from .nodes import (
     NOT_CONSTANT,
@@ -268,44 +269,13 @@ def _equality(left: Run, operand: Node, equal: bool, at: int) -> Run:
         one, other = left(env), right(env)
         if type(one) in ATOMS and type(other) in ATOMS:
             return (one is other or one == other) is equal  # NaN equals itself
-        known = same(one, other, SHORT)
+        known = equal_within(one, other, SHORT)
         if known is None:
-            known = same(one, other, LONGEST)
+            known = equal_within(one, other, LONGEST)
             _charge(LONGEST + 1 if known is None else SHORT, at, 2, env)
         return (known is True) is equal
 
     return equality
-
-
-def same(a: Value, b: Value, room: int) -> bool | None:
-    """`flow.values.equal`, but None when more than ``room`` parts would have to be looked at.
-
-    Parts can be shared, so two small values may be equal only after 2 ** 100 comparisons.
-    """
-    left, right = [a], [b]
-    while left:
-        one, other = left.pop(), right.pop()
-        if one is other:
-            continue
-        kind = type(one)
-        if kind in ATOMS and type(other) in ATOMS:
-            if one != other:
-                return False
-        elif kind is not type(other) or kind not in (list, dict) or len(one) != len(other):
-            return False
-        elif kind is list:
-            left += one
-            right += other
-            room -= len(one)
-        elif one.keys() != other.keys():
-            return False
-        else:
-            left += one.values()
-            right += map(other.__getitem__, one)
-            room -= len(one)
-        if room < 0:
-            return None
-    return True
 
 
 # ---- functions ---------------------------------------------------------------------------------
@@ -463,11 +433,8 @@ def _get(node: Get) -> Run:
 
     def get(env: Env) -> Value:
         value, otherwise = base(env), default(env)  # it may fail even when it is not needed
-        for key in keys:
-            if type(value) is not dict or key not in value:
-                return otherwise
-            value = value[key]
-        return value
+        value = descend(value, keys)
+        return otherwise if value is MISSING else value
 
     return get
 

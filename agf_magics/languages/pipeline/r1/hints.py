@@ -236,20 +236,14 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
 def _choice(source: str) -> str:
     """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
     text = source.strip()
-    for first, second, order in (
-        ("if ", " then ", (1, 2, 3)),
-        (" if ", " else ", (2, 1, 3)),
-        ("?", ":", (1, 2, 3)),
-    ):
-        if first == "if " and text.startswith(first):
-            condition, found, rest = text[3:].partition(second)
-            value, _, other = rest.partition(" else ")
-        else:
-            one, found, rest = text.partition(first)
-            two, _, other = rest.partition(second)
-            condition, value = (two, one) if order[0] == 2 else (one, two)
-        if found and condition.strip() and value.strip() and other.strip():
-            return f"write: {condition.strip()} and {value.strip()} or {other.strip()}"
+    for first, second in ((" then ", " else "), (" if ", " else "), ("?", ":")):
+        before, _, rest = text.partition(first)
+        between, _, after = rest.partition(second)
+        value, condition, other = before.strip(), between.strip(), after.strip()
+        if first != " if ":  # the condition comes first
+            condition, value = value.removeprefix("if "), condition
+        if condition and value and other:
+            return f"write: {condition} and {value} or {other}"
     return "a choice is written: condition and 'yes' or 'no'"
 
 

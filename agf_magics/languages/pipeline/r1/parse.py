@@ -92,7 +92,11 @@ class R1:
 
     def _failure(self, error: Failure | RecursionError) -> StepError:
         if isinstance(error, Failure):
-            place = self._locate(error)
+            start, end = error.at, error.at + error.width
+            if error.part >= 0:
+                name = list(_NAME.finditer(self.text, start, end))[error.part]
+                start, end = name.span()
+            place = self.locate(start, end)
             failure = StepError(Diagnostic(error.code, error.message, place, error.hint))
             failure.is_unknown_name = error.is_unknown_name
             return failure
@@ -115,17 +119,10 @@ class R1:
     def __repr__(self) -> str:
         return f"R1({self.text!r})"
 
-    def _locate(self, failure: Failure) -> Span:
-        start, width = failure.at, failure.width
-        if failure.part >= 0:
-            name = list(_NAME.finditer(self.text, start, start + width))[failure.part]
-            start, width = name.start(), len(name[0])
-        return self.locate(start, start + width)
 
-
-def parse(text: Text, names: nodes.Names | None = None) -> R1:
-    """The expression in ``text``, with the meaning of its names (None: they are those of the frame
-    itself).
+def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
+    """The expression in ``text``, with the meaning of its names (default: they are those of the
+    frame itself).
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
@@ -133,12 +130,7 @@ def parse(text: Text, names: nodes.Names | None = None) -> R1:
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
-    return R1(text, parse_nodes(text, nodes.NO_NAMES if names is None else names))
-
-
-def parse_nodes(text: Text, names: nodes.Names = nodes.NO_NAMES) -> Node:
-    """The expression in ``text``. Raises a DefinitionError with one Diagnostic if there is none."""
-    return parse_at(text, lambda source: _Parser(source, names).whole())
+    return R1(text, parse_at(text, lambda source: _Parser(source, names).whole()))
 
 
 def _tokens(source: str) -> list[Token]:
@@ -168,7 +160,7 @@ class _Parser:
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"
-            self.fail(
+            raise Refusal(
                 "r1.too-long", message, 0, length, "compute it in several steps, or in a tool"
             )
         self.tokens = _tokens(self.source)
@@ -180,7 +172,7 @@ class _Parser:
 
     def whole(self) -> Node:
         if self.token[0] == END:
-            self.fail(
+            raise Refusal(
                 "r1.empty", "the expression is empty", 0, len(self.source), "the empty text is ''"
             )
         node = self.expression(0)
@@ -267,7 +259,7 @@ class _Parser:
         parts = tuple("".join(text.split()).split("."))
         if parts[0] in nodes.KEYWORDS:
             message = f"{parts[0]!r} is a word of the language and has no fields"
-            self.fail("r1.syntax", message, at, at + len(parts[0]))
+            raise Refusal("r1.syntax", message, at, at + len(parts[0]))
         end, level = at + len(text), self.params.get(parts[0])
         if level is not None:
             return Path(at, end, parts, (level, *parts[1:]))
@@ -276,7 +268,7 @@ class _Parser:
     def call(self, name: str, at: int) -> Node:
         if name not in nodes.COMBINATORS:
             message, hint = hints.unknown_function(name)
-            self.fail("r1.unknown-function", message, at, at + len(name), hint)
+            raise Refusal("r1.unknown-function", message, at, at + len(name), hint)
         self.open()
         if self.sees(")"):
             self.arguments(name)
@@ -363,7 +355,7 @@ class _Parser:
 
     def number(self, text: str, at: int) -> int | float:
         if len(text) > MOST_DIGITS:
-            self.fail(
+            raise Refusal(
                 "r1.too-long",
                 f"a number of {len(text):,} characters; {MOST_DIGITS:,} are allowed",
                 at,
@@ -371,7 +363,7 @@ class _Parser:
             )
         value = float(text) if "." in text else int(text)
         if value == float("inf"):
-            self.fail(
+            raise Refusal(
                 "r1.too-large", "the number is larger than a float can be", at, at + len(text)
             )
         return value
@@ -411,19 +403,19 @@ class _Parser:
         if self.token[0] == END and self.opened:
             _, bracket, start = self.opened[-1]
             hint = f"add {hints.CLOSING[bracket]!r}"
-            self.fail("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
+            raise Refusal("r1.unclosed", f"{bracket!r} is never closed", start, start + 1, hint)
         if (
             self.token[0] == END
         ):  # an operator without its right side: there is nothing else to point at
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
-            self.fail("r1.syntax", message, at, at + len(text))
+            raise Refusal("r1.syntax", message, at, at + len(text))
         finding = hints.unexpected(self.tokens, self.index, self.source, wanted)
-        self.fail(finding.code, finding.message, finding.at, finding.end, finding.hint)
+        raise Refusal(finding.code, finding.message, finding.at, finding.end, finding.hint)
 
     def too_deep(self, at: int, width: int) -> NoReturn:
         hint = "compute it in several steps, or in a tool"
-        self.fail(
+        raise Refusal(
             "r1.too-deep", f"more than {DEEPEST} levels inside each other", at, at + width, hint
         )
 
@@ -436,7 +428,4 @@ class _Parser:
             self.too_deep(level[0].at, 1)
 
     def fail_here(self, code: str, message: str, hint: str | None = None) -> NoReturn:
-        self.fail(code, message, self.token[2], self.token[2] + len(self.token[1]), hint)
-
-    def fail(self, code: str, message: str, at: int, end: int, hint: str | None = None) -> NoReturn:
-        raise Refusal(code, message, at, end, hint)
+        raise Refusal(code, message, self.token[2], self.token[2] + len(self.token[1]), hint)
