@@ -391,6 +391,19 @@ class StepError(AgfError):
     is wrong, not this element (decision P24)."""
 
     @property
+    def kind(self) -> str:
+        """The class of the user's exception, else of this one."""
+        return type(self if self.__cause__ is None else self.__cause__).__name__
+
+    @property
+    def text(self) -> str:
+        """The text of the user's exception, else the message; empty if the exception has none."""
+        try:
+            return self.diagnostic.message if self.__cause__ is None else str(self.__cause__)
+        except Exception:  # the `__str__` of a user's class
+            return ""
+
+    @property
     def path_text(self) -> str:
         """The element or iteration and the flow: ``in steps[1].do#3``. Empty for a step that runs
         once, and for several failures, each of which has its own."""

@@ -248,6 +248,22 @@ def test_a_failure_that_is_skipped_is_noted_and_the_run_goes_on() -> None:
     assert output == {"r": None, "errors": [note]}
 
 
+def test_a_failure_without_a_text_is_skipped_too() -> None:
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no text")
+
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def boom() -> None:
+        raise Silent
+
+    text = "state: {r: any}\n" + ONE.format(node="{type: python, tool: boom, state_key: r, on_error: skip}")
+    note = {"node": "a", "error_type": "Silent", "message": "", "tolerated": True}
+    assert graph(text, registry).output == {"r": None, "errors": [note]}
+
+
 def test_a_call_that_is_tried_again_may_succeed() -> None:
     registry, left = agf.Registry(), [2]
 

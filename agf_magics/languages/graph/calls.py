@@ -399,7 +399,12 @@ def write_or_note_failure(name: str, key: str | None, write: Write) -> Write:
     def write_or_note(state: State, value: Value) -> Mapping[str, Value]:
         if not isinstance(value, Failed):
             return write(state, value)
-        note = {"node": name, "error_type": value.kind, "message": value.message, "tolerated": True}
+        note = {
+            "node": name,
+            "error_type": value.error.kind,
+            "message": value.error.text,
+            "tolerated": True,
+        }
         return {**({} if key is None else {key: None}), "errors": [note]}
 
     return write_or_note

@@ -106,7 +106,7 @@ def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
     if not isinstance(value, Failed):
         return {**made, "success": True, "result": value, "error": None}
     unknown = value.error.code == "step.not-among"
-    message = f"Unknown tool: {format_value(tool)}" if unknown else value.message
+    message = f"Unknown tool: {format_value(tool)}" if unknown else value.error.text
     return {**made, "success": False, "result": None, "error": message}
 
 
@@ -157,9 +157,7 @@ class Gather:
             error = ran.failures.get(index)
             if value is DROPPED:
                 failed.append(
-                    self.failure(
-                        index, Failed(error).kind if error is not None else "unknown_error"
-                    )
+                    self.failure(index, error.kind if error is not None else "unknown_error")
                 )
             elif (
                 type(value) is dict

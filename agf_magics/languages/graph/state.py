@@ -49,17 +49,6 @@ class Failed:
     def __init__(self, error: StepError) -> None:
         self.error = error
 
-    @property
-    def kind(self) -> str:
-        """The class of the error."""
-        cause = self.error.__cause__
-        return type(cause).__name__ if cause is not None else type(self.error).__name__
-
-    @property
-    def message(self) -> str:
-        cause = self.error.__cause__
-        return str(cause) if cause is not None else self.error.diagnostic.message
-
 
 IMPLICIT = (
     Declared("messages", "list", "add"),

@@ -81,14 +81,8 @@ def error_message(
 
 def fault(error: StepError) -> dict[str, Value]:
     """A failure as a value: the class of the user's exception, else our code, and the message."""
-    cause = error.__cause__
-    if cause is None:
-        return {"code": error.code, "message": error.diagnostic.message}
-    try:
-        text = str(cause)
-    except Exception:  # a user's class
-        text = ""
-    return {"code": type(cause).__name__, "message": text[:_LONGEST]}
+    kind = error.code if error.__cause__ is None else error.kind
+    return {"code": kind, "message": error.text[:_LONGEST]}
 
 
 def _now() -> str:
