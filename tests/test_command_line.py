@@ -64,10 +64,10 @@ def test_set_updates_the_input_of_a_file(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(
-    ("word", "says"), [("n", "--set takes NAME=VALUE, not 'n'"), ("1=2", "--set takes NAME=VALUE"), ("n=[1", "yaml.")]
+    ("word", "says"), [("n", "--set takes key=value, not 'n'"), ("1=2", "--set takes key=value"), ("n=[1", "yaml.")]
 )
 def test_a_wrong_set(word: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "good.yaml", "--set", word]) == 1
+    assert main(["run", "good.yaml", "--set", word]) == 2
     assert says in capsys.readouterr().err
 
 

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from datetime import time as clock_time
-from pathlib import Path
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
@@ -38,7 +37,7 @@ from ..pictures.plain import counted, duration, format_exception, line, money, p
 from ..pictures.run_page import Listed, runs_html, runs_table, runs_text
 from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError, suggest
-from ..text.source import UNUSABLE, Source
+from ..text.source import Source
 from . import commands, view, watching
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
 from .explorer_calls import Json, Refused, natural, texts_of
@@ -48,10 +47,10 @@ from .given import (
     count,
     inputs,
     new_name,
-    unwritable,
     value,
     warn_about_names,
     workers_of,
+    write_by,
 )
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
@@ -367,20 +366,13 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     # What is compared, exported or recorded is in the journal.
     run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
     if exported is not None:
-        _write(exported, run.export)
+        write_by(exported, run.export)
     if recorded is not None:
-        _write(recorded, lambda path: record(run, path))
+        write_by(recorded, lambda path: record(run, path))
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if reported is not None:
-        _write(reported, lambda path: report(shown, path))
+        write_by(reported, lambda path: report(shown, path))
     return None if reported or ((exported or recorded) and not other) else shown
-
-
-def _write(target: Token, write: Callable[[Path], Path]) -> None:
-    try:
-        print(f"wrote {write(Path(target.text))}")
-    except UNUSABLE as error:
-        raise unwritable(target, error) from None
 
 
 OF_ONE_RUN = ("--compare", "--export", "--report", "--record")

@@ -49,7 +49,6 @@ from ..lifecycle import launch
 from ..pictures.diagram import Diagram
 from ..pictures.difference import MISSING, find_differences
 from ..pictures.dot import DIRECTIONS, Direction
-from ..pictures.layout import NoPicture
 from ..pictures.plain import counted, html, line
 from ..pictures.values import list_rows
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
@@ -57,7 +56,7 @@ from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
 from ..workers.on import describe, started
 from . import commands, output
-from .given import inputs, near_file, unwritable, with_run_ids, write_file
+from .given import inputs, near_file, with_run_ids, write_by, write_file
 from .notebook import Notebook
 from .options import Command, ParsedLine, line_error, read
 from .output import Bundle, show
@@ -167,13 +166,7 @@ class PipelineMagics(NotebookMagics):
         target = parsed.word("--save")
         if target is None:
             return picture
-        try:
-            print(f"wrote {picture.save(target.text)}")
-        except (ValueError, NoPicture) as error:
-            raise line_error("file", str(error), target) from None
-        except OSError as error:
-            raise unwritable(target, error) from None
-        return None
+        return write_by(target, picture.save)
 
     @line_magic
     @takes(commands.R1)
