@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from datetime import time as clock_time
+from functools import cache, partial
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
@@ -33,8 +34,8 @@ from ..lifecycle.resume import failed_step, rerun_from, resume_run
 from ..lifecycle.table_comparison import compare_over
 from ..pictures.difference import diff_text
 from ..pictures.page import status
-from ..pictures.plain import counted, duration, format_exception, line, money, plain
-from ..pictures.run_page import Listed, runs_html, runs_table, runs_text
+from ..pictures.plain import counted, duration, line, money, plain
+from ..pictures.run_page import Listed, runs_page, runs_table
 from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError, suggest
 from ..text.source import Source
@@ -83,67 +84,43 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     next page."""
     keep = _keep(parsed)
     here = {run.run_id: run for run in launch.live}
-    found = [
-        one._replace(status=status(here[one.run_id].progress)) if one.run_id in here else one
-        for one in kept_runs.runs()
-    ]
-    runs = kept_runs.Runs(one for one in found if keep(one))
+    known = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
+    runs = kept_runs.Runs(filter(keep, known))
     listed = _page(parsed, len(runs))
-    if found and not runs:
+    if known and not runs:
         filters = ", ".join(flag for flag in FILTERS if flag in parsed)
         listed = listed._replace(
-            empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}"
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(known), 'run')}"
         )
-    places = {id: run.origin for id, run in here.items()}
-    runs = _detailed(runs, listed)
-    page = {
-        "text/html": runs_html(runs, listed, places),
-        "text/plain": runs_text(runs, listed, places),
-    }
+    page = runs_page(runs, listed)
     if not runs:
         return show(page)
 
     def part(given: Json) -> Json:
         first = natural(given.get("first"))
         part = listed._replace(first=first if first < len(runs) else 0)
-        return _as_json(_detailed(runs, part), part, places)
+        columns, rows = runs_table(runs, part)
+        shown = runs[part.first : part.first + part.most]
+        return {
+            "columns": columns,
+            "rows": rows,
+            "failed": [run.status == "error" for run in shown],
+            "first": part.first,
+            "most": part.most,
+            "total": len(runs),
+        }
 
     requests = {"list": part, "open": _open_run, "close": _close_run, "compare": _compared}
     show_over(page, shell, {"list": part({"first": listed.first})}, requests)
 
 
-def _detailed(runs: kept_runs.Runs, listed: Listed) -> kept_runs.Runs:
-    """The runs; those that are displayed with their input and their error."""
-    last = listed.first + listed.most
-    return kept_runs.Runs(
-        _with_details(one) if listed.first <= number < last else one
-        for number, one in enumerate(runs)
-    )
-
-
-def _with_details(one: RunLine) -> RunLine:
-    try:
-        run = kept_runs.runs(one.run_id)
-        mask, error = run.secrets, run.error
-        shown = value_text(mask.shown(run.input)) if run.input else ""
-    except DefinitionError:  # a damaged run is in the list, too
-        return one
-    message = mask.text(format_exception(error)) if error is not None else ""
-    return one._replace(input=line(shown, 200), error=line(message, 300))
-
-
-def _as_json(runs: kept_runs.Runs, listed: Listed, places: dict[str, str]) -> Json:
-    """A part of a list for the page."""
-    columns, rows = runs_table(runs, listed, places)
-    shown = runs[listed.first : listed.first + listed.most]
-    return {
-        "columns": columns,
-        "rows": rows,
-        "failed": [one.status == "error" for one in shown],
-        "first": listed.first,
-        "most": listed.most,
-        "total": len(runs),
-    }
+def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+    """A run of the list, which can be opened; one that is live with its status of now, and its
+    cell."""
+    listed = listed._replace(open=cache(partial(kept_runs.runs, listed.run_id)))
+    if live is None:
+        return listed
+    return listed._replace(status=status(live.progress), place=live.origin)
 
 
 def _open_run(given: Json) -> Json:

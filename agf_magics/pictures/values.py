@@ -376,7 +376,7 @@ def list_rows(
     """The rows as a table by MIME type, without empty columns. ``none``: the text of an empty
     table."""
     if not rows:
-        return {"text/html": f"<p>{none}</p>", "text/plain": none}
+        return {"text/html": f"<p>{html(none)}</p>", "text/plain": none}
     table = drop_empty_columns(columns, tuple(rows))
     return {
         "text/html": table_html(*table, title),
