@@ -55,7 +55,7 @@ def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
 def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Warnings for texts that are also the name of a variable, which the author may have meant."""
     found = []
-    for word in parsed.words("--set"):
+    for word in parsed.words("--set") if "--quiet" not in parsed else ():
         key, _, text = word.text.partition("=")
         if (
             text in names
@@ -162,8 +162,10 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     return names[name]
 
 
-def new_name(word: Token) -> str:
-    """A name that a variable can have."""
+def new_name(word: Token | None) -> str | None:
+    """A name that a variable can have; None without a word."""
+    if word is None:
+        return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
         raise line_error("name", message, word, "use letters, digits and _")
@@ -277,7 +279,7 @@ def rows_of(parsed: ParsedLine, names: Variables) -> object:
     table = _table(word, names) if word is not None else None
     renamed = dict(_renamed(found) for found in parsed.words("--map"))
     return at(
-        retried or word,  # type: ignore[arg-type]  # one of them is there
+        retried or word,
         lambda: chosen_rows(
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
@@ -342,10 +344,11 @@ def workers_of(word: Token | None, names: Variables, dry: bool = False) -> objec
     return at(word, lambda: find_backend(word.text, names)) or "here"
 
 
-def at(word: Token, call: Callable[[], T]) -> T:
-    """The result of ``call``; its errors point at this word."""
+def at(word: Token | None, call: Callable[[], T]) -> T:
+    """The result of ``call``; its errors point at this word, if there is one."""
     try:
         return call()
     except DefinitionError as error:
         first, *others = error.diagnostics
-    raise DefinitionError(replace(first, span=first.span or word.span), *others)
+    span = first.span or (word.span if word is not None else None)
+    raise DefinitionError(replace(first, span=span), *others)

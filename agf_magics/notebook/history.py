@@ -39,7 +39,7 @@ from ..pictures.run_page import Listed, runs_page, runs_table
 from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError, suggest
 from ..text.source import Source
-from . import commands, view, watching
+from . import commands
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
 from .explorer_calls import Json, Refused, natural, texts_of
 from .given import (
@@ -58,7 +58,7 @@ from .options import ParsedLine, Token, line_error
 from .output import show
 from .report import report
 from .view import show_over
-from .watching import format_findings
+from .watching import print_findings
 
 MOST_LISTED = 20
 """Runs on a page, if ``--limit`` says nothing else."""
@@ -248,8 +248,7 @@ class HistoryMagics(NotebookMagics):
     def resume(self, parsed: ParsedLine) -> Any:
         notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
         names = notebook.names
-        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
-            print(format_findings(warnings))
+        print_findings(warn_about_names(parsed, names))
 
         def resumed(options: RunOptions) -> launch.Run:
             options = replace(
@@ -288,31 +287,22 @@ class HistoryMagics(NotebookMagics):
     ) -> Any:
         """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
         errors are about."""
-        notebook, out = self.notebook, parsed.word("--out")
-        name = new_name(out) if out else None
-        display = view.choose_view(
-            notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn
+        out = new_name(parsed.word("--out"))
+        run, _ = self.notebook.start(
+            lambda options: at(place, lambda: begin(options)),
+            RunOptions(on=workers_of(parsed.word("--on"), self.notebook.names)),
+            quiet="--quiet" in parsed,
+            drawn=drawn,
+            out=out,
         )
-
-        def start(enter: Callable[[], None]) -> launch.Run:
-            options = RunOptions(
-                registry=notebook.registry,
-                enter=enter,
-                stream=display.shows_page,
-                on=workers_of(parsed.word("--on"), notebook.names),
-            )
-            run = begin(options) if place is None else at(place, lambda: begin(options))
-            notebook.adopt(run, display, name)
-            return run
-
-        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
-        return None if name is not None else run
+        run.result()
+        return None if out is not None else run
 
     @line_magic
     @takes(commands.STEP)
     def step(self, parsed: ParsedLine) -> None:
-        (word,), (place,), out = parsed.words("RUN"), parsed.words("STEP"), parsed.word("--out")
-        name = new_name(out) if out else ARGUMENTS
+        (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
+        name = new_name(parsed.word("--out")) or ARGUMENTS
         notebook, run_id = self.notebook, _past(word).run_id
         opened = at(
             place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
