@@ -179,12 +179,19 @@ class Refused(Exception):
     """A request that cannot be answered: the page shows the message."""
 
 
-def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]], Any]) -> Json:
-    """The reply to a request of the page: what ``answer`` returns for its name and arguments, or
-    why it cannot."""
-    id, name, given = message.get("id"), message.get("do"), message.get("with")
+Requests = Mapping[str, Callable[[Json], Any]]
+"""What a page may ask, by name: each takes the arguments and returns JSON. Raises Refused, or an
+AgfError with the reason."""
+
+
+def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
+    """The reply to a request of the page: what its function returns for the arguments, or why it
+    cannot."""
+    id, name, given = message.get("id"), str(message.get("do")), message.get("with")
     try:
-        found = answer(str(name), given if isinstance(given, dict) else {})
+        if name not in requests:
+            raise Refused(f"unknown request {name!r}")
+        found = requests[name](given if isinstance(given, dict) else {})
         return {"type": "reply", "id": id, "ok": True, "value": found}
     except AgfError as error:
         why = str(error.diagnostic.message)

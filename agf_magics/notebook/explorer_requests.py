@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,7 @@ from .explorer_calls import (
     AnyRun,
     Json,
     Refused,
+    Requests,
     call_rows,
     has_table,
     journal_of,
@@ -78,11 +79,6 @@ def later_script() -> str:
     text = "\n".join((BROWSER / name).read_text("utf-8") for name in ("table.js", "later.js"))
     lines = map(str.strip, text.splitlines())
     return "\n".join(one for one in lines if one and not one.startswith("//"))
-
-
-def _later(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """`later_script`, for the page."""
-    return {"code": later_script()}
 
 
 _took: dict[str, float] = {}
@@ -179,8 +175,6 @@ def describe_difference(path: str, first: Any, other: Any) -> list[str]:
     return [line(path, 120), "" if first is MISSING else one, "" if other is MISSING else two]
 
 
-LATER_REQUESTS = {"later": _later, "stale": _stale, "moments": _moments, "moment": _moment}
-
 MOST_UNFOLDED = 80
 """Boxes above which a picture starts with its outermost frames folded."""
 MOST_ATTEMPTS = 20
@@ -197,17 +191,9 @@ MOST_PLACES = 50
 """Warnings, and dropped elements, of a run."""
 
 
-def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
-    """The answer to the request ``name``. Raises Refused, or an AgfError with the reason."""
-    request = REQUESTS.get(name)
-    if request is None:
-        raise Refused(f"unknown request {name!r}")
-    return request(run, given)
-
-
-def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """See `picture_json`."""
-    return picture_json(run._linked, given)
+def requests_of(run: AnyRun) -> Requests:
+    """What the page may ask of ``run``."""
+    return {name: partial(answer, run) for name, answer in REQUESTS.items()}
 
 
 def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
@@ -355,7 +341,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
-    return {**found, **(_values_of_many(run) if _is_many(row) else _values(run, row))}
+    if not _is_many(row):
+        return found | _values(run, row)
+    return found if calls_of(run) is not None else found | {"note": NO_JOURNAL}
 
 
 def _session_of(run: AnyRun, row: Row) -> str:
@@ -375,10 +363,6 @@ def _counted(run: AnyRun, row: Row) -> str:
 
 def _is_many(row: Row) -> bool:
     return row.many or bool(row.elements) or row.again
-
-
-def _values_of_many(run: AnyRun) -> Json:
-    return {} if calls_of(run) else {"note": NO_JOURNAL}
 
 
 def _values(run: AnyRun, row: Row) -> Json:
@@ -443,11 +427,14 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
     "store": _store,
     "text": _text,
-    "picture": _picture,
+    "picture": lambda run, given: picture_json(run._linked, given),
     "step": _step,
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
-    **LATER_REQUESTS,
+    "later": lambda run, given: {"code": later_script()},
+    "stale": _stale,
+    "moments": _moments,
+    "moment": _moment,
 }
 """Requests that read, and that of a label. `Explorer` has those that act."""

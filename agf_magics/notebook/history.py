@@ -41,7 +41,7 @@ from ..text.diagnostics import DefinitionError, suggest
 from ..text.source import Source
 from . import commands
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
-from .explorer_calls import Json, Refused, natural, texts_of
+from .explorer_calls import Json, Refused, Requests, natural, texts_of
 from .given import (
     amount,
     at,
@@ -110,7 +110,12 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
             "total": len(runs),
         }
 
-    requests = {"list": part, "open": _open_run, "close": _close_run, "compare": _compared}
+    requests: Requests = {
+        "list": part,
+        "open": lambda given: {"mark": open_run(str(given.get("run"))).mark},
+        "close": lambda given: close_explorer(str(given.get("mark"))),
+        "compare": _compared,
+    }
     show_over(page, shell, {"list": part({"first": listed.first})}, requests)
 
 
@@ -121,15 +126,6 @@ def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     if live is None:
         return listed
     return listed._replace(status=status(live.progress), place=live.origin)
-
-
-def _open_run(given: Json) -> Json:
-    """Open the explorer of a run of the list."""
-    return {"mark": open_run(str(given.get("run"))).mark}
-
-
-def _close_run(given: Json) -> None:
-    close_explorer(str(given.get("mark")))
 
 
 def _compared(given: Json) -> Json:

@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import shown_html, table_html
 from .explorer_calls import PAGE, AnyRun, Json, reply_to
-from .explorer_requests import answer_request, later_script
+from .explorer_requests import later_script, requests_of
 
 MOST_RECORDED = 10_000_000
 """Characters of the recorded values of a report; its plain page has as many at most."""
@@ -91,7 +90,7 @@ class ReportAnswers:
     """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
 
     def __init__(self, run: AnyRun, most: int) -> None:
-        self._run, self._left = run, most
+        self._run, self._left, self._requests = run, most, requests_of(run)
         self.replies: dict[str, Json] = {}
         """By `key_of` of the request."""
         self.cut = 0
@@ -102,7 +101,7 @@ class ReportAnswers:
         key = key_of(name, given)
         if key in self.replies:
             return self.replies[key].get("value")
-        reply = reply_to({"do": name, "with": given}, partial(answer_request, self._run))
+        reply = reply_to({"do": name, "with": given}, self._requests)
         kept = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
         if name == "step" and reply["ok"]:
             # What needs a kernel has no button.
