@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,8 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        _watch_edits(undo, shell, tell_edited)
+        shell.events.register("post_run_cell", tell_edited)
+        undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
         tab.install_inspector(undo, shell, notebook.registry)
         tab.install_problems(undo, shell, notebook.registry)
@@ -135,16 +135,6 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
     if shell.has_trait("exit_now"):
         shell.observe(ending, "exit_now")
         undo.callback(shell.unobserve, ending, "exit_now")
-
-
-def _watch_edits(undo: ExitStack, shell: Any, tell: Callable[[], None]) -> None:
-    """Tell the open explorers when a cell ran: it may have edited what their runs used."""
-
-    def ran(result: Any) -> None:
-        tell()
-
-    shell.events.register("post_run_cell", ran)
-    undo.callback(shell.events.unregister, "post_run_cell", ran)
 
 
 def _cancel_background_runs() -> None:

@@ -143,9 +143,9 @@ def open_explorer(make: Callable[[], E]) -> E:
     return made
 
 
-def tell_edited() -> None:
-    """A cell ran, and runs may differ from the definitions of now. A failure must not print into
-    the cell."""
+def tell_edited(result: object) -> None:
+    """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
+    failure must not print into the cell."""
     with contextlib.suppress(Exception):
         for model in {one.model for one in list(_open) if one.can_rerun}:
             model.send({"type": "edited"})

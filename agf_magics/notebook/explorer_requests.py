@@ -36,7 +36,7 @@ from ..pictures.difference import MISSING, shorten_pair
 from ..pictures.dot import ROOM, arrange
 from ..pictures.page import failure_groups, status
 from ..pictures.plain import duration, format_exception, line, plain
-from ..pictures.run_page import MOST_STORES, how_to_continue
+from ..pictures.run_page import MOST_STORES
 from ..pictures.scene import scene
 from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.values import value_json, value_text
@@ -120,31 +120,29 @@ class _Recent:
     memory."""
 
     run_id = ""
-    found: Moments | None = None
+    moments: Moments | None = None
 
 
 def _moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """How many moments there are now."""
+    moments = _moments_of(run, again=True)
+    return {"total": len(moments), "note": plain(moments.note, 400)}
+
+
+def _moments_of(run: AnyRun, again: bool = False) -> Moments:
+    """The moments at the last count: a running run has more by now. ``again``: count them now."""
     journal_of(run)
-    _Recent.found = None
-    _Recent.run_id, _Recent.found = run.run_id, (found := find_moments(run))
-    return {"total": len(found), "note": plain(found.note, 400)}
-
-
-def _found_moments(run: AnyRun) -> Moments:
-    """The moments at the last count: a running run has more by now."""
-    found = _Recent.found
-    if found is None or _Recent.run_id != run.run_id:
-        _moments(run, {})
-        found = _Recent.found
-    assert found is not None, "they were just found"
-    return found
+    moments = _Recent.moments if _Recent.run_id == run.run_id and not again else None
+    if moments is None:
+        _Recent.moments = None
+        moments = _Recent.moments = find_moments(run)
+        _Recent.run_id = run.run_id
+    return moments
 
 
 def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
-    journal_of(run)
-    found = _found_moments(run)
+    found = _moments_of(run)
     at, since = natural(given.get("at")), natural(given.get("since"))
     if max(at, since) >= len(found):
         raise Refused(f"the run has no moment {max(at, since) + 1}")
@@ -169,10 +167,8 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def describe_difference(path: str, first: Any, other: Any) -> list[str]:
     """A part that differs, as a row of a table."""
-    one, two = shorten_pair(
-        None if first is MISSING else first, None if other is MISSING else other
-    )
-    return [line(path, 120), "" if first is MISSING else one, "" if other is MISSING else two]
+    texts = zip((first, other), shorten_pair(first, other), strict=True)
+    return [line(path, 120), *("" if value is MISSING else text for value, text in texts)]
 
 
 MOST_UNFOLDED = 80
@@ -243,7 +239,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "status": status(progress),
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
-        "how": "" if run.how_to_continue in run.note else how_to_continue(run),
+        "how": "" if run.how_to_continue in run.note else run.how_to_continue,
         "table": has_table(run) and calls_of(run) is not None,
         "warnings": [
             plain(run.secrets.text(str(one)), MOST_ERROR)

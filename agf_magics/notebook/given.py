@@ -132,16 +132,10 @@ def value(word: Token, names: Variables) -> Any:
             span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
             raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
         return plain(nodes[0])[0]
-    if (
-        not problems.errors
-        and len(nodes) == 1
-        and isinstance(nodes[0], Items)
-        and len(nodes[0].items) == 1
-    ):
-        node = nodes[0].items[0]
+    match nodes:
         # `a: b`, `# c` and `*d` are other YAML, but as an unquoted value they are text.
-        if isinstance(node, Scalar) and node.text == text and node.tag is None:
-            return node.value
+        case [Items(items=[Scalar(text=read, tag=None) as node])] if read == text:
+            return text if problems.errors else node.value
     return text
 
 

@@ -283,10 +283,12 @@ class HistoryMagics(NotebookMagics):
     ) -> Any:
         """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
         errors are about."""
-        out = new_name(parsed.word("--out"))
-        run, _ = self.notebook.start(
+        notebook, out = self.notebook, new_name(parsed.word("--out"))
+        run, _ = notebook.start(
             lambda options: at(place, lambda: begin(options)),
-            RunOptions(on=workers_of(parsed.word("--on"), self.notebook.names)),
+            RunOptions(
+                registry=notebook.registry, on=workers_of(parsed.word("--on"), notebook.names)
+            ),
             quiet="--quiet" in parsed,
             drawn=drawn,
             out=out,

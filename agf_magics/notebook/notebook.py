@@ -238,6 +238,7 @@ class Notebook:
             at(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         options = RunOptions(
+            registry=self.registry,
             limits=request.limits,
             dry=request.dry,
             background=background,
@@ -283,8 +284,7 @@ class Notebook:
         )
 
         def start(enter: Callable[[], None]) -> launch.Run:
-            shown = display.shows_page
-            run = begin(replace(options, registry=self.registry, enter=enter, stream=shown))
+            run = begin(replace(options, enter=enter, stream=display.shows_page))
             self.adopt(run, display, out, is_last=not background)
             return run
 

@@ -32,7 +32,6 @@ from ..pictures.run_page import (
     body_html,
     body_text,
     fitted,
-    how_to_continue,
     run_header_html,
 )
 from ..text.late_imports import IN_BROWSER
@@ -298,7 +297,7 @@ class Text(View):
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
-        for text in filter(None, (run.note, how_to_continue(run))):
+        for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 
 

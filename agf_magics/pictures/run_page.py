@@ -20,6 +20,7 @@ from . import page
 from .page import chip
 from .plain import (
     counted,
+    details,
     duration,
     error_html,
     error_text,
@@ -76,6 +77,8 @@ class RunLike(Protocol):
     @property
     def note(self) -> str: ...
     @property
+    def how_to_continue(self) -> str: ...
+    @property
     def progress(self) -> Progress: ...
     @property
     def secrets(self) -> Masks: ...
@@ -99,7 +102,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     a run that went well are folded. ``error``, ``questions``: False where the cell shows them
     elsewhere."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
-    if continuing := how_to_continue(run):
+    if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
     if error and run.error is not None:
         parts.append(error_html(run.error))
@@ -138,7 +141,7 @@ def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
 
 def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
     lines = [run.note] if run.note else []
-    if continuing := how_to_continue(run):
+    if continuing := run.how_to_continue:
         lines.append(f"to continue: {continuing}")
     if error and run.error is not None:
         lines.append(error_text(run.error))
@@ -173,11 +176,6 @@ def _short(lines: list[str]) -> list[str]:
     return lines
 
 
-def how_to_continue(run: object) -> str:
-    """The line that resumes the run; empty if there is nothing to resume."""
-    return str(getattr(run, "how_to_continue", ""))
-
-
 def _has_output(run: RunLike) -> bool:
     if run.progress.ended is None:
         return False
@@ -197,8 +195,7 @@ def _store(run: RunLike, name: str, value: Value) -> str:
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:
-    body = f'<div style="padding-left:1.2em">{inside}</div>'
-    return f"<details{' open' if opened else ''}><summary>{title}</summary>{body}</details>"
+    return details(title, f'<div style="padding-left:1.2em">{inside}</div>', opened)
 
 
 def _more(stores: Mapping[str, Value]) -> str:
@@ -260,18 +257,16 @@ def past_html(run: PastLike) -> str:
     """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
     when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
-    given = (
-        f"<details><summary>input</summary>{value_html(run.input)}</details>" if run.input else ""
-    )
+    given = details("input", value_html(run.input)) if run.input else ""
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
     parts = [("the run", run_html(run)), ("", when), ("the input", given)]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
         rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
-        parts.append(("the calls", f"<details><summary>calls</summary>{rows}</details>"))
+        parts.append(("the calls", details("calls", rows)))
         bars = bounded(timeline_html(calls[:MOST_CALLS]))
-        parts.append(("the timeline", f"<details><summary>timeline</summary>{bars}</details>"))
+        parts.append(("the timeline", details("timeline", bars)))
     return fitted(parts, run.run_id, MOST_SAVED)
 
 
