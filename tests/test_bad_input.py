@@ -453,8 +453,8 @@ def test_the_command_line_prints_half_a_character_as_an_escape(
 def test_an_input_that_nests_too_deep_is_an_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.yaml").write_text(VALUE + "'1'}")
     (tmp_path / "i.json").write_text("[" * 100_000)
-    assert main(["run", str(tmp_path / "p.yaml"), "--input", str(tmp_path / "i.json")]) == 2
-    assert "[magic.file]" in capfd.readouterr().err
+    assert main(["run", str(tmp_path / "p.yaml"), "--input", str(tmp_path / "i.json")]) == 1
+    assert "[yaml.too-deep]" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("context", [3, "state", [1], None, object()])

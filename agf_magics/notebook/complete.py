@@ -18,7 +18,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
-from ..languages import LANGUAGES, OURS, Language
+from ..languages import LANGUAGES, OURS
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
@@ -93,31 +93,16 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     is_planner = command.name == "%%plan" and "--planner" in found[3].split()
 
     def offered(above: str) -> Offer:
-        return (_in_header if is_planner else _in_body)(language, above, below, inputs, known)
+        if language.words is not None:
+            return complete_document(above, below, inputs, language.words, known.registry)
+        schema: Mapping[str, Any] = language.schema or {}
+        if is_planner:  # the cell has the text of a planner
+            from ..languages.plan.document import HEADER_SCHEMA as schema
+        names = NAMES[language.name]
+        return complete_by_schema(above, below, inputs, schema, names, known.registry)
 
     offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
-
-
-def _in_body(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
-    if language.words is not None:
-        return complete_document(above, below, inputs, language.words, known.registry)
-    if language.schema is None:
-        return Offer("")
-    return complete_by_schema(
-        above, below, inputs, language.schema, NAMES[language.name], known.registry
-    )
-
-
-def _in_header(
-    language: Language, above: str, below: str, inputs: list[str], known: Known
-) -> Offer:
-    """The completions in the text of a planner."""
-    from ..languages.plan.document import HEADER_SCHEMA
-
-    return complete_by_schema(
-        above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry
-    )
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:

@@ -404,13 +404,10 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
 
 def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
     id = given.get("step")
-    found = run.progress.rows.get(tuple(id.split("/"))) if isinstance(id, str) else None
-    if found is None:
-        # A quoted name may contain a slash.
-        found = next((row for row in list(run.progress.rows.values()) if row.id == id), None)
-    if found is None:
-        raise Refused(f"the run has no step {line(str(id), 100)!r}")
-    return found
+    for row in list(run.progress.rows.values()):
+        if row.id == id:
+            return row
+    raise Refused(f"the run has no step {line(str(id), 100)!r}")
 
 
 def journal_of(run: AnyRun) -> RunCalls:

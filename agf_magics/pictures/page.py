@@ -307,11 +307,9 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             tally = counts.get(row.key)
             is_asked = row.key in asking and row.running and progress.ended is None
             shown = look.state("waiting" if is_asked else state)
-            bar, share = None, share_of(row)
+            bar = share_of(row)
             if tally is not None and row.running and tally.total:
                 bar = tally.ended / tally.total
-            elif share is not None:
-                bar = share
             seconds = now - row.when if row.running and row.when is not None else row.seconds
             lines.append(
                 _Line(
