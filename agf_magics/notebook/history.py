@@ -330,13 +330,14 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
     # What is compared, exported or recorded is in the journal.
     run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
-    if exported is not None:
-        write_by(exported, run.export)
-    if recorded is not None:
-        write_by(recorded, lambda path: record(run, path))
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
-    if reported is not None:
-        write_by(reported, lambda path: report(shown, path))
+    for target, write in (
+        (exported, lambda path: run.export(path)),
+        (recorded, lambda path: record(run, path)),
+        (reported, lambda path: report(shown, path)),
+    ):
+        if target is not None:
+            write_by(target, write)
     return None if reported or ((exported or recorded) and not other) else shown
 
 

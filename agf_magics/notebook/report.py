@@ -263,9 +263,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
         return
     yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
     yield _error(told)
-    for title in ("output", "input"):
-        if title in told:
-            yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
+    yield from _titled(told, "output", "input", level="h2")
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in list(run.progress.rows.values()):
@@ -321,9 +319,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     facts = " · ".join(filter(None, (told["took"], told["counted"], told["why"], told.get("note"))))
     yield f'<p class="dim">{html(facts)}</p>' if facts else ""
     yield _error(told)
-    for title in ("input", "output"):
-        if title in told:
-            yield f"<h4>{title.capitalize()}</h4>{_value(told[title])}"
+    yield from _titled(told, "input", "output", level="h4")
     if "printed" in told:
         yield f"<h4>Printed</h4><pre>{html(told['printed'])}</pre>"
     if "attempts" in told:
@@ -341,6 +337,13 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
         more = (listed[0]["total"] if listed else 0) - len(calls)
         yield f"<h4>Calls</h4>{_calls(calls)}" if calls else ""
         yield f"<p>… {counted(more, 'more call')}</p>" if more > 0 else ""
+
+
+def _titled(told: Json, *names: str, level: str) -> Iterator[str]:
+    """The values of these names that are known, each below its name."""
+    for name in names:
+        if name in told:
+            yield f"<{level}>{name.capitalize()}</{level}>{_value(told[name])}"
 
 
 def _error(told: Json) -> str:
