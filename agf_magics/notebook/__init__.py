@@ -1,14 +1,11 @@
 """The notebook: magics, the live view, completion, settings. Only this room imports IPython and
 ipywidgets.
 
-    cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
-    problems -> shift_tab                                          underlined problems while a cell is written
-    options -> given -> commands -> notebook -> base -> magics            lines and what they do
-    config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
-    explorer_session, _calls, _later, _requests -> explorer -> view    a run in the page: its steps, values, moments
-    opening                                                        a journaled call as a variable and a cell
-    ask, view -> background_questions                              the questions of a background run
-    timeline, explorer_model -> context_slider -> contexts         the context of a plan
+    options -> given -> commands                    lines and what they do; also those of a shell
+    config, output, view, watching -> notebook      settings, the display of runs, what a cell does
+    magics -> history, contexts, planners           the magics
+    explorer_calls -> explorer_requests -> explorer, model, widget, report   a run in the page
+    cursor, names -> body -> complete -> tab        Tab, Shift-Tab, underlined problems
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
 """
