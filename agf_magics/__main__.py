@@ -12,22 +12,23 @@ if __name__ == "__main__":
         part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
     ]
 
-import argparse
 import glob
 import importlib
 import json
 import runpy
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import agf_magics as agf
 
 from .catalog import default
 from .engine.job import held_interrupts
+from .engine.limits import Limits
 from .engine.runner import clock
 from .flow.events import Question
 from .flow.steps import Flow
@@ -41,16 +42,48 @@ from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
 from .lifecycle.launch import start_run
 from .lifecycle.manifest import refused
-from .lifecycle.past_runs import chosen_rows
-from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
 from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
-from .notebook.given import value
-from .notebook.options import Token, options_hint
+from .notebook import commands
+from .notebook.given import (
+    amount,
+    count,
+    inputs,
+    limits_of,
+    recording_of,
+    rows_of,
+    unwritable,
+    workers_of,
+    write_by,
+)
+from .notebook.options import (
+    DRY,
+    FOR_ROWS,
+    INPUT,
+    MAX_COST,
+    MAX_TOKENS,
+    ON,
+    REPLAY,
+    SAVE_PICTURE,
+    SET,
+    STRICT,
+    TIMEOUT,
+    Command,
+    Operand,
+    Option,
+    ParsedLine,
+    Token,
+    line_error,
+    read_words,
+    typed,
+)
+from .notebook.options import (
+    OVER as OVER_ROWS,
+)
 from .pictures.page import progress_text
 from .pictures.plain import counted
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
-from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
+from .text.source import UNUSABLE, Source, unwritable_reason
 
 PACKAGE = Path(__file__).parent
 
@@ -58,7 +91,6 @@ MOST_READ = 100_000
 """Characters of a file that are looked at to see whether it is a definition."""
 
 
-COMMANDS = ("run", "resume", "check", "draw")
 OPTIONS = {
     "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
     "flow.unknown-agent": "--tools FILE.py imports a file that registers agents",
@@ -71,35 +103,50 @@ OPTIONS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong
     command line."""
-    parser = _parser()
-    options, unknown = parser.parse_known_args(argv)
-    if unknown:
-        word, names = unknown[0], sorted(vars(options).keys() - {"act", "file", "files", "run"})
-        hint = options_hint(word, [f"--{name.replace('_', '-')}" for name in names])
-        if word.partition("=")[0].isidentifier():
-            hint = f"write --set {word}"
-        parser.error(f"unknown option {word}: {hint}")
+    source, words = typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
-        opened: dict[str, Any] = {
-            name: True
-            for name in ("allow_shell", "allow_import", "tracing")
-            if getattr(options, name, False)
-        }
-        settings.current.settings = replace(settings.read(Path.cwd()), **opened)
-        settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
-        for module in options.tools:
-            if problem := _import(module):
-                parser.error(f"--tools: {problem}")
-        for library in options.define:
-            agf.define(library)
-        return int(options.act(options))
+        return _act(source, words)
     except DefinitionError as error:
-        found = DefinitionError(*(_with_option(each) for each in error.diagnostics))
-        print(wrapped(f"DefinitionError: {found}"), file=sys.stderr)
-        return 1
+        place = error.diagnostic.span
+        is_typed = place is not None and place.source is source
+        head = "agf-magics: error" if is_typed else "DefinitionError"
+        findings = DefinitionError(*map(_with_option, error.diagnostics))
+        print(wrapped(f"{head}: {findings}"), file=sys.stderr)
+        return 2 if is_typed else 1
     except AgfError as error:
         print(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
+
+
+def _act(source: Source, words: Sequence[Token]) -> int:
+    """Do what the line says."""
+    name = words[0].text if words else ""
+    if name in ("-h", "--help"):
+        about = "\n\n".join(command.help for command, _ in ACTS.values())
+        print(f"Run, resume, check or draw definitions.\n\n{about}")
+        return 0
+    if name not in ACTS:
+        message = f"unexpected word {name!r}: agf-magics takes {_one_of(ACTS)}"
+        place = words[0] if words else source.span()
+        raise line_error("extra-word", message, place, suggest(name, ACTS, "commands"))
+    command, act = ACTS[name]
+    parsed = read_words(command, source, words[1:])
+    if parsed is None:
+        print(command.help)
+        return 0
+    opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
+    settings.current.settings = replace(settings.read(Path.cwd()), **opened)
+    settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
+    for word in parsed.words("--tools"):
+        _imported(word)
+    for word in parsed.words("--define"):
+        agf.define(Path(word.text))
+    return act(parsed)
+
+
+def _one_of(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
 
 
 def _with_option(found: Diagnostic) -> Diagnostic:
@@ -108,134 +155,114 @@ def _with_option(found: Diagnostic) -> Diagnostic:
     return replace(found, hint=join_hints(found.hint, option)) if option else found
 
 
-def _run(options: argparse.Namespace) -> int:
-    given = _given(options)
-    over = _over(options)
-    return _finish(options, lambda chosen: start_run(options.file, given, chosen, over))
+def _run(parsed: ParsedLine) -> int:
+    file, given, over = parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None)
+    limits = limits_of(parsed, settings.current.settings.limits)
+    return _finish(
+        parsed,
+        limits,
+        lambda chosen: start_run(Path(file.text), given or None, chosen, over),
+    )
 
 
-def _over(options: argparse.Namespace) -> object:
-    """The table of ``--over`` or ``--retry-failed``; None without these."""
-    if options.over is None and options.retry_failed is None:
-        return None
-    renamed = {}
-    for word in options.map:
-        name, equals, column = word.partition("=")
-        if not (name and equals and column):
-            hint = "write --map text=body: the input text has the values of the column body"
-            message = f"--map takes INPUT=COLUMN, not {word!r}"
-            raise DefinitionError(Diagnostic("run.input", message, hint=hint))
-        renamed[name] = column
-    names = ("limit", "sample", "seed", "repeat", "width")
-    counts = {name: count for name in names if (count := getattr(options, name)) is not None}
-    return chosen_rows(options.over, options.retry_failed, map=renamed, yes=options.yes, **counts)
+def _resume(parsed: ParsedLine) -> int:
+    run, given = parsed.words("RUN")[0], inputs(parsed, None)
+    limits = limits_of(parsed, settings.current.settings.limits)
+    # A resumed run keeps the limits that it began with.
+    is_limited = any(option.flag in parsed for option in (TIMEOUT, MAX_TOKENS, MAX_COST))
+    return _finish(
+        parsed,
+        limits if is_limited else None,
+        lambda chosen: resume_run(run.text, given or None, chosen),
+    )
 
 
-def _finish_rows(options: argparse.Namespace, table: RowTable, scores: Sequence[Any]) -> int:
+def _finish(
+    parsed: ParsedLine, limits: Limits | None, start: Callable[[RunOptions], agf.Run]
+) -> int:
+    quiet, dry = "--quiet" in parsed, "--dry" in parsed
+    scores = [_score(word) for word in parsed.words("--score")]
+    named_scorers(scores, default())  # a wrong one is told before anything is paid for
+    for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
+        for word in parsed.words(flag):
+            check_target(Path(word.text), kind)
+    for word in parsed.words("--report"):
+        if (why := unwritable_reason(Path(word.text))) is not None:
+            raise unwritable(word, OSError(why))
+    chosen = RunOptions(
+        dry=dry,
+        limits=limits,
+        on=workers_of(parsed.word("--on"), None, dry),
+        recording=recording_of(parsed.word("--replay")),
+    )
+    with held_interrupts() as held:
+        run, line = start(chosen), LiveLine(sys.stderr)
+        if not quiet and run._job is not None:
+            run._job.every(LiveLine.SECONDS, lambda: line.show(run), lambda: None)
+        wait_for(run, held)
+    line.clear()
+    if not quiet:
+        print(progress_text(run.progress, now=clock()), file=sys.stderr)
+    for loss in run.progress.losses if quiet else ():
+        print(f"{loss.severity}: {loss}", file=sys.stderr)
+    if run.how_to_continue:
+        print(f"to resume it: agf-magics resume {run.run_id}", file=sys.stderr)
+    for word in parsed.words("--report"):  # also of a failed run
+        write_by(word, partial(agf.report, run), sys.stderr)
+    if run.error is not None and not quiet:
+        return 1  # the progress shows the error
+    run.result()
+    if dry:
+        print(run.note)
+        return 0
+    for word in parsed.words("--record"):
+        write_by(word, partial(agf.record, run), sys.stderr)
+    for word in parsed.words("--export"):
+        for file in agf.export(run, word.text):
+            print(f"wrote {file}", file=sys.stderr)
+    if run.flow.language == OVER:
+        return _finish_rows(parsed, run.table, scores)
+    print(_json(run.output))
+    return 0
+
+
+def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
     """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
     no least one is given and a row failed."""
     if scores:
-        shown = {"against": options.against, "seed": options.seed, "yes": options.yes}
-        print(score_over(table, *scores, **shown), file=sys.stderr)
-    least = options.fail_below
+        told = score_over(
+            table,
+            *scores,
+            against=parsed.text("--against"),
+            seed=count(parsed, "--seed", None),
+            yes="--yes" in parsed,
+        )
+        print(told, file=sys.stderr)
+    least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
     report = CheckReport(table, wanted)
-    for path, save in ((options.save, table.save), (options.figures, report.save)):
-        if path is not None:
-            print(f"wrote {save(path)}", file=sys.stderr)
+    for flag, save in (("--save", table.save), ("--figures", report.save)):
+        for word in parsed.words(flag):
+            write_by(word, save, sys.stderr)
     print(_json({**table.counts, "figures": report.figures}))
     for name, figure in report.missed.items():
         print(f"{name} is {figure:.3g}, below {wanted[name]:.3g}", file=sys.stderr)
     return int(not report.passed)
 
 
-def _score(text: str) -> Any:
+def _score(word: Token) -> Any:
     """The score that a word names: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow."""
-    module, colon, name = text.rpartition(":")
+    module, colon, name = word.text.rpartition(":")
     if not colon:
-        return text
-    try:
-        if module.endswith(".py"):
-            names = runpy.run_path(module)
-        else:
-            sys.path.insert(0, "")
-            names = vars(importlib.import_module(module))
-    except Exception as error:  # code of the user
-        message = f"--score {text}: {type(error).__name__}: {error}"
-        hint = "write --score MODULE:FUNCTION, --score FILE.py:FUNCTION or --score FLOW"
-        raise DefinitionError(Diagnostic("score.kind", message, hint=hint)) from None
+        return word.text
+    names = _imported(word.part(0, len(module)))
     if name not in names:
         functions = [each for each, value in names.items() if callable(value)]
         near = suggest(name, functions, f"the functions of {module}")
-        message = f"--score {text}: {module} has no {name!r}"
+        message = f"--score {word.text}: {module} has no {name!r}"
         raise DefinitionError(Diagnostic("score.kind", message, hint=near))
     return names[name]
-
-
-def _resume(options: argparse.Namespace) -> int:
-    given = _given(options)
-    return _finish(options, lambda chosen: resume_run(options.run, given, chosen))
-
-
-def _finish(options: argparse.Namespace, start: Callable[[RunOptions], agf.Run]) -> int:
-    given = {name: getattr(options, name) for name in ("timeout", "max_tokens", "max_cost")}
-    given = {name: most for name, most in given.items() if most is not None}
-    # A resumed run keeps the limits that it began with.
-    limits = replace(settings.current.settings.limits, **given)
-    is_new = options.act is _run
-    scores = [_score(text) for text in options.score]
-    named_scorers(scores, default())  # a wrong one is told before anything is paid for
-    for target, kind in ((options.save, TABLE), (options.figures, FIGURES)):
-        if target is not None:
-            check_target(target, kind)
-    if options.report is not None and (why := unwritable_reason(options.report)) is not None:
-        return _no_report(options.report, why)
-    chosen = RunOptions(
-        dry=options.dry,
-        limits=limits if is_new or given else None,
-        on=options.on,
-        recording=Replay(options.replay, of_run=True) if options.replay is not None else None,
-    )
-    with held_interrupts() as held:
-        run, line = start(chosen), LiveLine(sys.stderr)
-        if not options.quiet and run._job is not None:
-            run._job.every(LiveLine.SECONDS, lambda: line.show(run), lambda: None)
-        wait_for(run, held)
-    line.clear()
-    if not options.quiet:
-        print(progress_text(run.progress, now=clock()), file=sys.stderr)
-    for found in run.progress.losses if options.quiet else ():
-        print(f"{found.severity}: {found}", file=sys.stderr)
-    if run.how_to_continue:
-        print(f"to resume it: agf-magics resume {run.run_id}", file=sys.stderr)
-    reported = options.report is None or _report(run, options.report)
-    if run.error is not None and not options.quiet:
-        return 1  # the progress shows the error
-    run.result()
-    if options.record is not None and not options.dry:
-        print(f"wrote {agf.record(run, options.record)}", file=sys.stderr)
-    if options.export is not None and not options.dry:
-        for file in agf.export(run, options.export):
-            print(f"wrote {file}", file=sys.stderr)
-    if run.flow.language == OVER and not options.dry:
-        return _finish_rows(options, run.table, scores)
-    print(run.note if options.dry else _json(run.output))
-    return 0 if reported else 2
-
-
-def _report(run: agf.Run, path: Path) -> bool:
-    """Write the report of a run, also of a failed one; whether it could be written."""
-    try:
-        print(f"wrote {agf.report(run, path)}", file=sys.stderr)
-    except UNUSABLE as error:
-        return not _no_report(path, path_error_reason(error))
-    return True
-
-
-def _no_report(path: Path, why: str) -> int:
-    print(f"agf-magics: error: --report: {path}: {why}", file=sys.stderr)
-    return 2
 
 
 def _json(value: Value) -> str:
@@ -248,24 +275,29 @@ def _json(value: Value) -> str:
     return text
 
 
-def _check(options: argparse.Namespace) -> int:
-    files = list(dict.fromkeys(file for given in options.files for file in _files(given)))
+def _check(parsed: ParsedLine) -> int:
+    words, format = parsed.words("FILE"), parsed.text("--format") or "text"
+    if format not in FORMATS:
+        message = f"unexpected word {format!r}: --format takes {_one_of(FORMATS)}"
+        raise line_error("extra-word", message, parsed.words("--format")[0])
+    files = list(dict.fromkeys(file for word in words for file in _files(Path(word.text))))
     if not files:
-        raise refused("define.file", f"no definition matches {' '.join(map(str, options.files))}")
+        names = " ".join(word.text for word in words)
+        raise refused("define.file", f"no definition matches {names}")
     # They may call each other, in any order. What is wrong with one is reported below.
     for file in files if len(files) > 1 else ():
         with suppress(AgfError):
             agf.define(file)
-    checked = [_checked(file, options.strict) for file in files]
-    if options.format == "json":
-        rows = [row for _, found, _ in checked for row in map(_row, found)]
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
-    elif options.format == "github":
-        print("\n".join(_annotation(row) for _, found, _ in checked for row in map(_row, found)))
+    checked = [_checked(file, "--strict" in parsed) for file in files]
+    findings = [finding for _, of_file, _ in checked for finding in of_file]
+    if format == "json":
+        print(json.dumps(list(map(_row, findings)), indent=2, ensure_ascii=False))
+    elif format == "github":
+        print("\n".join(_annotation(row) for row in map(_row, findings)))
     else:
-        for file, found, flow in checked:
-            _print_findings(file, found, flow)
-    return int(any(one.severity == "error" for _, found, _ in checked for one in found))
+        for each in checked:
+            _print_findings(*each)
+    return int(any(finding.severity == "error" for finding in findings))
 
 
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
@@ -348,151 +380,13 @@ def _escaped(text: str, also: str = ":,") -> str:
     return text
 
 
-def _draw(options: argparse.Namespace) -> int:
-    picture = agf.draw(options.file)
-    if options.save:
-        try:
-            picture.save(options.save)
-        except UNUSABLE as error:
-            print(
-                f"agf-magics: error: --save: {options.save}: {path_error_reason(error)}",
-                file=sys.stderr,
-            )
-            return 2
-    else:
+def _draw(parsed: ParsedLine) -> int:
+    picture, target = agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save")
+    if target is None:
         print(picture.to_dot())
+        return 0
+    write_by(target, picture.save, sys.stderr)
     return 0
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Say also which command a misspelt one may be."""
-        word = message.partition("invalid choice: '")[2].partition("'")[0]
-        super().error("; ".join(filter(None, (message, suggest(word, COMMANDS)))))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="agf-magics", description="Run, resume, check or draw definitions.")
-    acts = parser.add_subparsers(required=True, metavar="run|resume|check|draw")
-    for name, act, about in (
-        ("run", _run, "run a definition and print its output as JSON"),
-        ("resume", _resume, "resume a run of the project's journal and print its output as JSON"),
-        ("check", _check, "print everything that is wrong with definitions"),
-        ("draw", _draw, "print the graph of a definition, or save its picture"),
-    ):
-        one = acts.add_parser(name, help=about, description=about)
-        one.set_defaults(act=act)
-        if name == "resume":
-            about = "the id of the run, its beginning, or the name of a flow: its last run"
-            one.add_argument("run", metavar="RUN", help=about)
-        elif name == "check":
-            about = "definitions, folders of them, or patterns such as 'flows/*.yaml'"
-            one.add_argument("files", type=Path, nargs="+", metavar="FILE", help=about)
-        else:
-            about = "a definition in any of the languages (YAML or JSON)"
-            one.add_argument("file", type=Path, metavar="FILE", help=about)
-        about = "a module or .py file that registers tools and agents"
-        one.add_argument("--tools", action="append", default=[], metavar="MODULE", help=about)
-        about = "import the Python files whose functions the definition names"
-        one.add_argument("--allow-import", action="store_true", help=about)
-        about = "the file of a definition that this one calls"
-        one.add_argument(
-            "--define", action="append", default=[], type=Path, metavar="FILE", help=about
-        )
-        if name in ("run", "resume"):
-            _add_run_options(one)
-            _add_row_options(one, name == "run")
-    chosen = acts.choices
-    chosen["run"].add_argument("--dry", action="store_true", help="call no tool and no agent")
-    about = "take the results of calls from a recording instead of making them"
-    chosen["run"].add_argument("--replay", type=Path, metavar="FILE", help=about)
-    chosen["resume"].set_defaults(dry=False, replay=None)
-    chosen["check"].add_argument("--strict", action="store_true", help="warnings are errors")
-    about = "text; json: a list of findings; github: annotations of a pull request"
-    chosen["check"].add_argument(
-        "--format", choices=("text", "json", "github"), default="text", help=about
-    )
-    about = "where to save it: .svg, .html, .png, .pdf, .dot, .mmd or .txt"
-    chosen["draw"].add_argument("--save", type=Path, metavar="FILE", help=about)
-    return parser
-
-
-def _add_run_options(one: argparse.ArgumentParser) -> None:
-    about = "one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
-    one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=about)
-    one.add_argument("--input", type=Path, metavar="FILE.json", help="the input, a JSON object")
-    about = "let shell steps start programs"
-    one.add_argument("--allow-shell", action="store_true", help=about)
-    about = "the time limit of the run; it then fails with limit.timeout"
-    one.add_argument("--timeout", type=_seconds, metavar="SECONDS", help=about)
-    about = "the largest number of tokens of all models; the run then fails with limit.tokens"
-    one.add_argument("--max-tokens", type=_count, metavar="N", help=about)
-    about = "the largest cost of all models; the run then fails with limit.cost"
-    one.add_argument("--max-cost", type=_dollars, metavar="DOLLARS", help=about)
-    about = (
-        "make concurrent calls in other processes: processes, processes:4, dask, "
-        "tcp://HOST:PORT; here: in this one"
-    )
-    one.add_argument("--on", metavar="WHERE", help=about)
-    about = "write the calls of the run to a file from which --replay takes them"
-    one.add_argument("--record", type=Path, metavar="FILE", help=about)
-    about = "write the files that the graph exports into this folder"
-    one.add_argument("--export", type=Path, metavar="FOLDER", help=about)
-    about = "report the run to OpenTelemetry as spans, with the provider of the process"
-    one.add_argument("--trace", action="store_true", dest="tracing", help=about)
-    about = "write the run to an .html file that opens without a kernel"
-    one.add_argument("--report", type=Path, metavar="FILE", help=about)
-    one.add_argument("--quiet", action="store_true", help="print the output alone")
-
-
-def _add_row_options(one: argparse.ArgumentParser, is_new: bool) -> None:
-    """The options of a run over data; ``is_new``: also those that choose its rows."""
-    about = "a score of each row: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow that judges"
-    one.add_argument("--score", action="append", default=[], metavar="SCORE", help=about)
-    one.add_argument("--against", metavar="COLUMN", help="the column with the right labels")
-    about = "return 1 if a score over all rows is lower; without --score, the share of good rows"
-    one.add_argument("--fail-below", type=float, metavar="LEAST", help=about)
-    about = "write the scores and the low rows to a file: .html or .json"
-    one.add_argument("--figures", type=Path, metavar="FILE", help=about)
-    about = "write the table to a file: .csv, .jsonl or .parquet"
-    one.add_argument("--save", type=Path, metavar="FILE", help=about)
-    about = "go on after the first 20 rows without asking, whatever it costs"
-    one.add_argument("--yes", action="store_true", help=about)
-    if not is_new:
-        return
-    about = "run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
-    one.add_argument("--over", type=Path, metavar="TABLE", help=about)
-    about = "bind an input to a column of another name"
-    one.add_argument("--map", action="append", default=[], metavar="INPUT=COLUMN", help=about)
-    one.add_argument("--limit", type=_count, metavar="N", help="run only the first N rows")
-    one.add_argument("--sample", type=_count, metavar="N", help="run only N rows, chosen at random")
-    one.add_argument("--seed", type=int, metavar="N", help="the seed of --sample and of intervals")
-    one.add_argument("--repeat", type=_count, metavar="N", help="run each row N times")
-    one.add_argument("--width", type=_count, metavar="N", help="run N rows at the same time")
-    about = "run only the rows that failed in RUN"
-    one.add_argument("--retry-failed", metavar="RUN", help=about)
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        seconds = float(text)
-        if 0 < seconds < float("inf"):
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-
-
-def _dollars(text: str) -> float:
-    with suppress(ValueError):
-        dollars = float(text)
-        if 0 < dollars < float("inf"):
-            return dollars
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number of US dollars above 0")
-
-
-def _count(text: str) -> int:
-    if text.isascii() and text.isdigit() and int(text[:12]) > 0 and len(text) <= 12:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
 
 
 def _ask(question: Question) -> Value:
@@ -505,64 +399,146 @@ def _read(prompt: str) -> str:
     return input()
 
 
-def _import(module: str) -> str:
-    """Import a module that the command line names, which no definition can (decision A20). Return
-    why it failed."""
+def _imported(word: Token) -> Mapping[str, Any]:
+    """The names of a module or a .py file that the command line names, which no definition can
+    (decision A20)."""
+    module = word.text
     try:
-        if module.endswith(".py"):
-            if not Path(module).is_file():
-                return f"there is no file {module!r}"
-            runpy.run_path(module)
-        else:
+        if not module.endswith(".py"):
             sys.path.insert(0, "")
-            importlib.import_module(module)
-    except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
-            return f"there is no module {module!r}"
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
-        place = f"{own[-1].filename}, line {own[-1].lineno}"
-        return f"{place}: {type(error).__name__}: {error}"
-    return ""
+            return vars(importlib.import_module(module))
+        if Path(module).is_file():
+            return runpy.run_path(module)
+        why = f"there is no file {module!r}"
+    except Exception as error:  # code of the user
+        why = f"there is no module {module!r}"
+        lacks = error.name if isinstance(error, ModuleNotFoundError) else None
+        if lacks is None or not f"{module}.".startswith(f"{lacks}."):
+            frames = traceback.extract_tb(error.__traceback__)
+            theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
+            place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
+            why = f"{place}: {type(error).__name__}: {error}"
+    raise line_error("file", why, word)
 
 
-def _given(options: argparse.Namespace) -> dict[str, Value] | None:
-    """The input of ``--input``, updated by each ``--set``, as in a magic."""
-    found = _input(options)
-    for word in options.set:
-        name, equals, text = word.partition("=")
-        token = Token(word, Source("--set", word).span(), tuple(range(len(word) + 1)))
-        if not equals or not name.isidentifier():
-            hint = "write --set name=text, or --set 'name=[a, b]'"
-            message = f"--set takes NAME=VALUE, not {word!r}"
-            raise DefinitionError(Diagnostic("run.input", message, hint=hint))
-        # A text that begins with $ is a variable in a notebook only.
-        is_text = text.startswith("$")
-        part = text if is_text else value(token.part(len(name) + 1, len(word)), {})
-        found = {**(found or {}), name: part}
-    return found
+FILE = Operand("FILE", "a definition in any of the languages (YAML or JSON)", "file")
+ALWAYS = (
+    Option(
+        "--tools",
+        "a module or .py file that registers tools and agents",
+        "file",
+        "MODULE",
+        many=True,
+    ),
+    Option("--allow-import", "import the Python files whose functions the definition names"),
+    Option("--define", "the file of a definition that this one calls", "file", "FILE", many=True),
+)
+SHARED = {option.flag: option for option in (*commands.RUNS.options, *FOR_ROWS)}
+"""Options that a magic has too."""
+FOR_RUNS = (
+    *ALWAYS,
+    SET._replace(
+        help="one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
+    ),
+    INPUT._replace(help="the input: a .json or .yaml file", metavar="FILE"),
+    Option("--allow-shell", "let shell steps start programs"),
+    TIMEOUT,
+    MAX_TOKENS,
+    MAX_COST,
+    ON,
+    SHARED["--record"],
+    Option("--export", "write the files that the graph exports into this folder", "file", "FOLDER"),
+    Option("--trace", "report the run to OpenTelemetry as spans, with the provider of the process"),
+    SHARED["--report"],
+    Option("--quiet", "print the output alone"),
+)
+FOR_SCORES = (
+    SHARED["--score"]._replace(
+        help="a score of each row: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow that judges"
+    ),
+    SHARED["--against"],
+    Option(
+        "--fail-below",
+        "return 1 if a score over all rows is lower; without --score, the share of good rows",
+        "count",
+        "LEAST",
+    ),
+    Option(
+        "--figures", "write the scores and the low rows to a file: .html or .json", "file", "FILE"
+    ),
+    SHARED["--save"],
+    SHARED["--yes"],
+)
+FORMATS = ("text", "json", "github")
 
+RUN = Command(
+    name="agf-magics run",
+    about="Run a definition and print its output as JSON.",
+    operands=(FILE,),
+    options=(
+        *FOR_RUNS,
+        *FOR_SCORES,
+        OVER_ROWS._replace(
+            help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
+        ),
+        *(option for option in FOR_ROWS if option.flag not in {own.flag for own in FOR_SCORES}),
+        DRY,
+        REPLAY,
+    ),
+    example="agf-magics run longest.yaml --tools tools.py --set 'words=[pear, fig]'",
+)
+RESUME = Command(
+    name="agf-magics resume",
+    about="Resume a run of the project's journal and print its output as JSON.",
+    operands=(
+        Operand(
+            "RUN", "the id of the run, its beginning, or the name of a flow: its last run", "run"
+        ),
+    ),
+    options=(*FOR_RUNS, *FOR_SCORES),
+    example="agf-magics resume longest-1-4f2a --tools tools.py",
+)
+CHECK = Command(
+    name="agf-magics check",
+    about="Print everything that is wrong with definitions.",
+    operands=(
+        Operand(
+            "FILE",
+            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
+            "file",
+            many=True,
+        ),
+    ),
+    options=(
+        *ALWAYS,
+        STRICT,
+        Option(
+            "--format",
+            "text; json: a list of findings; github: annotations of a pull request",
+            "value",
+            "|".join(FORMATS),
+        ),
+    ),
+    example="agf-magics check flows --strict",
+)
+DRAW = Command(
+    name="agf-magics draw",
+    about="Print the graph of a definition, or save its picture.",
+    operands=(FILE,),
+    options=(*ALWAYS, SAVE_PICTURE),
+    example="agf-magics draw longest.yaml --save longest.svg",
+)
 
-def _input(options: argparse.Namespace) -> dict[str, Value] | None:
-    path = options.input
-    if path is None:
-        return None
-    try:
-        value: Any = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        problem = f"{path}, {place}: this is not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}"
-        raise DefinitionError(Diagnostic("run.input", problem)) from None
-    except UNUSABLE as error:
-        raise DefinitionError(
-            Diagnostic("run.input", f"{path} cannot be read: {path_error_reason(error)}")
-        ) from None
-    if not isinstance(value, dict):
-        hint = 'names and values: {"word": "pear"}'
-        raise DefinitionError(
-            Diagnostic("run.input", f"{path} must contain a JSON object", hint=hint)
-        )
-    return value
+ACTS = {
+    "run": (RUN, _run),
+    "resume": (RESUME, _resume),
+    "check": (CHECK, _check),
+    "draw": (DRAW, _draw),
+}
+"""The commands, by the first word of the line."""
+
+SETTINGS = {"--allow-shell": "allow_shell", "--allow-import": "allow_import", "--trace": "tracing"}
+"""The options that turn on a setting."""
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ their lines uses, settings from their fields.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import re
@@ -287,21 +286,12 @@ def graph_names(what: str) -> str:
 
 
 def command_line() -> str:
-    (acts,) = (action for action in __main__._parser()._actions if isinstance(action, argparse._SubParsersAction))
     parts = []
-    for name, act in acts.choices.items():
-        about = str(act.description)
-        rows = [_argument(action) for action in act._actions if not isinstance(action, argparse._HelpAction)]
-        table = _table(("argument", "meaning"), rows)
-        parts.append(f"## agf-magics {name}\n\n{about[:1].upper()}{about[1:]}.\n\n{table}")
+    for name, (command, _) in __main__.ACTS.items():
+        rows = [(f"`{one.metavar}{' …' * one.many}`", one.help) for one in command.operands]
+        rows += [(f"`{one.shown}`", f"{one.help}{_again(one.many)}") for one in command.options]
+        parts.append(f"## agf-magics {name}\n\n{command.about}\n\n{_table(('argument', 'meaning'), rows)}")
     return "\n\n".join(parts)
-
-
-def _argument(action: argparse.Action) -> tuple[str, str]:
-    written = action.option_strings[0] if action.option_strings else f"{action.metavar}{' …' * bool(action.nargs)}"
-    value = f" {action.metavar}" if action.metavar and action.option_strings else ""
-    value = f" {'|'.join(action.choices)}" if action.choices else value
-    return f"`{written}{value}`", f"{action.help}{_again(isinstance(action, argparse._AppendAction))}"
 
 
 def plan_keys(which: str) -> str:

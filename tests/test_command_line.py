@@ -63,11 +63,17 @@ def test_set_updates_the_input_of_a_file(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out) == [1, 3]
 
 
+def test_an_input_file_may_be_larger_than_a_definition(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("input.json").write_text(json.dumps({"n": list(range(200_000))}))
+    assert main(["run", "good.yaml", "--input", "input.json", "--quiet"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 200_000
+
+
 @pytest.mark.parametrize(
-    ("word", "says"), [("n", "--set takes NAME=VALUE, not 'n'"), ("1=2", "--set takes NAME=VALUE"), ("n=[1", "yaml.")]
+    ("word", "says"), [("n", "--set takes key=value, not 'n'"), ("1=2", "--set takes key=value"), ("n=[1", "yaml.")]
 )
 def test_a_wrong_set(word: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "good.yaml", "--set", word]) == 1
+    assert main(["run", "good.yaml", "--set", word]) == 2
     assert says in capsys.readouterr().err
 
 

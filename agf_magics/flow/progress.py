@@ -7,7 +7,7 @@ first failures.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -40,9 +40,11 @@ class RunLine(NamedTuple):
     """None: it asked no model."""
     cost: Decimal | None = None
     """US dollars; None: it is not known."""
-    input: str = ""
-    """For display, without secrets; only `%runs` reads it, as it does the error."""
-    error: str = ""
+    open: Callable[[], Any] | None = None
+    """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
+    shows; None elsewhere."""
+    place: str = ""
+    """The cell that shows it."""
 
 
 class Failure(NamedTuple):

@@ -66,14 +66,14 @@ class Runs(tuple[RunLine, ...]):
         return Runs(run for run in self if run.status == "waiting")
 
     def _repr_html_(self) -> str:
-        from ..pictures.run_page import runs_html
+        from ..pictures.run_page import runs_page
 
-        return runs_html(self)
+        return runs_page(self)["text/html"]
 
     def __repr__(self) -> str:
-        from ..pictures.run_page import runs_text
+        from ..pictures.run_page import runs_page
 
-        return runs_text(self)
+        return runs_page(self)["text/plain"]
 
 
 def runs(run_id: str | None = None) -> Any:

@@ -1,14 +1,11 @@
 """The notebook: magics, the live view, completion, settings. Only this room imports IPython and
 ipywidgets.
 
-    cursor -> schema_walk, names -> body -> complete -> tab, shift_tab   Tab and Shift-Tab
-    problems -> shift_tab                                          underlined problems while a cell is written
-    options -> given -> commands -> notebook -> base -> magics            lines and what they do
-    config, rendering, view, watching, ask                         settings, errors, the display of runs, questions
-    explorer_session, _calls, _later, _requests -> explorer -> view    a run in the page: its steps, values, moments
-    opening                                                        a journaled call as a variable and a cell
-    ask, view -> background_questions                              the questions of a background run
-    timeline, explorer_model -> context_slider -> contexts         the context of a plan
+    options -> given -> commands                    lines and what they do; also those of a shell
+    config, output, view, watching -> notebook      settings, the display of runs, what a cell does
+    magics -> history, contexts, planners           the magics
+    explorer_calls -> explorer_requests -> explorer, model, widget, report   a run in the page
+    cursor, names -> body -> complete -> tab        Tab, Shift-Tab, underlined problems
 
 `unload` removes everything that `load` put into a shell, in the opposite order.
 """
@@ -17,7 +14,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -67,7 +63,8 @@ def load(shell: Any) -> None:
             _register(undo, shell, each)
         _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
-        _watch_edits(undo, shell, tell_edited)
+        shell.events.register("post_run_cell", tell_edited)
+        undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
         tab.install_inspector(undo, shell, notebook.registry)
         tab.install_problems(undo, shell, notebook.registry)
@@ -135,16 +132,6 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
     if shell.has_trait("exit_now"):
         shell.observe(ending, "exit_now")
         undo.callback(shell.unobserve, ending, "exit_now")
-
-
-def _watch_edits(undo: ExitStack, shell: Any, tell: Callable[[], None]) -> None:
-    """Tell the open explorers when a cell ran: it may have edited what their runs used."""
-
-    def ran(result: Any) -> None:
-        tell()
-
-    shell.events.register("post_run_cell", ran)
-    undo.callback(shell.events.unregister, "post_run_cell", ran)
 
 
 def _cancel_background_runs() -> None:

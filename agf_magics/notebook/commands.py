@@ -12,6 +12,7 @@ from .options import (
     OVER,
     PICTURE,
     QUIET,
+    SAVE_PICTURE,
     SET,
     STRICT,
     Command,
@@ -394,12 +395,7 @@ DRAW = Command(
     about="Show the picture of a registered flow.",
     operands=(Operand("NAME", "a registered flow", "flow"),),
     options=(
-        Option(
-            "--save",
-            "write the picture to a file: .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt",
-            "file",
-            "FILE",
-        ),
+        SAVE_PICTURE,
         Option(
             "--direction",
             "from left to right (LR) or from top to bottom (TB); by default the one that is lower",

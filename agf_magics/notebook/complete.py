@@ -18,7 +18,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
-from ..languages import LANGUAGES, OURS, Language
+from ..languages import LANGUAGES, OURS
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
 from ..lifecycle.persistence import this_notebook
@@ -93,31 +93,16 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     is_planner = command.name == "%%plan" and "--planner" in found[3].split()
 
     def offered(above: str) -> Offer:
-        return (_in_header if is_planner else _in_body)(language, above, below, inputs, known)
+        if language.words is not None:
+            return complete_document(above, below, inputs, language.words, known.registry)
+        schema: Mapping[str, Any] = language.schema or {}
+        if is_planner:  # the cell has the text of a planner
+            from ..languages.plan.document import HEADER_SCHEMA as schema
+        names = NAMES[language.name]
+        return complete_by_schema(above, below, inputs, schema, names, known.registry)
 
     offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
-
-
-def _in_body(language: Language, above: str, below: str, inputs: list[str], known: Known) -> Offer:
-    if language.words is not None:
-        return complete_document(above, below, inputs, language.words, known.registry)
-    if language.schema is None:
-        return Offer("")
-    return complete_by_schema(
-        above, below, inputs, language.schema, NAMES[language.name], known.registry
-    )
-
-
-def _in_header(
-    language: Language, above: str, below: str, inputs: list[str], known: Known
-) -> Offer:
-    """The completions in the text of a planner."""
-    from ..languages.plan.document import HEADER_SCHEMA
-
-    return complete_by_schema(
-        above, below, inputs, HEADER_SCHEMA, NAMES[language.name], known.registry
-    )
 
 
 def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
@@ -152,95 +137,82 @@ def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
     if equals and flag in options:
-        return _values(options[flag].kind, value, flag, before, body, known)
+        return _values(options[flag].kind, Wanted(value, flag, before, body, known))
     if word.startswith("-"):
         left = [
             option.flag for option in command.options if option.many or option.flag not in before
         ]
         return _those(word, "option", [*left, "--help"])
     if before and before[-1] in options and options[before[-1]].kind != "switch":
-        return _values(options[before[-1]].kind, word, before[-1], before, body, known)
+        return _values(options[before[-1]].kind, Wanted(word, before[-1], before, body, known))
     if not command.operands:
         return Offer(word)
-    return _values(command.operands[0].kind, word, command.name, before, body, known)
+    return _values(command.operands[0].kind, Wanted(word, command.name, before, body, known))
 
 
-def _values(kind: Kind, word: str, owner: str, before: list[str], body: str, known: Known) -> Offer:
-    """``owner``: the option or the magic whose value is completed."""
+class Wanted(NamedTuple):
+    """A word of a line that is completed."""
+
+    word: str
+    owner: str
+    """The option or the magic whose value it is."""
+    before: list[str]
+    """The words before it."""
+    body: str
+    known: Known
+
+
+def _values(kind: Kind, wanted: Wanted) -> Offer:
+    word, known = wanted.word, wanted.known
     if kind in _OFFERED:
-        return _those(word, kind, _OFFERED[kind](known))
-    match kind:
-        case "tools":
-            *_, last = word.split(",")
-            return _those(last, "tool", [*known.registry.tools, *known.registry.flows])
-        case "run":
-            return _those(word, "run", _runs(word, owner, before, known))
-        case "step":
-            return _those(word.lstrip("'\""), "step", _steps(before, known))
-        case "workers":
-            usable = [name for name in _variables(known) if can_run(known.names[name])]
-            return _those(word.lstrip("$"), "workers", [*WORKER_WORDS, *usable])
-        case "variable":
-            mappings = [
-                name for name in _variables(known) if isinstance(known.names[name], Mapping)
-            ]
-            return _those(word.lstrip("$"), "variable", mappings)
-        case "new" if body == "":
-            return _those(word, "variable", _variables(known))
-        case "file":
-            return _files(word)
-        case "pair":
-            key, equals, value = word.lstrip("'\"").partition("=")
-            if equals:
-                names = _variables(known) if value.startswith("$") else []
-                return _those(value[1:], "variable", names) if names else Offer(value)
-            flow = next(
-                (known.registry.flows[name] for name in before if name in known.registry.flows),
-                None,
-            )
-            inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(body)
-            return _those(key, "input", [f"{name}=" for name in inputs])
-    return Offer(word)
-
-
-def _steps(before: list[str], known: Known) -> Iterable[str]:
-    """The ids of the steps of the run that the line names."""
-    named = next(
-        (
-            name
-            for id, name, _ in known.runs()
-            if any(word and id.startswith(word) for word in before)
-        ),
+        fragment = _FRAGMENT.get(kind, str)(word)
+        return _those(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](wanted))
+    if kind == "file":
+        return _files(word)
+    if kind != "pair":
+        return Offer(word)
+    key, equals, value = word.lstrip("'\"").partition("=")
+    if equals:
+        names = _variables(known) if value.startswith("$") else []
+        return _those(value[1:], "variable", names) if names else Offer(value)
+    flow = next(
+        (known.registry.flows[name] for name in wanted.before if name in known.registry.flows),
         None,
     )
-    flow = known.registry.flows.get(named) if named is not None else None
-    return (
-        (step.id for step in every(flow.body) if not isinstance(step, Sequence))
-        if flow is not None
-        else ()
-    )
+    inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(wanted.body)
+    return _those(key, "input", [f"{name}=" for name in inputs])
 
 
-def _runs(fragment: str, owner: str, before: list[str], known: Known) -> list[str]:
-    """The latest runs that begin with ``fragment``, those that fit the magic or the option
-    first."""
+def _steps(wanted: Wanted) -> Iterable[str]:
+    """The ids of the steps of the run that the line names."""
+    flows = wanted.known.registry.flows
+    for id, name, _ in wanted.known.runs():
+        if any(word and id.startswith(word) for word in wanted.before):
+            body = [*every(flows[name].body)] if name in flows else []
+            return [step.id for step in body if not isinstance(step, Sequence)]
+    return ()
+
+
+def _runs(wanted: Wanted) -> list[str]:
+    """The latest runs that begin with the word, those that fit the magic or the option first."""
     runs = dict.fromkeys(
-        [*((run.run_id, run.name, run.status) for run in reversed(tuple(live))), *known.runs()]
+        [
+            *((run.run_id, run.name, run.status) for run in reversed(tuple(live))),
+            *wanted.known.runs(),
+        ]
     )
-    latest = {id: (name, status) for id, name, status in reversed(runs) if id.startswith(fragment)}
-
-    def fits(id: str) -> bool:
-        name, status = latest[id]
-        match owner:
-            case "%resume":
-                return status in RESUMABLE
-            case "--cancel":
-                return status == "running"
-            case "--reuse":
-                return name in before
-        return True
-
-    return sorted(latest, key=fits)[: -MOST_RUNS - 1 : -1]
+    fits: Mapping[str, Callable[[str, str], bool]] = {
+        "%resume": lambda name, status: status in RESUMABLE,
+        "--cancel": lambda name, status: status == "running",
+        "--reuse": lambda name, status: name in wanted.before,
+    }
+    fit = fits.get(wanted.owner)
+    latest = {
+        id: fit is None or fit(name, status)
+        for id, name, status in reversed(runs)
+        if id.startswith(wanted.word)
+    }
+    return sorted(latest, key=latest.__getitem__)[: -MOST_RUNS - 1 : -1]
 
 
 def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
@@ -257,27 +229,49 @@ def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
 def _models(known: Known) -> list[str]:
     """The chosen model, and the variables that are model objects, as an option names them."""
     chosen = known.registry.model
-    names = [
-        f"${name}"
-        for name in _variables(known)
-        if isinstance(known.names[name], Model) or hasattr(known.names[name], "model_name")
-    ]
+    models = _that(known, lambda value: isinstance(value, Model) or hasattr(value, "model_name"))
+    names = [f"${name}" for name in models]
     return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
 
 
-_OFFERED: Mapping[Kind, Callable[[Known], Iterable[str]]] = {
-    "flow": lambda known: known.registry.flows,
-    "tool": lambda known: [*known.registry.tools, *known.registry.agents],
-    "model": lambda known: [*_models(known), *(f"{provider}:" for provider in PROVIDERS)],
-    "context": lambda known: known.registry.contexts,
-    "code": lambda known: entries(),
-    "lesson": lambda known: lessons(),
-    "status": lambda known: STATUSES,
-    "direction": lambda known: DIRECTIONS,
-    "time": lambda known: TIMES,
-    "notebook": lambda known: filter(None, [Path(this_notebook()).name]),
+_OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
+    "flow": lambda wanted: wanted.known.registry.flows,
+    "tool": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.agents],
+    "tools": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.flows],
+    "model": lambda wanted: [
+        *_models(wanted.known),
+        *(f"{provider}:" for provider in PROVIDERS),
+    ],
+    "context": lambda wanted: wanted.known.registry.contexts,
+    "code": lambda wanted: entries(),
+    "lesson": lambda wanted: lessons(),
+    "status": lambda wanted: STATUSES,
+    "direction": lambda wanted: DIRECTIONS,
+    "time": lambda wanted: TIMES,
+    "notebook": lambda wanted: filter(None, [Path(this_notebook()).name]),
+    "run": _runs,
+    "step": _steps,
+    "workers": lambda wanted: [*WORKER_WORDS, *_that(wanted.known, can_run)],
+    "variable": lambda wanted: _that(wanted.known, lambda value: isinstance(value, Mapping)),
+    "new": lambda wanted: _variables(wanted.known) if wanted.body == "" else (),
 }
-"""What a word of a kind may be, wherever it stands."""
+"""What a word of a kind may be."""
+
+_SHOWN_AS: Mapping[Kind, Kind] = {"tools": "tool", "new": "variable"}
+"""The kind in the popup, where it is another one."""
+
+_FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
+    "tools": lambda word: word.rpartition(",")[2],
+    "step": lambda word: word.lstrip("'\""),
+    "workers": lambda word: word.lstrip("$"),
+    "variable": lambda word: word.lstrip("$"),
+}
+"""The part of a word that is completed, where it is not the whole."""
+
+
+def _that(known: Known, fits: Callable[[Any], bool]) -> list[str]:
+    """The variables with values that fit."""
+    return [name for name in _variables(known) if fits(known.names[name])]
 
 
 def _variables(known: Known) -> list[str]:

@@ -36,11 +36,8 @@ class BadSetting(BaseException):
         return str(self.diagnostic)
 
 
-def _setting(kind: type[Any], default: Any, help: str, least: float | None = None) -> Any:
-    """A trait. A text may be None, a number must be at least ``least``."""
-    options = (
-        {"allow_none": True} if kind is Unicode else {"min": least} if least is not None else {}
-    )
+def _setting(kind: type[Any], default: Any, help: str, **options: Any) -> Any:
+    """A trait. A text may be None, a number has a ``min``."""
     return kind(default, help=help, **options).tag(config=True)
 
 
@@ -83,44 +80,49 @@ class AgfMagics(Configurable):
         Int,
         DEFAULTS.max_pipeline_fan_out_depth,
         "How deep for_each scopes may nest; 0: no limit.",
-        0,
+        min=0,
     )
     max_pipeline_spawns = _setting(
         Int,
         DEFAULTS.max_pipeline_spawns,
         "Agent steps and model sessions a run may open; 0: no limit.",
-        0,
+        min=0,
     )
-    timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", 0.0)
+    timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", min=0.0)
     step_timeout = _setting(
         Float,
         DEFAULTS.step_timeout,
         "Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
-        0.0,
+        min=0.0,
     )
     max_tokens = _setting(
-        Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", 0
+        Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", min=0
     )
     max_cost = _setting(
         Float,
         DEFAULTS.max_cost,
         "US dollars that the models of a run may cost; 0: no limit. A model of unknown price is "
         "not asked then.",
-        0.0,
+        min=0.0,
     )
     model = _setting(
         Unicode,
         DEFAULTS.model,
         "The model that replaces the one in a definition: openai:gpt-4o; empty: no replacement.",
+        allow_none=True,
     )
     model_base_url = _setting(
         Unicode,
         DEFAULTS.model_base_url,
         "The address of a server with the OpenAI protocol, for models of openai or without a "
         "provider.",
+        allow_none=True,
     )
     model_timeout = _setting(
-        Float, DEFAULTS.model_timeout, "Seconds a model may take for one reply; 0: no limit.", 0.0
+        Float,
+        DEFAULTS.model_timeout,
+        "Seconds a model may take for one reply; 0: no limit.",
+        min=0.0,
     )
     on = On(
         DEFAULTS.on,
@@ -143,26 +145,29 @@ class AgfMagics(Configurable):
         Unicode,
         DEFAULTS.journal,
         "The file of the journal, relative to the project's folder; None: no journal.",
+        allow_none=True,
     )
     journal_value = _setting(
         Int,
         DEFAULTS.journal_value,
         "The most bytes of a value in the journal; a larger value is not stored.",
-        0,
+        min=0,
     )
     journal_days = _setting(
-        Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", 0
+        Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", min=0
     )
     journal_size = _setting(
         Int,
         DEFAULTS.journal_size,
         "Bytes of the journal above which old runs are deleted; 0: no limit.",
-        0,
+        min=0,
     )
-    max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", 1)
-    max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", 1)
-    max_aliases = _setting(Int, DEFAULTS.max_aliases, "YAML alias expansions of a definition.", 0)
-    max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", 1)
+    max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", min=1)
+    max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", min=1)
+    max_aliases = _setting(
+        Int, DEFAULTS.max_aliases, "YAML alias expansions of a definition.", min=0
+    )
+    max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", min=1)
 
     def __init__(self, shell: Any, folder: Path) -> None:
         """A value is that of IPython's configuration, otherwise that of `settings.read` for

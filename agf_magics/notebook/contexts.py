@@ -29,7 +29,7 @@ from ..languages.plan.messages import PATCH
 from ..lifecycle.define import source_of
 from ..lifecycle.moments import MOST_DIFFERENCES
 from ..pictures.difference import MISSING, find_differences
-from ..pictures.plain import counted, html, line
+from ..pictures.plain import counted, details, html, line
 from ..pictures.values import table_html, table_text, value_json
 from ..text.diagnostics import AgfError, DefinitionError, suggest
 from .explorer_calls import Json, Refused, natural
@@ -171,9 +171,7 @@ def static(name: str, log: Log) -> Bundle:
     """The values of the context, and its messages folded."""
     title = f"context {line(name, 80)}"
     now, all_ = state(log), messages(log)
-    folded = (
-        f"<details><summary>{html(all_.title)}</summary>{all_.html}</details>" if len(log) else ""
-    )
+    folded = details(html(all_.title), all_.html) if len(log) else ""
     page = f"<p><strong>{html(title)}</strong></p>{now.html}{folded}"
     return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
 

@@ -40,7 +40,7 @@ from ..pictures.updates import Update, Updates, describe_tree
 from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError
 from .config import has_notices
-from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, reply_to
+from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, Requests, reply_to
 from .output import Bundle, PendingQuestion, accompany
 
 if TYPE_CHECKING:
@@ -142,9 +142,9 @@ def open_explorer(make: Callable[[], E]) -> E:
     return made
 
 
-def tell_edited() -> None:
-    """A cell ran, and runs may differ from the definitions of now. A failure must not print into
-    the cell."""
+def tell_edited(result: object) -> None:
+    """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
+    failure must not print into the cell."""
     with contextlib.suppress(Exception):
         for model in {one.model for one in list(_open) if one.can_rerun}:
             model.send({"type": "edited"})
@@ -169,11 +169,10 @@ class Answers:
 
     has_ended, can_rerun = True, False
 
-    def __init__(
-        self, begin: Json, requests: Mapping[str, Callable[[Json], Any]], alone: bool = False
-    ) -> None:
+    def __init__(self, begin: Json, requests: Requests, alone: bool = False) -> None:
         """``alone``: see `Model.of`."""
-        self._begin, self._requests = begin, requests
+        self._begin = begin
+        self._requests = {"later": _later, **requests}
         self.mark = new_mark()
         from .model import Model  # here: the widgets take half of the time of %load_ext
 
@@ -185,20 +184,17 @@ class Answers:
 
     def receive(self, message: Json) -> None:
         """Answer a request of the page."""
-        self.model.send({"mark": self.mark, **reply_to(message, self._answer)})
+        self.model.send({"mark": self.mark, **reply_to(message, self._requests)})
 
     def close(self, tell: bool = True) -> None:
         """See `OpenExplorer`."""
         self.model.leave(self, tell)
 
-    def _answer(self, name: str, given: Json) -> Any:
-        if name == "later":
-            from .explorer_requests import later_script
 
-            return {"code": later_script()}
-        if name not in self._requests:
-            raise Refused(f"unknown request {name!r}")
-        return self._requests[name](given)
+def _later(_: Json) -> Json:
+    from .explorer_requests import later_script  # here: %load_ext does not need it
+
+    return {"code": later_script()}
 
 
 def new_mark() -> str:
@@ -358,40 +354,31 @@ class Channel:
 
     def receive(self, message: dict[str, Any]) -> None:
         """Answer a request of the page."""
-        self._send(reply_to(message, self._answer))
+        self._send(reply_to(message, self._requests()))
 
-    def _answer(self, name: str, given: dict[str, Any]) -> Any:
-        from .explorer_requests import REQUESTS, answer_request
+    def _requests(self) -> Requests:
+        """What the page may ask: those of `requests_of`, and those that act."""
+        from .explorer_requests import requests_of
 
-        if name in REQUESTS:
-            return answer_request(self.run, name, given)
-        match name:
-            case "start":
-                return self.start()
-            case "cancel" if isinstance(self.run, Run):
-                self.run.cancel("Cancel button")
-            case "answer":
-                self._answer_question(given)
-            case "resume":
-                self.follow(
-                    lambda: resume_run(
-                        self.run.run_id, options=RunOptions(background=True, stream=True)
-                    )
-                )
-            case "rerun":
-                step = str(given.get("step"))
-                self.follow(
-                    lambda: rerun_from(
-                        self.run, step, options=RunOptions(background=True, stream=True)
-                    )
-                )
-            case "open":
-                return open_call(
-                    get_ipython(), default(), self.run.run_id, str(given.get("step"))
-                )._asdict()
-            case _:
-                raise Refused(f"unknown request {name!r}")
-        return None
+        run, again = self.run, RunOptions(background=True, stream=True)
+        cancel = {"cancel": lambda _: run.cancel("Cancel button")} if isinstance(run, Run) else {}
+
+        def rerun(given: Json) -> None:
+            self.follow(lambda: rerun_from(run, str(given.get("step")), options=again))
+
+        def opened(given: Json) -> Json:
+            step = str(given.get("step"))
+            return open_call(get_ipython(), default(), run.run_id, step)._asdict()
+
+        return {
+            **requests_of(run),
+            **cancel,
+            "start": lambda _: self.start(),
+            "answer": self._answer_question,
+            "resume": lambda _: self.follow(lambda: resume_run(run.run_id, options=again)),
+            "rerun": rerun,
+            "open": opened,
+        }
 
     def follow(self, start: Callable[[], Run]) -> None:
         """Start a run in the background and show it here. A name of the person's for the run that

@@ -184,12 +184,19 @@ class Refused(Exception):
     """A request that cannot be answered: the page shows the message."""
 
 
-def reply_to(message: Mapping[str, Any], answer: Callable[[str, dict[str, Any]], Any]) -> Json:
-    """The reply to a request of the page: what ``answer`` returns for its name and arguments, or
-    why it cannot."""
-    id, name, given = message.get("id"), message.get("do"), message.get("with")
+Requests = Mapping[str, Callable[[Json], Any]]
+"""What a page may ask, by name: each takes the arguments and returns JSON. Raises Refused, or an
+AgfError with the reason."""
+
+
+def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
+    """The reply to a request of the page: what its function returns for the arguments, or why it
+    cannot."""
+    id, name, given = message.get("id"), str(message.get("do")), message.get("with")
     try:
-        found = answer(str(name), given if isinstance(given, dict) else {})
+        if name not in requests:
+            raise Refused(f"unknown request {name!r}")
+        found = requests[name](given if isinstance(given, dict) else {})
         return {"type": "reply", "id": id, "ok": True, "value": found}
     except AgfError as error:
         why = str(error.diagnostic.message)
@@ -405,13 +412,10 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
 
 def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
     id = given.get("step")
-    found = run.progress.rows.get(tuple(id.split("/"))) if isinstance(id, str) else None
-    if found is None:
-        # A quoted name may contain a slash.
-        found = next((row for row in list(run.progress.rows.values()) if row.id == id), None)
-    if found is None:
-        raise Refused(f"the run has no step {line(str(id), 100)!r}")
-    return found
+    for row in list(run.progress.rows.values()):
+        if row.id == id:
+            return row
+    raise Refused(f"the run has no step {line(str(id), 100)!r}")
 
 
 def journal_of(run: AnyRun) -> RunCalls:

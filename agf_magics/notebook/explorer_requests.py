@@ -17,7 +17,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from ..pictures.difference import MISSING, shorten_pair
 from ..pictures.dot import ROOM, arrange
 from ..pictures.page import failure_groups, status
 from ..pictures.plain import duration, format_exception, line, plain
-from ..pictures.run_page import MOST_STORES, how_to_continue
+from ..pictures.run_page import MOST_STORES
 from ..pictures.scene import scene
 from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.values import value_json, value_text
@@ -51,6 +51,7 @@ from .explorer_calls import (
     AnyRun,
     Json,
     Refused,
+    Requests,
     call_rows,
     has_table,
     journal_of,
@@ -81,11 +82,6 @@ def later_script() -> str:
     text = "\n".join((BROWSER / name).read_text("utf-8") for name in ("table.js", "later.js"))
     lines = map(str.strip, text.splitlines())
     return "\n".join(one for one in lines if one and not one.startswith("//"))
-
-
-def _later(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """`later_script`, for the page."""
-    return {"code": later_script()}
 
 
 _took: dict[str, float] = {}
@@ -127,31 +123,29 @@ class _Recent:
     memory."""
 
     run_id = ""
-    found: Moments | None = None
+    moments: Moments | None = None
 
 
 def _moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """How many moments there are now."""
+    moments = _moments_of(run, again=True)
+    return {"total": len(moments), "note": plain(moments.note, 400)}
+
+
+def _moments_of(run: AnyRun, again: bool = False) -> Moments:
+    """The moments at the last count: a running run has more by now. ``again``: count them now."""
     journal_of(run)
-    _Recent.found = None
-    _Recent.run_id, _Recent.found = run.run_id, (found := find_moments(run))
-    return {"total": len(found), "note": plain(found.note, 400)}
-
-
-def _found_moments(run: AnyRun) -> Moments:
-    """The moments at the last count: a running run has more by now."""
-    found = _Recent.found
-    if found is None or _Recent.run_id != run.run_id:
-        _moments(run, {})
-        found = _Recent.found
-    assert found is not None, "they were just found"
-    return found
+    moments = _Recent.moments if _Recent.run_id == run.run_id and not again else None
+    if moments is None:
+        _Recent.moments = None
+        moments = _Recent.moments = find_moments(run)
+        _Recent.run_id = run.run_id
+    return moments
 
 
 def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
-    journal_of(run)
-    found = _found_moments(run)
+    found = _moments_of(run)
     at, since = natural(given.get("at")), natural(given.get("since"))
     if max(at, since) >= len(found):
         raise Refused(f"the run has no moment {max(at, since) + 1}")
@@ -176,13 +170,9 @@ def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def describe_difference(path: str, first: Any, other: Any) -> list[str]:
     """A part that differs, as a row of a table."""
-    one, two = shorten_pair(
-        None if first is MISSING else first, None if other is MISSING else other
-    )
-    return [line(path, 120), "" if first is MISSING else one, "" if other is MISSING else two]
+    texts = zip((first, other), shorten_pair(first, other), strict=True)
+    return [line(path, 120), *("" if value is MISSING else text for value, text in texts)]
 
-
-LATER_REQUESTS = {"later": _later, "stale": _stale, "moments": _moments, "moment": _moment}
 
 MOST_UNFOLDED = 80
 """Boxes above which a picture starts with its outermost frames folded."""
@@ -200,17 +190,9 @@ MOST_PLACES = 50
 """Warnings, and dropped elements, of a run."""
 
 
-def answer_request(run: AnyRun, name: str, given: Mapping[str, Any]) -> Json:
-    """The answer to the request ``name``. Raises Refused, or an AgfError with the reason."""
-    request = REQUESTS.get(name)
-    if request is None:
-        raise Refused(f"unknown request {name!r}")
-    return request(run, given)
-
-
-def _picture(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """See `picture_json`."""
-    return picture_json(run._linked, given)
+def requests_of(run: AnyRun) -> Requests:
+    """What the page may ask of ``run``."""
+    return {name: partial(answer, run) for name, answer in REQUESTS.items()}
 
 
 def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
@@ -260,7 +242,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "status": status(progress),
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
-        "how": "" if run.how_to_continue in run.note else how_to_continue(run),
+        "how": "" if run.how_to_continue in run.note else run.how_to_continue,
         "table": has_table(run) and calls_of(run) is not None,
         "warnings": [
             plain(run.secrets.text(str(one)), MOST_ERROR)
@@ -361,7 +343,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         found["arriving"] = [
             [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
         ]
-    return {**found, **(_values_of_many(run, row) if _is_many(row) else _values(run, row))}
+    return found | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
 
 
 def _session_of(run: AnyRun, row: Row) -> str:
@@ -461,11 +443,14 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
     "store": _store,
     "text": _text,
-    "picture": _picture,
+    "picture": lambda run, given: picture_json(run._linked, given),
     "step": _step,
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
-    **LATER_REQUESTS,
+    "later": lambda run, given: {"code": later_script()},
+    "stale": _stale,
+    "moments": _moments,
+    "moment": _moment,
 }
 """Requests that read, and that of a label. `Explorer` has those that act."""

@@ -3,15 +3,17 @@ into code."""
 
 from __future__ import annotations
 
+import json
 import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 from ..engine.limits import Limits
 from ..engine.runner import Recording
@@ -32,7 +34,11 @@ _MOST_FILES = 1_000
 """Files of a folder that are compared with the name of a missing file."""
 
 
-def inputs(parsed: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
+Variables = Mapping[str, Any] | None
+"""The variables of a notebook, which a word can name; None: a line of a shell, which has none."""
+
+
+def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
     whole = parsed.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
@@ -40,7 +46,8 @@ def inputs(parsed: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
         key, equals, _ = word.text.partition("=")
         if not equals or not key.isidentifier():
             name = word.text if word.text.isidentifier() else "name"
-            hint = f"write --set {name}=text, --set {name}=$variable or --set '{name}=[a, b]'"
+            variable = "" if names is None else f", --set {name}=$variable"
+            hint = f"write --set {name}=text{variable} or --set '{name}=[a, b]'"
             raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
         found[key] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
@@ -49,7 +56,7 @@ def inputs(parsed: ParsedLine, names: Mapping[str, Any]) -> dict[str, Any]:
 def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Warnings for texts that are also the name of a variable, which the author may have meant."""
     found = []
-    for word in parsed.words("--set"):
+    for word in parsed.words("--set") if "--quiet" not in parsed else ():
         key, _, text = word.text.partition("=")
         if (
             text in names
@@ -71,13 +78,21 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
 
 
 def write_file(word: Token, text: str) -> None:
-    path = Path(word.text)
-    try:
+    def write(path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+        return path
+
+    write_by(word, write)
+
+
+def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
+    """Let ``write`` write the file that a word names, and print the path that it returns on
+    ``out``; None: as `print` does."""
+    try:
+        print(f"wrote {write(Path(word.text))}", file=out)
     except UNUSABLE as error:
         raise unwritable(word, error) from None
-    print(f"wrote {path}")
 
 
 def unwritable(word: Token, error: Exception) -> DefinitionError:
@@ -98,14 +113,14 @@ def near_file(text: str) -> str:
     except UNUSABLE:
         others = []
     near = suggest(text, others)
-    return join_hints(near, "a path is relative to the notebook's folder") or ""
+    return join_hints(near, "a path is relative to the current folder") or ""
 
 
-def value(word: Token, names: Mapping[str, Any]) -> Any:
+def value(word: Token, names: Variables) -> Any:
     """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
     a scalar."""
     text = word.text
-    if text.startswith("$") and text[1:2].isidentifier():
+    if names is not None and text.startswith("$") and text[1:2].isidentifier():
         return lookup(word, names)
     if not text:
         return ""  # the empty text, which YAML would read as null
@@ -118,16 +133,10 @@ def value(word: Token, names: Mapping[str, Any]) -> Any:
             span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
             raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
         return plain(nodes[0])[0]
-    if (
-        not problems.errors
-        and len(nodes) == 1
-        and isinstance(nodes[0], Items)
-        and len(nodes[0].items) == 1
-    ):
-        node = nodes[0].items[0]
+    match nodes:
         # `a: b`, `# c` and `*d` are other YAML, but as an unquoted value they are text.
-        if isinstance(node, Scalar) and node.text == text and node.tag is None:
-            return node.value
+        case [Items(items=[Scalar(text=read, tag=None) as node])] if read == text:
+            return text if problems.errors else node.value
     return text
 
 
@@ -148,20 +157,25 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     return names[name]
 
 
-def new_name(word: Token) -> str:
-    """A name that a variable can have."""
+def new_name(word: Token | None) -> str | None:
+    """A name that a variable can have; None without a word."""
+    if word is None:
+        return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
         raise line_error("name", message, word, "use letters, digits and _")
     return word.text
 
 
+_ABOVE_0 = math.ulp(0.0)
+
 _NUMBERS = {
-    "--timeout": ("magic.seconds", "a number of seconds above 0", "30"),
-    "--max-cost": ("magic.dollars", "a number of US dollars above 0", "0.5"),
-    "--prune": ("magic.days", "a number of days", "30"),
+    "--timeout": ("seconds", _ABOVE_0, "a number of seconds above 0", "30"),
+    "--max-cost": ("dollars", _ABOVE_0, "a number of US dollars above 0", "0.5"),
+    "--prune": ("days", 0.0, "a number of days", "30"),
+    "--fail-below": ("count", -math.inf, "a number", "0.9"),
 }
-"""Of an option: its code, what it takes, an example."""
+"""Of an option: its code, the least value, what it takes, an example."""
 
 
 _TIMED = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|sec|m|min|h)")
@@ -173,18 +187,13 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
     word = parsed.word(flag)
     if word is None:
         return default
-    code, about, example = _NUMBERS[flag]
-    try:
-        size = float(word.text)
-    except ValueError:
-        size = math.nan
-    # NaN is refused by both; of days, 0 is a number too.
-    if not (0 <= size < math.inf) or (size == 0 and about.endswith("above 0")):
-        if timed := _TIMED.fullmatch(word.text):
-            example = f"{float(timed[1]) * _SECONDS[timed[2]]:g}"
-        message = f"{word.text!r} is not {about}"
-        raise line_error(code.removeprefix("magic."), message, word, f"write {flag} {example}")
-    return size
+    code, least, about, example = _NUMBERS[flag]
+    with suppress(ValueError):
+        if least <= (size := float(word.text)) < math.inf:  # never NaN
+            return size
+    if timed := _TIMED.fullmatch(word.text):
+        example = f"{float(timed[1]) * _SECONDS[timed[2]]:g}"
+    raise line_error(code, f"{word.text!r} is not {about}", word, f"write {flag} {example}")
 
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
@@ -209,19 +218,20 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
     return int(word.text)
 
 
-def _mapping(word: Token, names: Mapping[str, Any]) -> Mapping[str, Any]:
+def _mapping(word: Token, names: Variables) -> Mapping[str, Any]:
     if "=" in word.text:
         message = f"--input takes the name of a dict, not {word.text!r}"
         raise line_error("input", message, word, f"write --set '{word.text}'")
-    is_file = word.text.endswith((".json", ".yaml", ".yml"))
-    found = _file(word) if is_file else lookup(word, names)
+    is_file = names is None or word.text.endswith((".json", ".yaml", ".yml"))
+    found = _file(word) if is_file else lookup(word, names or {})
     if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
         message = (
             f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
         )
-        raise line_error(
-            "input", message, word, f"pass a single value with --set key=${word.text.lstrip('$')}"
-        )
+        hint = 'a file has names and values: {"word": "pear"}'
+        if not is_file:
+            hint = f"pass a single value with --set key=${word.text.lstrip('$')}"
+        raise line_error("input", message, word, hint)
     return found
 
 
@@ -231,11 +241,23 @@ def _file(word: Token) -> Any:
         text = path.read_text(encoding="utf-8")
     except UNUSABLE as error:
         message = f"{word.text!r} cannot be read: {path_error_reason(error)}"
-        raise line_error("file", message, word, near_file(word.text)) from None
+        near = near_file(word.text) if isinstance(error, FileNotFoundError) else None
+        raise line_error("file", message, word, near) from None
+    # JSON first: the reader of definitions is 100 times slower, and its limits are those of a
+    # definition. What is wrong with a file only it says well.
+    with suppress(*UNUSABLE):
+        return json.loads(text, object_pairs_hook=_once_each)
     problems = Diagnostics()
     nodes = documents(Source(str(path), text), problems)
     problems.refuse()
     return plain(nodes[0]) if nodes else None
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a key is given twice")
+    return fields
 
 
 def reused(parsed: ParsedLine) -> bool | str:
@@ -246,7 +268,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
-def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
+def rows_of(parsed: ParsedLine, names: Variables) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
@@ -263,16 +285,16 @@ def rows_of(parsed: ParsedLine, names: Mapping[str, Any]) -> object:
     table = _table(word, names) if word is not None else None
     renamed = dict(_renamed(found) for found in parsed.words("--map"))
     return at(
-        retried or word,  # type: ignore[arg-type]  # one of them is there
+        retried or word,
         lambda: chosen_rows(
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
 
 
-def _table(word: Token, names: Mapping[str, Any]) -> Any:
+def _table(word: Token, names: Variables) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
-    if Path(word.text).suffix and not word.text.startswith("$"):
+    if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
         at(word, lambda: open_rows(word.text))
         return word.text
     return lookup(word, names)
@@ -327,7 +349,7 @@ def recording_of(word: Token | None) -> Recording | None:
     return Replay(Path(word.text), of_run=True)
 
 
-def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) -> object:
+def workers_of(word: Token | None, names: Variables, dry: bool = False) -> object:
     """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
     without the option. A dry run connects to nothing."""
     if word is None or dry:
@@ -335,10 +357,11 @@ def workers_of(word: Token | None, names: Mapping[str, Any], dry: bool = False) 
     return at(word, lambda: find_backend(word.text, names)) or "here"
 
 
-def at(word: Token, call: Callable[[], T]) -> T:
-    """The result of ``call``; its errors point at this word."""
+def at(word: Token | None, call: Callable[[], T]) -> T:
+    """The result of ``call``; its errors point at this word, if there is one."""
     try:
         return call()
     except DefinitionError as error:
         first, *others = error.diagnostics
-    raise DefinitionError(replace(first, span=first.span or word.span), *others)
+    span = first.span or (word.span if word is not None else None)
+    raise DefinitionError(replace(first, span=span), *others)

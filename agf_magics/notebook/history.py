@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from datetime import time as clock_time
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
@@ -32,30 +32,30 @@ from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
 from ..pictures.difference import diff_text
 from ..pictures.page import status
-from ..pictures.plain import counted, duration, format_exception, line, money, plain
-from ..pictures.run_page import Listed, runs_html, runs_table, runs_text
+from ..pictures.plain import counted, duration, line, money, plain
+from ..pictures.run_page import Listed, runs_page, runs_table
 from ..pictures.values import value_text
 from ..text.diagnostics import DefinitionError, suggest
-from ..text.source import UNUSABLE, Source
-from . import commands, view, watching
+from ..text.source import Source
+from . import commands
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
-from .explorer_calls import Json, Refused, natural, texts_of
+from .explorer_calls import Json, Refused, Requests, natural, texts_of
 from .given import (
     amount,
     at,
     count,
     inputs,
     new_name,
-    unwritable,
     value,
     warn_about_names,
     workers_of,
+    write_by,
 )
 from .magics import NotebookMagics, takes
 from .options import ParsedLine, Token, line_error
 from .output import show
 from .view import show_over
-from .watching import format_findings
+from .watching import print_findings
 
 MOST_LISTED = 20
 """Runs on a page, if ``--limit`` says nothing else."""
@@ -81,76 +81,48 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     next page."""
     keep = _keep(parsed)
     here = {run.run_id: run for run in launch.live}
-    found = [
-        one._replace(status=status(here[one.run_id].progress)) if one.run_id in here else one
-        for one in kept_runs.runs()
-    ]
-    runs = kept_runs.Runs(one for one in found if keep(one))
+    known = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
+    runs = kept_runs.Runs(filter(keep, known))
     listed = _page(parsed, len(runs))
-    if found and not runs:
+    if known and not runs:
         filters = ", ".join(flag for flag in FILTERS if flag in parsed)
         listed = listed._replace(
-            empty=f"no runs fit {filters}: %runs lists all {counted(len(found), 'run')}"
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(known), 'run')}"
         )
-    places = {id: run.origin for id, run in here.items()}
-    runs = _detailed(runs, listed)
-    page = {
-        "text/html": runs_html(runs, listed, places),
-        "text/plain": runs_text(runs, listed, places),
-    }
+    page = runs_page(runs, listed)
     if not runs:
         return show(page)
 
     def part(given: Json) -> Json:
         first = natural(given.get("first"))
         part = listed._replace(first=first if first < len(runs) else 0)
-        return _as_json(_detailed(runs, part), part, places)
+        columns, rows = runs_table(runs, part)
+        shown = runs[part.first : part.first + part.most]
+        return {
+            "columns": columns,
+            "rows": rows,
+            "failed": [run.status == "error" for run in shown],
+            "first": part.first,
+            "most": part.most,
+            "total": len(runs),
+        }
 
-    requests = {"list": part, "open": _open_run, "close": _close_run, "compare": _compared}
+    requests: Requests = {
+        "list": part,
+        "open": lambda given: {"mark": open_run(str(given.get("run"))).mark},
+        "close": lambda given: close_explorer(str(given.get("mark"))),
+        "compare": _compared,
+    }
     show_over(page, shell, {"list": part({"first": listed.first})}, requests)
 
 
-def _detailed(runs: kept_runs.Runs, listed: Listed) -> kept_runs.Runs:
-    """The runs; those that are displayed with their input and their error."""
-    last = listed.first + listed.most
-    return kept_runs.Runs(
-        _with_details(one) if listed.first <= number < last else one
-        for number, one in enumerate(runs)
-    )
-
-
-def _with_details(one: RunLine) -> RunLine:
-    try:
-        run = kept_runs.runs(one.run_id)
-        mask, error = run.secrets, run.error
-        shown = value_text(mask.shown(run.input)) if run.input else ""
-    except DefinitionError:  # a damaged run is in the list, too
-        return one
-    message = mask.text(format_exception(error)) if error is not None else ""
-    return one._replace(input=line(shown, 200), error=line(message, 300))
-
-
-def _as_json(runs: kept_runs.Runs, listed: Listed, places: dict[str, str]) -> Json:
-    """A part of a list for the page."""
-    columns, rows = runs_table(runs, listed, places)
-    shown = runs[listed.first : listed.first + listed.most]
-    return {
-        "columns": columns,
-        "rows": rows,
-        "failed": [one.status == "error" for one in shown],
-        "first": listed.first,
-        "most": listed.most,
-        "total": len(runs),
-    }
-
-
-def _open_run(given: Json) -> Json:
-    """Open the explorer of a run of the list."""
-    return {"mark": open_run(str(given.get("run"))).mark}
-
-
-def _close_run(given: Json) -> None:
-    close_explorer(str(given.get("mark")))
+def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+    """A run of the list, which can be opened; one that is live with its status of now, and its
+    cell."""
+    listed = listed._replace(open=cache(partial(kept_runs.runs, listed.run_id)))
+    if live is None:
+        return listed
+    return listed._replace(status=status(live.progress), place=live.origin)
 
 
 def _compared(given: Json) -> Json:
@@ -269,8 +241,7 @@ class HistoryMagics(NotebookMagics):
     def resume(self, parsed: ParsedLine) -> Any:
         notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
         names = notebook.names
-        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, names)):
-            print(format_findings(warnings))
+        print_findings(warn_about_names(parsed, names))
 
         def resumed(options: RunOptions) -> launch.Run:
             options = replace(
@@ -309,31 +280,24 @@ class HistoryMagics(NotebookMagics):
     ) -> Any:
         """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
         errors are about."""
-        notebook, out = self.notebook, parsed.word("--out")
-        name = new_name(out) if out else None
-        display = view.choose_view(
-            notebook.settings, notebook.ipython, quiet="--quiet" in parsed, drawn=drawn
+        notebook, out = self.notebook, new_name(parsed.word("--out"))
+        run, _ = notebook.start(
+            lambda options: at(place, lambda: begin(options)),
+            RunOptions(
+                registry=notebook.registry, on=workers_of(parsed.word("--on"), notebook.names)
+            ),
+            quiet="--quiet" in parsed,
+            drawn=drawn,
+            out=out,
         )
-
-        def start(enter: Callable[[], None]) -> launch.Run:
-            options = RunOptions(
-                registry=notebook.registry,
-                enter=enter,
-                stream=display.shows_page,
-                on=workers_of(parsed.word("--on"), notebook.names),
-            )
-            run = begin(options) if place is None else at(place, lambda: begin(options))
-            notebook.adopt(run, display, name)
-            return run
-
-        run = watching.watch(start, display, notebook.settings.refresh_hz).result()
-        return None if name is not None else run
+        run.result()
+        return None if out is not None else run
 
     @line_magic
     @takes(commands.STEP)
     def step(self, parsed: ParsedLine) -> None:
-        (word,), (place,), out = parsed.words("RUN"), parsed.words("STEP"), parsed.word("--out")
-        name = new_name(out) if out else ARGUMENTS
+        (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
+        name = new_name(parsed.word("--out")) or ARGUMENTS
         notebook, run_id = self.notebook, _past(word).run_id
         opened = at(
             place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
@@ -363,25 +327,18 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
     # What is compared, exported or recorded is in the journal.
     run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
+    shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if exported is not None:
-        _write(exported, run.export)
+        write_by(exported, run.export)
     if recorded is not None:
         from ..lifecycle.replay import record
 
-        _write(recorded, lambda path: record(run, path))
-    shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
+        write_by(recorded, lambda path: record(run, path))
     if reported is not None:
         from .report import report
 
-        _write(reported, lambda path: report(shown, path))
+        write_by(reported, lambda path: report(shown, path))
     return None if reported or ((exported or recorded) and not other) else shown
-
-
-def _write(target: Token, write: Callable[[Path], Path]) -> None:
-    try:
-        print(f"wrote {write(Path(target.text))}")
-    except UNUSABLE as error:
-        raise unwritable(target, error) from None
 
 
 OF_ONE_RUN = ("--compare", "--export", "--report", "--record")

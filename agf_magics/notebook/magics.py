@@ -49,7 +49,6 @@ from ..lifecycle import launch
 from ..pictures.diagram import Diagram
 from ..pictures.difference import MISSING, find_differences
 from ..pictures.dot import DIRECTIONS, Direction
-from ..pictures.layout import NoPicture
 from ..pictures.plain import counted, html, line
 from ..pictures.values import list_rows
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
@@ -57,7 +56,7 @@ from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
 from ..workers.on import describe, started
 from . import commands, output
-from .given import inputs, near_file, unwritable, with_run_ids, write_file
+from .given import inputs, near_file, with_run_ids, write_by, write_file
 from .notebook import Notebook
 from .options import Command, ParsedLine, line_error, read
 from .output import Bundle, show
@@ -167,13 +166,7 @@ class PipelineMagics(NotebookMagics):
         target = parsed.word("--save")
         if target is None:
             return picture
-        try:
-            print(f"wrote {picture.save(target.text)}")
-        except (ValueError, NoPicture) as error:
-            raise line_error("file", str(error), target) from None
-        except OSError as error:
-            raise unwritable(target, error) from None
-        return None
+        return write_by(target, picture.save)
 
     @line_magic
     @takes(commands.R1)
@@ -273,13 +266,11 @@ class WorkerMagics(NotebookMagics):
         if "--restart" in parsed:
             for backend in known:
                 restart = getattr(backend, "restart", None)
-                print(
-                    f"restarted {backend.name}"
-                    if restart is not None
-                    else f"{backend.name} cannot be restarted here"
-                )
-                if restart is not None:
-                    restart()
+                if restart is None:
+                    print(f"{backend.name} cannot be restarted here")
+                    continue
+                print(f"restarted {backend.name}")
+                restart()
             return
         show(list_workers([describe(backend) for backend in known]))
 
@@ -386,19 +377,20 @@ class ExplainMagics(NotebookMagics):
         for code in [word.text.strip("[]")] if word is not None else _last_codes():
             text = entries().get(code)
             if text is None:
-                near = nearest(
-                    code, list(entries()), 0.6
-                )  # the words of a message are less like a code than a typo
-                hint = (
-                    f"did you mean {near}?"
-                    if near
-                    else "the code of an error is in brackets after its message"
+                hint = _nearest(
+                    code, entries(), "the code of an error is in brackets after its message"
                 )
                 span = word.span if word is not None else None
                 raise DefinitionError(
                     Diagnostic("magic.unknown-code", f"no error has the code {code!r}", span, hint)
                 )
             show({"text/markdown": text, "text/plain": text})
+
+
+def _nearest(name: str, names: Iterable[str], otherwise: str) -> str:
+    """The hint for an unknown code or lesson: it is less like a word of a message than a typo."""
+    near = nearest(name, list(names), 0.6)
+    return f"did you mean {near}?" if near else otherwise
 
 
 def _last_codes() -> list[str]:
@@ -451,8 +443,7 @@ class LessonMagics(NotebookMagics):
             return show({"text/markdown": _table(), "text/plain": _table()})
         lesson = lessons().get(word.text)
         if lesson is None:
-            near = nearest(word.text, list(lessons()), 0.6)
-            hint = f"did you mean {near}?" if near else "%lesson lists them"
+            hint = _nearest(word.text, lessons(), "%lesson lists them")
             message = f"there is no lesson {word.text!r}"
             raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
         if "--check" not in parsed:

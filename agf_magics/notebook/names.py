@@ -13,6 +13,7 @@ the form of its paths. `cursor` reads the text, which may be incomplete.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -36,9 +37,7 @@ def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     found: dict[str, str] = {}
     for schema in _at(root, spot):
         for name, inner in schema.get("properties", {}).items():
-            found[name] = found.get(name) or (
-                _description(root, inner) if isinstance(inner, Mapping) else ""
-            )
+            found[name] = found.get(name) or _description(root, inner)
     return found
 
 
@@ -59,6 +58,8 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
+    if not isinstance(schema, Mapping):
+        return ""
     said = schema.get("description") or _referred(root, schema.get("$ref")).get("description")
     return str(said or "")
 
@@ -67,11 +68,7 @@ def values_at(root: Schema, spot: Cursor) -> list[str]:
     """The literal values that ``spot`` may have."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
-        listed = [
-            *schema.get("enum", ()),
-            *schema.get("examples", ()),
-            *([schema["const"]] if "const" in schema else ()),
-        ]
+        listed = [*_literals(schema), *schema.get("examples", ())]
         listed += [True, False] if schema.get("type") == "boolean" else []
         found |= dict.fromkeys(_written(value) for value in listed)
     for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
@@ -121,7 +118,7 @@ def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]
     """The shapes that have most of the written keys and refuse none of the written values."""
     known: list[tuple[int, Schema]] = []
     for choice in choices:
-        parts = list(_all(root, [choice], near)) if isinstance(choice, Mapping) else []
+        parts = list(_all(root, [choice], near))
         named = {name for part in parts for name in part.get("properties", ())}
         if all(_fits(part, near) for part in parts):
             known.append((len(named & near.keys()), choice))
@@ -149,8 +146,8 @@ def _holds(condition: Schema, near: Near) -> bool:
         written = near.get(name)
         if written is None:
             continue
-        wanted = [inner["const"]] if "const" in inner else inner.get("enum")
-        if wanted is not None and written not in map(_written, wanted):
+        wanted = _literals(inner)
+        if wanted and written not in map(_written, wanted):
             return False
         if "pattern" in inner and not searcher(inner["pattern"])(written):
             return False
@@ -159,43 +156,28 @@ def _holds(condition: Schema, near: Near) -> bool:
 
 def _decides(schema: Schema, name: str) -> Iterator[str]:
     """The values of a key that select the shape of its mapping."""
-    inner = schema.get("if", {}).get("properties", {}).get(name, {})
-    yield from (
-        _written(value)
-        for value in [*inner.get("enum", ()), *([inner["const"]] if "const" in inner else ())]
-    )
+    yield from map(_written, _literals(schema.get("if", {}).get("properties", {}).get(name, {})))
 
 
-def _under(schema: Schema, part: str) -> Iterator[Schema]:
-    """The schemas of the value of a key, or of an element."""
-    if part == ELEMENT:
-        found = schema.get("items")
-        yield from [found] if isinstance(found, Mapping) else ()
-        return
-    named = schema.get("properties", {}).get(part)
-    if isinstance(named, Mapping):
+def _literals(schema: Schema) -> list[Any]:
+    """The values of which a schema takes one."""
+    return [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+
+
+def _under(schema: Schema, part: str) -> Iterator[Any]:
+    """What the schema says about the value of a key, or about an element: schemas, and other
+    values, of which `_all` takes none."""
+    named = schema.get("items") if part == ELEMENT else schema.get("properties", {}).get(part)
+    if named is not None or part == ELEMENT:
         yield named
         return
-    if named is True:
-        return
-    matching = [
-        inner
-        for pattern, inner in schema.get("patternProperties", {}).items()
-        if searcher(pattern)(part)
-    ]
-    for inner in matching or [schema.get("additionalProperties")]:
-        if isinstance(inner, Mapping):
-            yield inner
+    patterns = schema.get("patternProperties", {}).items()
+    matching = [inner for pattern, inner in patterns if searcher(pattern)(part)]
+    yield from matching or [schema.get("additionalProperties")]
 
 
 def _written(value: Any) -> str:
-    return (
-        {True: "true", False: "false"}[value]
-        if isinstance(value, bool)
-        else "null"
-        if value is None
-        else str(value)
-    )
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class Context(NamedTuple):

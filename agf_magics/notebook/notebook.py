@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ from .given import (
 )
 from .options import FOR_RUNS, ParsedLine, Token, line_error
 from .output import show
-from .watching import format_findings
+from .watching import print_findings
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
@@ -187,8 +188,7 @@ class Notebook:
         else:
             print(_summary(defined))
         # The page of the run has the model that answers.
-        if findings := tuple(one for one in findings if not runs or one.code != "model.configured"):
-            print(format_findings(findings))
+        print_findings(one for one in findings if not runs or one.code != "model.configured")
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
@@ -198,13 +198,11 @@ class Notebook:
         if idle is not None and not runs and "--run" not in parsed:
             message = f"{idle} needs --run: this cell only defines a flow"
             raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
-        if "--quiet" not in parsed and (warnings := warn_about_names(parsed, self.names)):
-            print(format_findings(warnings))
-        out = parsed.word("--out")
+        print_findings(warn_about_names(parsed, self.names))
         return RunRequest(
             given=inputs(parsed, self.names),
             limits=limits_of(parsed, settings.current.settings.limits),
-            out=new_name(out) if out else None,
+            out=new_name(parsed.word("--out")),
             dry="--dry" in parsed,
             draw="--draw" in parsed,
             quiet="--quiet" in parsed,
@@ -242,47 +240,62 @@ class Notebook:
             target = request.save
             at(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
-        drawn = flow if request.draw else None
+        options = RunOptions(
+            registry=self.registry,
+            limits=request.limits,
+            dry=request.dry,
+            background=background,
+            inline=inline,
+            reuse=request.reuse,
+            shown=(*shown, *unused),
+            on=workers_of(request.on, self.names, request.dry),
+            recording=recording_of(request.replay),
+        )
+        run, _ = self.start(
+            lambda options: launch.start_run(flow, request.given, options, request.over),
+            options,
+            quiet=request.quiet,
+            drawn=flow if request.draw else None,
+            out=request.out,
+        )
+        if not background:
+            run.result()
+            if request.over is not None:
+                self._finish_rows(run, request)
+            if request.quiet and request.out:
+                print_findings(run.progress.losses)
+        # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
+        if not request.quiet:
+            print_findings(unused)
+        return None if request.out else run
+
+    def start(
+        self,
+        begin: Callable[[RunOptions], launch.Run],
+        options: RunOptions,
+        *,
+        quiet: bool,
+        drawn: Flow | None = None,
+        out: str | None = None,
+    ) -> tuple[launch.Run, view.View]:
+        """Begin a run and show it in this cell, until its end or in the background. ``drawn``: the
+        flow of the picture; ``out``: the variable that receives the run. Returns it with its
+        view."""
+        background, hz = options.background, self.settings.refresh_hz
         display = view.choose_view(
-            self.settings, self.ipython, quiet=request.quiet, drawn=drawn, background=background
+            self.settings, self.ipython, quiet=quiet, drawn=drawn, background=background
         )
 
         def start(enter: Callable[[], None]) -> launch.Run:
-            run = launch.start_run(
-                flow,
-                request.given,
-                RunOptions(
-                    registry=self.registry,
-                    limits=request.limits,
-                    dry=request.dry,
-                    enter=enter,
-                    background=background,
-                    inline=inline,
-                    reuse=request.reuse,
-                    shown=(*shown, *unused),
-                    stream=display.shows_page,
-                    on=workers_of(request.on, self.names, request.dry),
-                    recording=recording_of(request.replay),
-                ),
-                request.over,
-            )
-            self.adopt(run, display, request.out, is_last=not background)
+            run = begin(replace(options, enter=enter, stream=display.shows_page))
+            self.adopt(run, display, out, is_last=not background)
             return run
 
-        hz = self.settings.refresh_hz
-        if background:
-            run = watching.follow(start, display, hz)
-            self.followed.append((run, display))
-        else:
-            run = watching.watch(start, display, hz).result()
-            if request.over is not None:
-                self._finish_rows(run, request)
-            if request.quiet and request.out and run.progress.losses:
-                print(format_findings(run.progress.losses))
-        # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
-        if unused and not request.quiet:
-            print(format_findings(unused))
-        return None if request.out else run
+        if not background:
+            return watching.watch(start, display, hz), display
+        run = watching.follow(start, display, hz)
+        self.followed.append((run, display))
+        return run, display
 
     def _finish_rows(self, run: launch.Run, request: RunRequest) -> None:
         """Score the rows of a run over data, and save its table, as the line says."""

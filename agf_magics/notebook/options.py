@@ -10,6 +10,7 @@ The options that more than one magic has, each described once.
 from __future__ import annotations
 
 import os
+import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -172,7 +173,11 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     operand = command.operands[0] if command.operands else None
     if operand and operand.rest and line.strip() not in ("-h", "--help"):
         return _whole(command, source, start)
-    words = split(source, start)
+    return read_words(command, source, split(source, start))
+
+
+def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
+    """The same for a line that is already split, such as the line of a shell (see `typed`)."""
     if any(
         word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
         for word in words
@@ -186,6 +191,28 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
             command, missing, source, " ".join(words[0].text for words in given.values())
         )
     return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
+
+
+def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
+    """The line of a shell as a person may have typed it, and its words, which the shell has split.
+
+    >>> source, words = typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
+    >>> source.text, words[2].text, words[2].span.text
+    ("agf-magics run --set 'words=[pear, fig]'", 'words=[pear, fig]', "'words=[pear, fig]'")
+    """
+    shown = [word if _SAFE.fullmatch(word) else f"'{word}'" for word in arguments]
+    source = Source("the command line", " ".join([program, *shown]))
+    words, start = list[Token](), len(program) + 1
+    for word, text in zip(arguments, shown, strict=True):
+        span = Span(source, start, start + len(text))
+        lead = start + (len(text) > len(word))
+        words.append(Token(word, span, tuple(range(lead, lead + len(word) + 1))))
+        start = span.end + 1
+    return source, words
+
+
+_SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
+"""A word that a shell takes without quotes."""
 
 
 def _whole(command: Command, source: Source, start: int) -> ParsedLine:
@@ -437,6 +464,12 @@ MAX_COST = Option(
     "DOLLARS",
 )
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
+SAVE_PICTURE = Option(
+    "--save",
+    "write the picture to a file: .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt",
+    "file",
+    "FILE",
+)
 REUSE = Option(
     "--reuse",
     "reuse the results of identical calls in the last 20 runs of this name, or in RUN",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ..engine.runner import clock
@@ -26,12 +26,12 @@ from ..pictures.plain import html, line
 from ..pictures.run_page import run_header_html
 from ..text.diagnostics import Diagnostics, suggest
 from ..text.source import Source
-from . import view, watching
+from . import view
 from .given import at, count, value, workers_of, write_file
 from .notebook import Notebook, RunRequest
 from .options import ParsedLine, Token, line_error
 from .output import Bundle
-from .watching import format_findings
+from .watching import print_findings
 
 NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
 """Options of a plan that a planner does not have."""
@@ -57,7 +57,7 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
         limits=request.limits,
         on=workers_of(request.on, notebook.names),
         resume_with="%%plan … --planner … --resume",
-        execute=_Shown(notebook, request),
+        execute=partial(_shown_run, notebook, request),
     )
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
@@ -78,38 +78,21 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
     warnings = [
         found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
     ]
-    if warnings and not request.quiet:
-        print(format_findings(tuple(warnings)))
+    if not request.quiet:
+        print_findings(warnings)
     return None if request.out else result
 
 
-class _Shown:
-    """Starts a run, shows it in this cell and waits for its end."""
-
-    def __init__(self, notebook: Notebook, request: RunRequest) -> None:
-        self.notebook, self.request = notebook, request
-
-    def __call__(self, begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
-        notebook, quiet = self.notebook, self.request.quiet
-        drawn = plan if self.request.draw else None
-        display = view.choose_view(
-            notebook.settings, notebook.ipython, quiet=quiet, drawn=drawn, background=False
-        )
-
-        def start(enter: Any) -> Run:
-            run = begin(replace(options, enter=enter, stream=display.shows_page))
-            notebook.adopt(run, display, None)
-            return run
-
-        run = watching.watch(start, display, notebook.settings.refresh_hz)
-        if (
-            plan is None
-            and run.error is None
-            and isinstance(display, view.Page)
-            and isinstance(run.output, dict)
-        ):
-            display.slot.put(_reply_bundle(run, run.output))
-        return run
+def _shown_run(
+    notebook: Notebook, request: RunRequest, begin: Begin, options: RunOptions, plan: Flow | None
+) -> Run:
+    """Start a run, show it in this cell and wait for its end."""
+    drawn = plan if request.draw else None
+    run, display = notebook.start(begin, options, quiet=request.quiet, drawn=drawn)
+    is_reply = plan is None and run.error is None and isinstance(run.output, dict)
+    if is_reply and isinstance(display, view.Page):
+        display.slot.put(_reply_bundle(run, run.output))
+    return run
 
 
 def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:

@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
-from .explorer_requests import answer_request, later_script
+from .explorer_requests import later_script, requests_of
 
 MOST_RECORDED = 10_000_000
 """Characters of the recorded values of a report; its plain page has as many at most."""
@@ -95,7 +94,7 @@ class ReportAnswers:
     """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
 
     def __init__(self, run: AnyRun, most: int) -> None:
-        self._run, self._left = run, most
+        self._run, self._left, self._requests = run, most, requests_of(run)
         self.replies: dict[str, Json] = {}
         """By `key_of` of the request."""
         self.cut = 0
@@ -106,7 +105,7 @@ class ReportAnswers:
         key = key_of(name, given)
         if key in self.replies:
             return self.replies[key].get("value")
-        reply = reply_to({"do": name, "with": given}, partial(answer_request, self._run))
+        reply = reply_to({"do": name, "with": given}, self._requests)
         kept = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
         if name == "step" and reply["ok"]:
             # What needs a kernel has no button.
@@ -285,9 +284,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     yield from (f"<p><em>{html(told['note'])}</em></p>",) if told["note"] else ()
     yield _error(told)
     yield from _table(answers.table()) if told["table"] else ()
-    for title in ("output", "input"):
-        if title in told:
-            yield f"<h2>{title.capitalize()}</h2>{_value(told[title])}"
+    yield from _titled(told, "output", "input", level="h2")
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
     for row in list(run.progress.rows.values()):
@@ -358,9 +355,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     facts = " · ".join(filter(None, (told["took"], told["counted"], told["why"], told.get("note"))))
     yield f'<p class="dim">{html(facts)}</p>' if facts else ""
     yield _error(told)
-    for title in ("input", "output"):
-        if title in told:
-            yield f"<h4>{title.capitalize()}</h4>{_value(told[title])}"
+    yield from _titled(told, "input", "output", level="h4")
     if "printed" in told:
         yield f"<h4>Printed</h4><pre>{html(told['printed'])}</pre>"
     if "attempts" in told:
@@ -378,6 +373,13 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
         more = (listed[0]["total"] if listed else 0) - len(calls)
         yield f"<h4>Calls</h4>{_calls(calls)}" if calls else ""
         yield f"<p>… {counted(more, 'more call')}</p>" if more > 0 else ""
+
+
+def _titled(told: Json, *names: str, level: str) -> Iterator[str]:
+    """The values of these names that are known, each below its name."""
+    for name in names:
+        if name in told:
+            yield f"<{level}>{name.capitalize()}</{level}>{_value(told[name])}"
 
 
 def _error(told: Json) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -336,22 +336,24 @@ def _answerer(
     mark}`` (see `open_again`) by ``{id, why}``, ``{id, help, at}`` (see `describe`) by ``{id,
     text}``."""
 
+    answers: Mapping[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {
+        "open": lambda run, data: {"why": open_again(run, str(data.get("mark")))},
+        "help": lambda cell, data: {"text": _described(cell, data.get("at"), registry)},
+        "text": lambda cell, data: {"problems": _problems_or_none(cell, registry)},
+    }
+
     def answer(message: dict[str, Any]) -> None:
         data = message.get("content", {}).get("data")
-        if isinstance(data, dict) and isinstance(data.get("open"), str):
-            send({"id": data.get("id"), "why": open_again(data["open"], str(data.get("mark")))})
-            return
-        if isinstance(data, dict) and isinstance(data.get("help"), str):
-            send({"id": data.get("id"), "text": _described(data["help"], data.get("at"), registry)})
-            return
-        if not isinstance(data, dict) or not isinstance(data.get("text"), str):
-            return
-        try:
-            found = problems_of(data["text"], registry)
-        except (
-            Exception
-        ):  # another thread may change the registry; help is never worth an error in a cell
-            found = []
-        send({"id": data.get("id"), "problems": found})
+        for asked, reply in answers.items() if isinstance(data, dict) else ():
+            if isinstance(data.get(asked), str):
+                send({"id": data.get("id"), **reply(data[asked], data)})
+                return
 
     return answer
+
+
+def _problems_or_none(cell: str, registry: Registry) -> list[Problem]:
+    try:
+        return problems_of(cell, registry)
+    except Exception:  # another thread may change the registry; help is never worth an error
+        return []

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..engine.runner import clock
@@ -32,13 +32,12 @@ from ..pictures.run_page import (
     body_html,
     body_text,
     fitted,
-    how_to_continue,
     run_header_html,
 )
 from ..text.late_imports import IN_BROWSER
 from .config import AgfMagics
 from .explorer import open_explorer
-from .explorer_calls import Json
+from .explorer_calls import Json, Requests
 from .output import (
     EMPTY,
     Bundle,
@@ -118,52 +117,32 @@ class Page(View):
         self.draw(run)
 
     def page(self, run: Run) -> Bundle:
-        return self.bundle(run, self.picture(run), self.body(run))
-
-    def bundle(self, run: Run, picture: str, body: str) -> Bundle:
         """The page of the run. A notebook that is saved during the run has it for good, so it says
         that."""
+        # The picture is empty if none is wanted or, during the run, if it is not ready.
+        picture = ""
+        if self._drawing is not None:
+            if run.done:
+                self._drawing.wait()
+            picture = self._drawing.html(run.progress)
         with self._lock:
             self._has_page = True
-        saved = (
-            ""
-            if run.done
-            else f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
-        )
-        text = [
-            headline(run.progress, run.run_id, now=clock()),
-            *body_text(run, **self._parts(run)),
-        ]
-        note = f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>' if saved else ""
-        return {
-            "text/html": run_header_html(run)
-            + fitted([("the picture", picture)], run.run_id, MOST_BODY)
-            + body
-            + note,
-            "text/plain": "\n".join([*text, *([saved] if saved else [])]),
-        }
-
-    def body(self, run: Run) -> str:
-        return body_html(run, **self._parts(run))
-
-    def picture(self, run: Run) -> str:
-        """The picture in the colors of the run; empty if none is wanted or, during the run,
-        ready."""
-        if self._drawing is None:
-            return ""
-        if run.done:
-            self._drawing.wait()
-        return self._drawing.html(run.progress)
+        # The cell itself raises the error of a run that it waits for.
+        parts = {"error": run.background, "questions": self._elsewhere or run.done}
+        text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
+        page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
+        page += body_html(run, **parts)
+        if not run.done:
+            saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
+            page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'
+            text.append(saved)
+        return {"text/html": page, "text/plain": "\n".join(text)}
 
     def _show_picture(self, picture: Bundle) -> None:
         with self._lock:
             if not self._has_page:
                 self.slot.put(picture)
         self._seen = -1  # the page is rendered again, now with the picture
-
-    def _parts(self, run: Run) -> dict[str, bool]:
-        """The cell itself raises the error of a run that it waits for."""
-        return {"error": run.background, "questions": self._elsewhere or run.done}
 
 
 class Explorer(Page):
@@ -257,9 +236,7 @@ def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
     return {**page, "text/html": shown}
 
 
-def show_over(
-    page: Bundle, shell: Any, begin: Json, requests: Mapping[str, Callable[[Json], Any]]
-) -> None:
+def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None:
     """Show a static page. A view of the page's script draws over it where it can (see
     `Answers`)."""
     if is_watched(shell) and not in_frames():
@@ -320,7 +297,7 @@ class Text(View):
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
-        for text in filter(None, (run.note, how_to_continue(run))):
+        for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 
 

@@ -22,7 +22,7 @@ import inspect
 import re
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -291,12 +291,12 @@ def _safe(found: re.Match[str]) -> str:
     return found[1] or plain(found[0], 20_000)
 
 
-def format_findings(findings: tuple[Diagnostic, ...]) -> str:
-    """Warnings, and in a line each notes, as they are printed under the line that a definition
-    prints."""
-    merged = merge_equal(findings)
-    more = len(merged) - MOST
-    return "\n".join([*map(_told, merged[:MOST]), *([f"... and {more} more"] if more > 0 else [])])
+def print_findings(findings: Iterable[Diagnostic]) -> None:
+    """Print warnings, and in a line each notes, under the line that a definition prints."""
+    merged = merge_equal(tuple(findings))
+    more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
+    for text in (*map(_told, merged[:MOST]), *more):
+        print(text)
 
 
 def _told(finding: Diagnostic) -> str:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ..flow.events import Progressed
 from ..flow.progress import Progress
 from ..flow.rows import Key, Row
-from .plain import counted, duration, html, line, money, plain
+from .plain import counted, details, duration, html, line, money, plain
 
 
 class Kind(NamedTuple):
@@ -503,10 +503,7 @@ def folds_html(rows: Sequence[Row]) -> str:
 def _fold(rows: Sequence[Row]) -> str:
     title = f"{line(rows[0].id, 60)} … {line(rows[-1].id, 60)} · {totals(rows)}"
     inside = "\n".join(_lines(rows))
-    return (
-        f"<details><summary>{html(title)}</summary><pre "
-        f'style="margin:0">{html(inside)}</pre></details>'
-    )
+    return details(html(title), f'<pre style="margin:0">{html(inside)}</pre>')
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[str]:

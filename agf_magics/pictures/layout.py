@@ -237,7 +237,7 @@ def _cached(text: str) -> str | None:
     """The answer of graphviz; None if it takes too long, which is then found out only once."""
     try:
         return _json(text).decode()
-    except TooLarge:
+    except LayoutTooLarge:
         return None
 
 
@@ -245,18 +245,14 @@ def run_graphviz(text: str) -> dict[str, Any]:
     """What graphviz answers to a graph. NoPicture if there is no graphviz or it fails."""
     try:
         answer = _cached(text)
-        placed: dict[str, Any] = json.loads(answer or "{}")
-    except (ValueError, KeyError) as error:
+        if answer is None:
+            raise NoPicture(TOO_LARGE)
+        placed: dict[str, Any] = json.loads(answer)
+    except ValueError as error:
         raise NoPicture(
             f"no picture: unexpected output of graphviz ({type(error).__name__})"
         ) from error
-    if answer is None:
-        raise NoPicture(TOO_LARGE)
     return placed
-
-
-class TooLarge(Exception):
-    """The layout takes too long."""
 
 
 @contextmanager
@@ -291,11 +287,11 @@ def _json(text: str) -> bytes:
 
     try:
         return positions(text)
-    except LayoutTooLarge as error:
-        raise TooLarge from error
+    except LayoutTooLarge:
+        raise
     except (ImportError, NotTested) as error:  # ImportError: the extra is not installed
-        if shutil.which("dot"):
-            return _system(text)
+        if program := shutil.which("dot"):
+            return _system(program, text)
         raise NoPicture(
             f"no picture: {error}" if isinstance(error, NotTested) else HOW_TO
         ) from None
@@ -303,8 +299,7 @@ def _json(text: str) -> bytes:
         raise NoPicture(f"no picture: graphviz failed ({error})") from error
 
 
-def _system(text: str) -> bytes:
-    program = shutil.which("dot") or "dot"
+def _system(program: str, text: str) -> bytes:
     hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # Windows would open one
     try:
         done = subprocess.run(
@@ -315,7 +310,7 @@ def _system(text: str) -> bytes:
             creationflags=hidden,
         )
     except subprocess.TimeoutExpired:
-        raise TooLarge from None
+        raise LayoutTooLarge("the layout takes too long") from None
     except OSError as error:
         raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
     if done.returncode:

@@ -17,13 +17,25 @@ from typing import NamedTuple
 
 from ..flow.events import format_path
 from ..flow.progress import Failure, Progress, Row, Usage
-from ..flow.rows import key_of
+from ..flow.rows import Key, key_of
 from . import counters as look
-from .counters import activity, folds_html, pace, share_of, spent, tails, tallies, times, words
+from .counters import (
+    Tally,
+    activity,
+    folds_html,
+    pace,
+    share_of,
+    spent,
+    tails,
+    tallies,
+    times,
+    words,
+)
 from .plain import (
     WIDE,
     cells,
     counted,
+    details,
     duration,
     error_text,
     format_exception,
@@ -84,9 +96,8 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 def live_line(progress: Progress, now: float) -> str:
     """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
-    fans = [tally for key, tally in tallies(progress).items() if not progress.rows[key].depth]
-    top = [row for row in list(progress.rows.values()) if row.depth == 0]
-    done, total = sum(row.state in ("ok", "skipped") for row in top), len(top)
+    fans = _fans(progress).values()
+    done, total = _steps_done(progress)
     if fans:
         done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
     bar = f"{'▰' * (10 * done // max(total, 1)):▱<10}"
@@ -156,9 +167,8 @@ def failures_html(progress: Progress) -> str:
     items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in failures)
     items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
     none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
-    opened = " open" if progress.status != "ok" or none_left else ""
     inside = bounded(f'<ul style="margin:2px 0;{WRAP}">{items}</ul>')
-    return f"<details{opened}><summary>{_failures_title(progress)}</summary>{inside}</details>"
+    return details(_failures_title(progress), inside, progress.status != "ok" or none_left)
 
 
 def failures_text(progress: Progress) -> list[str]:
@@ -190,14 +200,24 @@ def cost(used: Usage) -> list[str]:
 
 def counts(progress: Progress) -> list[str]:
     """How many of the outermost steps are done, then the tokens."""
+    done, total = _steps_done(progress)
+    return [f"{done:,} of {counted(total, 'step')}", *tokens(progress)]
+
+
+def _steps_done(progress: Progress) -> tuple[int, int]:
+    """How many of the outermost steps are done, and how many there are."""
     top = [row for row in list(progress.rows.values()) if row.depth == 0]
-    done = sum(row.state in ("ok", "skipped") for row in top)
-    return [f"{done:,} of {counted(len(top), 'step')}", *tokens(progress)]
+    return sum(row.state in ("ok", "skipped") for row in top), len(top)
+
+
+def _fans(progress: Progress) -> dict[Key, Tally]:
+    """The elements of the outermost fan-outs."""
+    return {key: tally for key, tally in tallies(progress).items() if not progress.rows[key].depth}
 
 
 def count_elements(progress: Progress, now: float) -> list[str]:
     """How many elements of the outermost fan-outs are done, if there is one, and their pace."""
-    fans = {key: tally for key, tally in tallies(progress).items() if not progress.rows[key].depth}
+    fans = _fans(progress)
     ended = sum(tally.ok for tally in fans.values())
     total = sum(tally.total for tally in fans.values())
     paces = [pace(progress.rows[key], tally, now) for key, tally in fans.items()]
@@ -287,11 +307,9 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             tally = counts.get(row.key)
             is_asked = row.key in asking and row.running and progress.ended is None
             shown = look.state("waiting" if is_asked else state)
-            bar, share = None, share_of(row)
+            bar = share_of(row)
             if tally is not None and row.running and tally.total:
                 bar = tally.ended / tally.total
-            elif share is not None:
-                bar = share
             seconds = now - row.when if row.running and row.when is not None else row.seconds
             lines.append(
                 _Line(

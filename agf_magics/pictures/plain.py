@@ -54,6 +54,12 @@ def html(text: str) -> str:
     return escape(text, quote=True)
 
 
+def details(title: str, inside: str, is_open: bool = False) -> str:
+    """A fold, of two texts that are HTML."""
+    opened = " open" if is_open else ""
+    return f"<details{opened}><summary>{title}</summary>{inside}</details>"
+
+
 def padded(text: str, width: int) -> str:
     """``text`` filled with blanks to ``width`` cells."""
     return text + " " * (width - cells(text))
@@ -153,10 +159,7 @@ def warnings_html(warnings: Iterable[Diagnostic]) -> str:
     found = list(warnings)
     if not found:
         return ""
-    return (
-        f"<details><summary>⚠ "
-        f"{counted(len(found), 'warning')}</summary>{diagnostics_html(found[:20])}</details>"
-    )
+    return details(f"⚠ {counted(len(found), 'warning')}", diagnostics_html(found[:20]))
 
 
 def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:

@@ -7,22 +7,24 @@ them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from ..flow.progress import Progress, RunLine
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import DefinitionError, Diagnostic
 from . import counters as look
 from . import page
 from .page import chip
 from .plain import (
     counted,
+    details,
     duration,
     error_html,
     error_text,
+    format_exception,
     html,
     line,
     money,
@@ -36,8 +38,7 @@ from .values import (
     Table,
     bounded,
     drop_empty_columns,
-    table_html,
-    table_text,
+    list_rows,
     value_html,
     value_text,
 )
@@ -76,6 +77,8 @@ class RunLike(Protocol):
     @property
     def note(self) -> str: ...
     @property
+    def how_to_continue(self) -> str: ...
+    @property
     def progress(self) -> Progress: ...
     @property
     def secrets(self) -> Masks: ...
@@ -99,7 +102,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     a run that went well are folded. ``error``, ``questions``: False where the cell shows them
     elsewhere."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
-    if continuing := how_to_continue(run):
+    if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
     if error and run.error is not None:
         parts.append(error_html(run.error))
@@ -138,7 +141,7 @@ def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
 
 def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
     lines = [run.note] if run.note else []
-    if continuing := how_to_continue(run):
+    if continuing := run.how_to_continue:
         lines.append(f"to continue: {continuing}")
     if error and run.error is not None:
         lines.append(error_text(run.error))
@@ -173,11 +176,6 @@ def _short(lines: list[str]) -> list[str]:
     return lines
 
 
-def how_to_continue(run: object) -> str:
-    """The line that resumes the run; empty if there is nothing to resume."""
-    return str(getattr(run, "how_to_continue", ""))
-
-
 def _has_output(run: RunLike) -> bool:
     if run.progress.ended is None:
         return False
@@ -197,8 +195,7 @@ def _store(run: RunLike, name: str, value: Value) -> str:
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:
-    body = f'<div style="padding-left:1.2em">{inside}</div>'
-    return f"<details{' open' if opened else ''}><summary>{title}</summary>{body}</details>"
+    return details(title, f'<div style="padding-left:1.2em">{inside}</div>', opened)
 
 
 def _more(stores: Mapping[str, Value]) -> str:
@@ -217,10 +214,6 @@ TIMELINE_WIDTH = 40
 
 _NO_RUNS = (
     "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
-)
-_COLUMNS = (
-    *("run", "name", "status", "started", "took", "tokens", "cost", "input", "error"),
-    *("shown in", ""),
 )
 
 
@@ -250,46 +243,30 @@ class Listed(NamedTuple):
 ALL = Listed()
 
 
-def runs_html(
-    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
-) -> str:
-    """A part of the runs as a table. ``places``: the cell that shows a run, by the id of the
-    run."""
-    columns, rows = runs_table(runs, listed, places)
-    if not rows:
-        return f"<p>{html(listed.empty)}</p>"
-    more = f" · next: <code>{html(listed.more)}</code>" if listed.more else ""
-    return (
-        table_html(columns, rows, counted(len(runs), "run")) + f"{html(_which(runs, listed))}{more}"
-    )
-
-
-def runs_text(
-    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
-) -> str:
-    columns, rows = runs_table(runs, listed, places)
-    if not rows:
-        return listed.empty
-    below = " · next: ".join(filter(None, [_which(runs, listed), listed.more]))
-    return "\n".join([*table_text(columns, rows), *([below] if below else [])])
+def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
+    """A part of the runs as a table, by MIME type."""
+    shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
+    parts, after = [_which(runs, listed)], listed.more
+    below = filter(None, [*map(html, parts), f"next: <code>{html(after)}</code>" if after else ""])
+    shown["text/html"] += " · ".join(below)
+    lines = [shown["text/plain"], " · ".join(filter(None, [*parts, after and f"next: {after}"]))]
+    return shown | {"text/plain": "\n".join(filter(None, lines))}
 
 
 def past_html(run: PastLike) -> str:
     """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
     when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
-    given = (
-        f"<details><summary>input</summary>{value_html(run.input)}</details>" if run.input else ""
-    )
+    given = details("input", value_html(run.input)) if run.input else ""
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
     parts = [("the run", run_html(run)), ("", when), ("the input", given)]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
         rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')
-        parts.append(("the calls", f"<details><summary>calls</summary>{rows}</details>"))
+        parts.append(("the calls", details("calls", rows)))
         bars = bounded(timeline_html(calls[:MOST_CALLS]))
-        parts.append(("the timeline", f"<details><summary>timeline</summary>{bars}</details>"))
+        parts.append(("the timeline", details("timeline", bars)))
     return fitted(parts, run.run_id, MOST_SAVED)
 
 
@@ -390,35 +367,49 @@ def _error_html(call: dict[str, Any]) -> str:
     return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
 
 
-def runs_table(
-    runs: Sequence[RunLine], listed: Listed = ALL, places: Mapping[str, str] | None = None
-) -> Table:
+def runs_table(runs: Sequence[RunLine], listed: Listed) -> Table:
     """The columns that are not empty, and their texts; the first one is the id of the run."""
+    return drop_empty_columns(*_all_columns(runs, listed))
+
+
+def _all_columns(runs: Sequence[RunLine], listed: Listed) -> Table:
     part = runs[listed.first : listed.first + listed.most]
-    return drop_empty_columns(
-        _COLUMNS, tuple(_row(run, (places or {}).get(run.run_id, "")) for run in part)
+    return tuple(RUN_COLUMNS), tuple(
+        tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
     )
 
 
-def _row(run: RunLine, place: str) -> tuple[str, ...]:
-    shown = look.state(run.status)
-    when = _moment(datetime.fromtimestamp(run.started)) if run.started else ""
-    used = f"{run.tokens:,}" if run.tokens is not None else ""
-    paid = money(run.cost) if run.cost is not None else ""
-    state = f"{shown.mark} {line(run.status, 20)}"
-    return (
-        line(run.run_id, 90),
-        line(run.name, 60),
-        state,
-        when,
-        duration(run.seconds),
-        used,
-        paid,
-        line(run.input, 60),
-        line(run.error, 90),
-        line(place, 60),
-        line(run.note, 60),
-    )
+def _cell(column: str, run: RunLine) -> str:
+    try:
+        return RUN_COLUMNS[column](run)
+    except DefinitionError:  # a damaged run is in the list, too
+        return ""
+
+
+def _input(listed: RunLine) -> str:
+    run = listed.open() if listed.open is not None else None
+    return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
+
+
+def _error_of(listed: RunLine) -> str:
+    run = listed.open() if listed.open is not None else None
+    return line(run.secrets.text(format_exception(run.error)), 90) if run and run.error else ""
+
+
+RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
+    "run": lambda run: line(run.run_id, 90),
+    "name": lambda run: line(run.name, 60),
+    "status": lambda run: f"{look.state(run.status).mark} {line(run.status, 20)}",
+    "started": lambda run: _moment(datetime.fromtimestamp(run.started)) if run.started else "",
+    "took": lambda run: duration(run.seconds),
+    "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
+    "cost": lambda run: money(run.cost) if run.cost is not None else "",
+    "input": _input,
+    "error": _error_of,
+    "shown in": lambda run: line(run.place, 60),
+    "": lambda run: line(run.note, 60),
+}
+"""The columns of a list of runs: here only. One that is empty for all runs is not shown."""
 
 
 def _moment(when: datetime) -> str:

@@ -11,7 +11,7 @@ import os.path
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from ..flow.steps import (
     END,
@@ -171,8 +171,8 @@ class _Builder:
         match step:
             case Branches() | Choose():
                 parts = self.ways(step, head.many)
-                begin = [box for part in parts for box in first_boxes(part)]
-                end = [box for part in parts for box in last(part)]
+                begin = [*chain.from_iterable(map(first_boxes, parts))]
+                end = [*chain.from_iterable(map(last, parts))]
                 if isinstance(step, Branches) and step.collect is not None:
                     parts, end = self.collected(
                         step.collect, parts, [*step.branches], head.many, end
@@ -300,10 +300,10 @@ class _Builder:
                 [box for box in parts if box.id not in feeding],
             )
         node = {name: self.box_of[inner.id] for name, inner in step.nodes.items()}
-        begin = [node[e.target] for e in step.edges if e.source == START and e.target in node]
-        end = [node[e.source] for e in step.edges if e.target == END and e.source in node]
-        return [box for one in begin for box in first_boxes(one)], [
-            b for one in end for b in last(one)
+        into = [node[e.target] for e in step.edges if e.source == START and e.target in node]
+        out = [node[e.source] for e in step.edges if e.target == END and e.source in node]
+        return [*chain.from_iterable(map(first_boxes, into))], [
+            *chain.from_iterable(map(last, out))
         ]
 
     def with_leaving(self, box: Box) -> Box:

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
 from ..text.diagnostics import cells
-from .plain import counted, duration, html, line, padded, plain
+from .plain import counted, details, duration, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
@@ -279,21 +279,19 @@ def shown_html(shown: Shown, key: str = "", is_open: bool = False, is_whole: boo
             items = [shown_html(part, _key(name), alone, is_whole) for name, part in shown["parts"]]
             items += [f"… {shown['more']:,} more"] if shown["more"] else []
             inside = "".join(f"<li>{item}</li>" for item in items)
-            return _folded(key, title, f'<ul style="{INDENT}">{inside}</ul>', opened)
+            return details(key + html(title), f'<ul style="{INDENT}">{inside}</ul>', opened)
         case "grid":
             more = f"… {html(shown['more'])}" if shown["more"] else ""
-            return _folded(key, title, table_html(shown["columns"], shown["rows"]) + more, opened)
+            return details(
+                key + html(title), table_html(shown["columns"], shown["rows"]) + more, opened
+            )
         case "frame":
             page = f"<pre>{html(shown['text'])}</pre>" if is_whole else shown["html"]
-            return _folded(key, title, page, opened)
+            return details(key + html(title), page, opened)
     return (
         f'{key}<div><img alt="{html(title)}" style="max-width:100%;height:auto" '
         f'src="data:image/png;base64,{shown["data"]}"></div>'
     )
-
-
-def _folded(key: str, title: str, inside: str, opened: bool) -> str:
-    return f"<details{' open' if opened else ''}><summary>{key}{html(title)}</summary>{inside}</details>"
 
 
 def _key(name: str | None) -> str:
@@ -376,7 +374,7 @@ def list_rows(
     """The rows as a table by MIME type, without empty columns. ``none``: the text of an empty
     table."""
     if not rows:
-        return {"text/html": f"<p>{none}</p>", "text/plain": none}
+        return {"text/html": f"<p>{html(none)}</p>", "text/plain": none}
     table = drop_empty_columns(columns, tuple(rows))
     return {
         "text/html": table_html(*table, title),

@@ -214,4 +214,4 @@ def test_the_command_line_writes_the_report_of_a_failed_run(
     assert "wrote run.html" in capsys.readouterr().err
     assert "r1." in Path("run.html").read_text(encoding="utf-8")
     assert main(["run", "p.yaml", "--set", "n=1", "--quiet", "--report", "missing/run.html"]) == 2
-    assert "--report: missing/run.html" in capsys.readouterr().err
+    assert "'missing/run.html' cannot be written: there is no folder" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.notebook.explorer_calls import Refused
-from agf_magics.notebook.explorer_requests import answer_request
+from agf_magics.notebook.explorer_requests import requests_of
 from tests.engine import kept
 
 FLOW = "pipeline: sizes\nsteps: [{tool: {name: size, args: {name: !expr ctx.name}}}]"
@@ -40,15 +40,15 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[agf.Run]:
 
 
 def places(run: Any, **wish: Any) -> list[int]:
-    return [row[0] for row in answer_request(run, "table", wish)["rows"]]
+    return [row[0] for row in requests_of(run)["table"](wish)["rows"]]
 
 
 def test_numbers_come_before_texts_and_rows_without_a_value_are_last(run: agf.Run) -> None:
-    whole = answer_request(run, "table", {"sort": "value"})
+    whole = requests_of(run)["table"]({"sort": "value"})
     assert whole["total"] == 60
-    last = [row[0] for row in answer_request(run, "table", {"sort": "value", "offset": 50})["rows"]]
+    last = [row[0] for row in requests_of(run)["table"]({"sort": "value", "offset": 50})["rows"]]
     assert last[-5:] == [2, 3, 1, 4, 7]
-    down = [row[0] for row in answer_request(run, "table", {"sort": "value", "down": True, "offset": 50})["rows"]]
+    down = [row[0] for row in requests_of(run)["table"]({"sort": "value", "down": True, "offset": 50})["rows"]]
     assert down[-3:] == [1, 4, 7]
     assert places(run, sort="value", down=True)[:2] == [3, 2]
 
@@ -73,23 +73,23 @@ def test_rows_are_filtered(run: agf.Run) -> None:
     ],
 )
 def test_a_wish_that_makes_no_sense_is_answered(run: agf.Run, wish: dict[str, Any]) -> None:
-    assert answer_request(run, "table", wish)["total"] == 60
+    assert requests_of(run)["table"](wish)["total"] == 60
 
 
 def test_a_label_is_saved_and_a_wrong_one_is_refused(run: agf.Run) -> None:
-    answer_request(run, "label", {"place": 5, "text": " <b>good</b> "})
-    assert answer_request(agf.runs(run.run_id), "table", {})["rows"][5][-1] == "<b>good</b>"
-    answer_request(run, "label", {"place": 5, "text": ""})
-    assert answer_request(run, "table", {})["rows"][5][-1] == ""
+    requests_of(run)["label"]({"place": 5, "text": " <b>good</b> "})
+    assert requests_of(agf.runs(run.run_id))["table"]({})["rows"][5][-1] == "<b>good</b>"
+    requests_of(run)["label"]({"place": 5, "text": ""})
+    assert requests_of(run)["table"]({})["rows"][5][-1] == ""
     for wrong in ({"place": 60, "text": "x"}, {"place": 5}, {"place": 5, "text": 7}):
         with pytest.raises(Refused):
-            answer_request(run, "label", wrong)
+            requests_of(run)["label"](wrong)
     with pytest.raises(agf.DefinitionError, match=r"over\.label"):
-        answer_request(run, "label", {"place": 5, "text": "x" * 201})
+        requests_of(run)["label"]({"place": 5, "text": "x" * 201})
 
 
 def test_a_run_without_rows_has_no_table() -> None:
     run = agf.run("pipeline: p\nsteps: [{transform: {value: '1'}}]")
-    assert not answer_request(run, "run", {})["table"]
+    assert not requests_of(run)["run"]({})["table"]
     with pytest.raises(Refused, match="no table"):
-        answer_request(run, "table", {})
+        requests_of(run)["table"]({})

@@ -85,7 +85,7 @@ class Run:
 
     secrets = Secrets()
     run_id = "digest-3-a1b2c3"
-    note = ""
+    note = how_to_continue = ""
     name = "digest"
     warnings: tuple[Diagnostic, ...] = (Diagnostic("pipeline.unread", "'total' is never read", severity="warning"),)
 
@@ -206,7 +206,7 @@ def test_a_real_run_has_a_page() -> None:
 
 def test_a_run_that_can_be_continued_shows_its_id_and_the_line() -> None:
     run = Run(error=MISSING)
-    run.how_to_continue = "%resume digest-3-a1b2c3"  # type: ignore[attr-defined]
+    run.how_to_continue = "%resume digest-3-a1b2c3"
     page, text = Sanitized(run_html(run)).text, run_text(run)
     for shown in ("digest-3-a1b2c3", "to continue: %resume digest-3-a1b2c3"):
         assert shown in page

@@ -279,5 +279,5 @@ def test_the_command_line_has_on(tmp_path: Path) -> None:
     good = call("processes:1")
     assert len(set(json.loads(good.stdout))) == 1, good.stderr
     bad = call("proceses")
-    assert (bad.returncode, bad.stdout) == (1, "")
+    assert (bad.returncode, bad.stdout) == (2, "")
     assert "'proceses' is neither a word nor an address [on.unknown]" in bad.stderr
