@@ -179,7 +179,7 @@ async def call(
     """
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
-    if site.run.listened and (what in ("model", "agent") or site.step.pick is not None):
+    if what in ("model", "agent") or site.step.pick is not None:
         given = hide(arguments, callee.secret) if isinstance(callee, Tool) else arguments
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if site.run.recording is not None:

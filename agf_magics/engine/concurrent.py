@@ -120,7 +120,11 @@ class Replay:
             self.run.calls += len(replayed)
             if self.copies is not None:
                 self.copies.write()
-            self.run.steps.replay(self.path, replayed, values, now, self.source)
+            for i, value in zip(replayed, values, strict=True):
+                at = (*self.path, i)
+                self.run.emit(ev.StepStarted(at, now))
+                self.run.emit(ev.StepReplayed(at, now, self.source))
+                self.run.emit(ev.StepFinished(at, now, value))
         return left
 
     def _recorded(self, earlier: ReplayLog, tries: str) -> Callable[[int], Value]:

@@ -42,7 +42,7 @@ from .linked import (
 )
 from .loop import start_background, within
 from .requests import request
-from .runner import CallSite, Scope, ShapeResult, StepEvents, clock
+from .runner import CallSite, Scope, ShapeResult, clock
 from .table_rows import call_row
 
 
@@ -169,7 +169,6 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
             site.run.emit(event._replace(at=site.at))
 
     silent.emit, silent.journal, silent.stream = emit_tokens, None, False
-    silent.steps = StepEvents(silent.emit)
     await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
 
 

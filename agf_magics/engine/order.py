@@ -336,7 +336,7 @@ def _allowed(
                 report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
             # The way out of a full node is part of the path that is shown.
-            run.steps.follow(at, full, name)
+            run.emit(ev.EdgeTaken(at, clock(), full, name))
         if name != END:
             allowed[name] = None
     return list(allowed)
@@ -356,5 +356,5 @@ def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) ->
     if not chosen:
         taken += [edge for edge in edges if edge.otherwise]
     for edge in taken:
-        run.steps.follow(at, name, edge.target)
+        run.emit(ev.EdgeTaken(at, clock(), name, edge.target))
     return [edge.target for edge in taken]

@@ -80,9 +80,8 @@ async def run(
     the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
     repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
     models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
-    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens: it folds the starts
-    and ends of steps without their events. ``on_frame``: called with each frame that the outermost
-    flow reaches. ``recording``: the calls that are replayed.
+    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens. ``on_frame``: called
+    with each frame that the outermost flow reaches. ``recording``: the calls that are replayed.
     ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.

@@ -21,7 +21,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
 from ..flow.progress import Progress
-from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
 from ..flow.steps import Invoke
 from ..flow.values import LargeValues, Value
@@ -69,7 +68,7 @@ class CallSite(Generic[S]):
     """One execution of a step. Nothing changes it; a NamedTuple would take 60 % longer to
     create."""
 
-    __slots__ = ("at", "frame", "index", "row", "run", "scope", "step")
+    __slots__ = ("at", "frame", "index", "run", "scope", "step")
 
     def __init__(
         self,
@@ -79,7 +78,6 @@ class CallSite(Generic[S]):
         scope: Scope,
         index: Index,
         at: ev.StepPath,
-        row: Row | None,
     ) -> None:
         self.run = run
         self.step = step
@@ -87,8 +85,6 @@ class CallSite(Generic[S]):
         self.scope = scope
         self.index = index
         self.at = at
-        self.row = row
-        """The row that counts it; None: a listener gets its events."""
 
     @property
     def key(self) -> CallKey:
@@ -107,10 +103,10 @@ class CallSite(Generic[S]):
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
-        return CallSite(self.run, step, self.frame, self.scope, self.index, self.at, self.row)
+        return CallSite(self.run, step, self.frame, self.scope, self.index, self.at)
 
     def with_scope(self, scope: Scope) -> CallSite[S]:
-        return CallSite(self.run, self.step, self.frame, scope, self.index, self.at, self.row)
+        return CallSite(self.run, self.step, self.frame, scope, self.index, self.at)
 
 
 class ShapeResult(NamedTuple):
@@ -125,37 +121,6 @@ class ShapeResult(NamedTuple):
 
 Shape = Callable[[CallSite[Any]], Awaitable[Value]]
 """Runs a kind of step: returns a value or a ShapeResult, or raises StepError."""
-
-
-class StepEvents:
-    """Emits the start and the end of each step; `replay`: of elements whose calls were recorded by
-    ``run``; `follow`: the edge that a walk followed."""
-
-    def __init__(self, emit: Callable[[ev.Event], None]) -> None:
-        self.emit = emit
-
-    def start(self, at: ev.StepPath, when: float, attempt: int, row: Row | None = None) -> None:
-        self.emit(ev.StepStarted(at, when, attempt))
-
-    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
-        self.emit(ev.StepFinished(at, when, value))
-
-    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
-        self.emit(ev.EdgeTaken(at, clock(), source, target))
-
-    def replay(
-        self,
-        path: ev.StepPath,
-        numbers: Sequence[int],
-        values: Sequence[Value],
-        when: float,
-        run: str,
-    ) -> None:
-        for i, value in zip(numbers, values, strict=True):
-            at = (*path, i)
-            self.emit(ev.StepStarted(at, when, 1))
-            self.emit(ev.StepReplayed(at, when, run))
-            self.emit(ev.StepFinished(at, when, value))
 
 
 class AskedCall(NamedTuple):
@@ -242,11 +207,9 @@ class Runner:
         self.stream = stream
         """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
-        self.listened = progress is None
-        """Whether somebody besides the progress gets the events."""
-        self.steps = progress if progress is not None else StepEvents(emit)
-        """Gets the start and the end of each step. A progress folds them without making their
-        events."""
+        self.progress = progress
+        """The progress of the run, if nothing else gets its events: then workers send numbers
+        instead of events."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
         self.on_frame: Callable[[Frame], None] | None = None
@@ -292,13 +255,14 @@ class Runner:
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: ev.StepPath = (*scope.before, step.id, *index)
-        site = CallSite(self, step, frame, scope, index, at, self.steps.start(at, clock(), attempt))
+        site = CallSite(self, step, frame, scope, index, at)
+        self.emit(ev.StepStarted(at, clock(), attempt))
         try:
             result = store_value(site, await self.shapes[type(step)](site))
         # Everything: each start has exactly one end, also of a cancelled step and of our own errors.
         except BaseException as error:
             return self.rescue(error, site)
-        self.steps.finish(site.row, at, clock(), result[0])
+        self.emit(ev.StepFinished(at, clock(), result[0]))
         return result
 
     def fail_unstarted(
@@ -306,8 +270,8 @@ class Runner:
     ) -> StepResult:
         """The result of a step that fails before anything of it runs, as `rescue`."""
         at: ev.StepPath = (*scope.before, step.id, *index)
-        row = self.steps.start(at, clock(), attempt)
-        return self.rescue(error, CallSite(self, step, frame, scope, index, at, row))
+        self.emit(ev.StepStarted(at, clock(), attempt))
+        return self.rescue(error, CallSite(self, step, frame, scope, index, at))
 
     def rescue(self, error: BaseException, site: CallSite[Any]) -> StepResult:
         """The result of a failed step that rescues its failure. Raises ``error`` otherwise."""

@@ -51,7 +51,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
     try:
         value = await call(
-            CallSite(inside, step, site.frame, site.scope, site.index, site.at, site.row), linked
+            CallSite(inside, step, site.frame, site.scope, site.index, site.at), linked
         )
     except StepError as failure:
         error = failure

@@ -154,10 +154,8 @@ class ThreadedPool(Parts):
         except StepError as error:
             unread = error
         at = (*self.path, i)
-        row = self.runner.steps.start(at, clock(), attempt)
-        one: CallSite[Any] = CallSite(
-            self.runner, self.body, frame, scope, (*site.index, i), at, row
-        )
+        self.runner.emit(ev.StepStarted(at, clock(), attempt))
+        one: CallSite[Any] = CallSite(self.runner, self.body, frame, scope, (*site.index, i), at)
         call: StartedCall | tuple[Value] | None = None
         try:
             if unread is not None:
@@ -245,7 +243,7 @@ class ThreadedPool(Parts):
             except BaseException as error:
                 self._fail(i, attempt, site, error)
                 return
-        self.runner.steps.finish(site.row, site.at, clock(), value)
+        self.runner.emit(ev.StepFinished(site.at, clock(), value))
         self.keep(i, value)
         self._release(i)
 

@@ -28,7 +28,6 @@ from ..engine.run import SHAPES, run
 from ..engine.runner import CallSite, Shape, ShapeResult
 from ..engine.user_code import Result
 from ..flow import events as ev
-from ..flow.progress import Progress
 from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
@@ -128,7 +127,6 @@ def run_offline(
     limits: Limits,
     grant: Grant,
     secrets: Secrets | None = None,
-    progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
@@ -148,7 +146,6 @@ def run_offline(
             limits=replace(limits, timeout=seconds),
             journal=journal,
             secrets=secrets,
-            progress=progress,
             on_frame=on_frame,
             shapes=shapes,
         )

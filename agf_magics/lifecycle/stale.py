@@ -161,7 +161,6 @@ def find_stale(
         limits=now.limits,
         secrets=now.secrets,
         grant=rights().grant,
-        progress=now.progress,
     )
     if isinstance(error, NeedsUnpickling):
         raise error
