@@ -48,10 +48,11 @@ from .failures import (
     with_place,
 )
 from .host import has_effect, where
+from .job import start_background
 from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
-from .loop import start_background
-from .runner import CallSite, Recording, Runner, ShapeResult, clock, open_prints, separate_prints
+from .runner import CallSite, Recording, Runner, ShapeResult, clock
+from .streams import open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
 

@@ -25,8 +25,7 @@ from ..catalog import USER
 from ..flow.step import Caps
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .threads import running
-from .user_code import is_awaitable
+from .user_code import is_awaitable, running
 
 LAUNCHES = frozenset(
     {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
@@ -243,7 +242,7 @@ ANYTHING = Grant()
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 """The grant of the user code that runs; a run that it starts gets no more. Read it with
-`rights.rights`."""
+`rights`."""
 
 
 def granting(grant: Grant, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:

@@ -27,17 +27,9 @@ from ..flow.values import Value, is_true
 from ..journal.records import CallKey
 from ..text.diagnostics import Diagnostic, StepError
 from .pool import Plan, Pool
-from .runner import (
-    CallSite,
-    Runner,
-    Scope,
-    ShapeResult,
-    StepResult,
-    clock,
-    is_rescuable,
-    separate_prints,
-)
+from .runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
 from .sequences import first_of, read_elements
+from .streams import separate_prints
 
 
 async def compute(site: CallSite[Compute]) -> Value:

@@ -24,8 +24,9 @@ from ..journal.records import CallKey, again
 from ..text.diagnostics import Diagnostic, StepError
 from .host import Place, has_effect, runs_on_workers, where
 from .linked import Linked
-from .runner import CallSite, Scope, StepResult, clock, is_rescuable, separate_prints
+from .runner import CallSite, Scope, StepResult, clock, is_rescuable
 from .sequences import Elements
+from .streams import separate_prints
 from .threads import RemoteCalls
 
 

@@ -1,35 +1,39 @@
-"""Run a step: emit its events, store its value, handle its failure.
+"""One run, from its start to its end, and each step in it: emit its events, store its value, handle
+its failure.
 
 Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
 task costs 3 µs. So a step that never waits needs no turn of the loop.
-
-The replies of models and the prints of user code as events, while they arrive.
-
-Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
-costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
-two pieces: the end of a text waits as long as it could be the beginning of a secret.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
 from ..flow.progress import Progress
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
-from ..flow.steps import Invoke
+from ..flow.steps import Flow, Invoke, stores_in
 from ..flow.values import LargeValues, Value
 from ..journal.recorder import Journal
 from ..journal.records import CallKey, RecordedOutcome
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .host import TURN, Host
-from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
+from .host import TURN, Deadline, Host, OutOfTime, within
+from .limits import (
+    ANYTHING,
+    Budget,
+    Grant,
+    LimitReached,
+    Limits,
+    Meter,
+    granted,
+    inside,
+    rights,
+    watch_threads,
+)
 from .linked import Linked
 from .user_code import StillRunning, printing
 
@@ -333,141 +337,150 @@ def is_rescuable(error: BaseException) -> bool:
     )
 
 
-EVERY = 0.1
-"""Seconds between two events of a part."""
+class Done(NamedTuple):
+    ended: FlowResult
+    calls: int
+    """Tool calls made; in a dry run, the calls that a real run would make at least."""
+    sessions: int
+    """Agent sessions opened, or that a real run would open."""
 
 
-class ReplyStream:
-    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
-    loop."""
+async def run(
+    linked: Linked,
+    flow_input: FlowInput,
+    *,
+    host: Host,
+    emit: Callable[[ev.Event], None],
+    limits: Limits,
+    dry: bool = False,
+    journal: Journal | None = None,
+    work: str = "",
+    secrets: Secrets | None = None,
+    stream: bool = False,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+    recording: Recording | None = None,
+    notes: Callable[[], Iterable[Diagnostic]] = tuple,
+    shapes: Mapping[type[Step], Shape],
+) -> Done:
+    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
+    event.
 
-    def __init__(
-        self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]
-    ) -> None:
-        """``tools``: those that the model was offered, by their names."""
-        self._run, self._at, self._attempt = run, at, attempt
-        self._tools = tools
-        self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
-        self._pending: dict[Part, str] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._masked = False
-        """Whether the arguments of the open call are masked already."""
+    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
+    the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
+    repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
+    models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
+    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens. ``on_frame``: called
+    with each frame that the outermost flow reaches. ``recording``: the calls that are replayed.
+    ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
 
-    def __enter__(self) -> ReplyStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._emit(is_end=True)
-
-    def hear(self, delta: Delta) -> None:
-        text = delta.text
-        if delta.tool == "":
-            self._masked = False
-        elif text and self._may_be_secret(delta.tool):
-            text, self._masked = "" if self._masked else MASK, True
-        if text:
-            self._pending[delta.part] = self._pending.get(delta.part, "") + text
-            if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
-
-    def _may_be_secret(self, tool: str | None) -> bool:
-        """Whether the arguments of a call may have a secret, which is known only when they are
-        complete."""
-        callee = self._tools.get(tool or "")
-        return (
-            bool(callee.secret)
-            if isinstance(callee, Tool)
-            else self._has_secrets and callee is None
-        )
-
-    def _flush(self) -> None:
-        self._timer = None
-        self._emit()
-
-    def _emit(self, is_end: bool = False) -> None:
-        for part, text in self._pending.copy().items():
-            shown, self._pending[part] = _split(self._run, text, is_end)
-            if shown:
-                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
-
-
-NEVER: ev.StepPath = ()
-
-
-class StepPrints:
-    """Emits what the user code of a call prints, on any thread.
-
-    Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
+    Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-
-    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
-
-    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop) -> None:
-        self._run, self._loop = run, loop
-        self.at: ev.StepPath | None = None
-        """The path of the call; `NEVER`: it has ended."""
-        self.pieces: list[str] = []
-        """The texts since the last event."""
-        self._pending = ""
-        self._is_waiting = False
-
-    def add(self, text: str) -> None:
-        if not self.at:  # the call has ended
-            return
-        self.pieces.append(text)
-        if not self._is_waiting:
-            self._is_waiting = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                # A tool prints on any thread; `call_later` alone is only for the thread of the
-                # loop.
-                self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
-
-    def close(self) -> None:
-        """Emit the rest."""
-        if self.pieces or self._pending:
-            self._emit(is_end=True)
-        self.at = NEVER
-
-    def _flush(self) -> None:
-        self._is_waiting = False  # first: a print from now on needs a turn of its own
-        self._emit()
-
-    def _emit(self, is_end: bool = False) -> None:
-        if not self.at:
-            return
-        pieces = self.pieces
-        count = len(pieces)  # another thread may append meanwhile
-        text = "".join(pieces[:count])
-        del pieces[:count]
-        shown, self._pending = _split(self._run, self._pending + text, is_end)
-        if shown:
-            outer = printing.set(None)  # a listener that prints does not do it for the call
-            try:
-                self._run.emit(ev.StepPrinted(self.at, clock(), shown))
-            finally:
-                printing.reset(outer)
-
-
-def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
-    """Let the code that this task calls from now on print for the step ``at``, until
-    `StepPrints.close`."""
-    prints = StepPrints(run, asyncio.get_running_loop())
-    # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
-    printing.set(prints)
-    prints.at = at
-    return prints
+    budget = Budget(limits) if budget is None else budget
+    runner = Runner(shapes, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner.on_frame, runner.recording = on_frame, recording
+    # Nothing above awaits or raises: after this event there is always a RunEnded.
+    emit(ev.RunStarted(linked.flow.name, clock()))
+    failure: BaseException | None = None
+    watch_threads()
+    grant = rights().grant
+    outer_grant, outer_inside = granted.set(grant), inside.set(True)
+    outer_prints = printing.set(None) if stream else None
+    try:
+        async with Deadline(limits.timeout, host):
+            if journal is not None:
+                # Inside the time limit: a journal on a slow disk, or one that another process
+                # holds, may wait.
+                await journal.start(emit, linked.flow.name, linked.flow.language, work)
+            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=meters_of(linked.flow, 0))
+            ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
+    except asyncio.CancelledError:
+        _end(runner, "cancelled", None, _stores(runner, linked))
+        raise
+    except OutOfTime:
+        failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
+    except RecursionError:  # of the engine: what user code raises is a failure of its step
+        failure = _too_deep(linked)
+    except BaseException as error:
+        failure = error
+    finally:
+        granted.reset(outer_grant)
+        inside.reset(outer_inside)
+        if outer_prints is not None:
+            printing.reset(outer_prints)
+    # Outside of `except`: an error below must not have the failure as its context.
+    if failure is not None:
+        stores = _stores(runner, linked)
+        # A fan-out that ran to its end has put its own results there.
+        if isinstance(failure, StepError) and failure.partial is None:
+            failure.partial = stores
+        _end(
+            runner,
+            "waiting" if isinstance(failure, ev.Unanswered) else "error",
+            None,
+            stores,
+            failure,
+        )
+        raise failure
+    for note in (*ended.notes, *notes()):
+        emit(ev.Warned(clock(), note))
+    _end(runner, "ok", ended.output, ended.stores)
+    return Done(ended, runner.calls, budget.spawned)
 
 
-def separate_prints(run: Runner) -> None:
-    """Let this task share no `StepPrints` with the task that started it."""
-    if run.stream:
-        printing.set(None)
+def _end(
+    runner: Runner,
+    status: str,
+    output: Value,
+    stores: Mapping[str, Value],
+    error: BaseException | None = None,
+) -> None:
+    if runner.journal is not None:
+        # Before the event: who hears of the end may resume the run or read it.
+        runner.journal.end(status, output, stores, error)
+    runner.emit(ev.RunEnded(clock(), status, error, stores))
 
 
-def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
-    """The beginning of ``text`` that can be shown, masked, and the rest."""
-    # The end may be the beginning of a secret whose rest is in the next piece.
-    length = len(text) if is_end else run.secrets.maskable(text)
-    return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]
+def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
+    """The results of a run that did not complete."""
+    if runner.reached is None:
+        return {}
+    return stores_in(linked.flow, runner.reached)
+
+
+def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
+    """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
+    message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
+    hint = (
+        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
+        "timeout of a run"
+    )
+    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
+
+
+def _too_deep(linked: Linked) -> StepError:
+    message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
+    hint = "put steps one after another instead of inside each other"
+    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))
+
+
+def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
+    """The counters of a definition that limits itself."""
+    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
+
+
+async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+    """``work``, within the time that the definition allows itself."""
+    seconds = flow.caps.seconds if flow.caps is not None else None
+    return await within(seconds, work, lambda: duration_exceeded(flow))
+
+
+def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
+    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
+    stopped."""
+    assert flow.caps is not None, "only a flow with caps has a duration"
+    message = (
+        f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
+    )
+    return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))

@@ -2,7 +2,7 @@
 calls that have ended.
 
 Only the calls run on the threads (threads.py), or on the workers of the run
-(`host.remote`). Everything else happens on the loop, as for any other step: the arguments, the
+(`Host.queue`). Everything else happens on the loop, as for any other step: the arguments, the
 events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an
 element costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise;
 `tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
@@ -34,10 +34,11 @@ from .call import finish, permit, resources_of, start_record, value_of
 from .host import TURN, has_effect
 from .limits import granted
 from .pool import OneCall, Parts, Plan, retry_scope
-from .runner import NEVER, CallSite, Runner, Scope, StepPrints, clock, is_rescuable, store_value
+from .runner import CallSite, Runner, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
-from .threads import Call, CallPool, Placement, Terms, ThreadPool, WidePool
-from .user_code import Result, is_awaitable, printing
+from .streams import NEVER, StepPrints
+from .threads import CallPool, Placement, Terms, ThreadPool, WidePool
+from .user_code import Call, Result, is_awaitable, printing
 
 
 class ThreadedPool(Parts):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..catalog import Agent, Tool
+from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog.fingerprint import FunctionDigest, digest_function, digest_value
 from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import WIDE, KnownValue, LargeValues, Value, isolate
@@ -19,12 +21,12 @@ from .codec import (
     encode,
     json_text,
     preview,
+    row_crc,
     sign,
     to_show,
     user_key,
 )
-from .records import CallKey, error_json, row_crc
-from .reuse import CallDigest
+from .records import CallKey, error_json
 from .secrets import NOTHING, Received, Secrets, hide
 from .store import ADD
 
@@ -68,6 +70,93 @@ class StartedCall(NamedTuple):
         """Whether the callee changed an opaque argument: a step after it that gets a stored result
         needs this call."""
         return self.digest_again is not None and self.digest_again() != self.digest
+
+
+class CallDigest:
+    """The digests of a run's calls; the digest of each callee is computed once."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        """Bytes of the arguments: a call with larger ones has no digest."""
+        self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
+
+    def of(
+        self,
+        step: Invoke,
+        callee: object,
+        given: Mapping[str, Value],
+        text: str | None,
+        tools: Mapping[str, Tool],
+        grant: Grant,
+        keyed: bool = False,
+    ) -> bytes | None:
+        """A digest of the call, or None if there is none.
+
+        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a
+        secret, which could be guessed from a plain digest: so the digest is made with the user's
+        key."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        if text is None:
+            shown: dict[str, Value] = dict(given)
+            # Its result depends on the tools that it may call, also on their code.
+            if isinstance(callee, Agent) and "tools" in shown:
+                offered = {
+                    name: self.called(tool) for name, tool in tools.items() if grant.allows(name)
+                }
+                if None in offered.values():
+                    return None
+                shown["tools"] = offered
+            held = digest_value(shown, self.most)
+            if held is None:
+                return None
+        else:
+            held = f"json {text}"
+        identity = (_before_arguments(step, what) + held).encode()
+        if not keyed:
+            return hashlib.sha256(identity).digest()
+        key = user_key()
+        return sign(key, "call", identity) if key is not None else None
+
+    def of_json(self, step: Invoke, callee: object) -> Callable[[str], bytes] | None:
+        """`of` for many calls of a callee without secrets: a function of the arguments as JSON,
+        which are complete."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        before = f"{_before_arguments(step, what)}json ".encode()
+        return lambda text: hashlib.sha256(before + text.encode()).digest()
+
+    def called(self, callee: object) -> str | None:
+        """A digest of the callee. A request to a model has its own, which is not cached."""
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            fingerprint = getattr(callee, "fingerprint", None)
+            return fingerprint if isinstance(fingerprint, str) else None
+        digest = self.function(callee)
+        return digest.whole if digest is not None else None
+
+    def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
+        """The digest of the function of a callee; None if its calls are never reused."""
+        # By identity, with the callee itself kept: a new object at its address would get its
+        # digest.
+        cached = self._called.get(id(callee))
+        if cached is None:
+            never = (isinstance(callee, Tool) and not callee.reuse) or (
+                isinstance(callee, Policy) and "agents" in callee.takes
+            )
+            cached = callee, None if never else digest_function(callee.function, self.most)
+            self._called[id(callee)] = cached
+        return cached[1]
+
+
+def _before_arguments(step: Invoke, what: str) -> str:
+    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of
+    its callee."""
+    gives = step.gives.text if step.gives is not None else ""
+    if step.asking.schema is not None:
+        gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
+    return f"{step.kind}\0{what}\0{gives}\0"
 
 
 class _Pieces:

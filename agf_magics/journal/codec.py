@@ -23,11 +23,13 @@ import hmac
 import importlib
 import io
 import json
+import marshal
 import operator
 import os
 import pickle
 import secrets
 import sys
+import zlib
 from collections import ChainMap
 from collections.abc import Callable, MutableMapping
 from functools import cache
@@ -499,3 +501,24 @@ def _key(path: Path) -> bytes:
 
 def _bytes(number: int) -> str:
     return f"{number / 1e6:g} MB" if number >= 100_000 else f"{number:,} bytes"
+
+
+def row_crc(row: tuple[Any, ...]) -> int:
+    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
+    Pythons, and takes half of the time of a text of the cells."""
+    return zlib.crc32(marshal.dumps(row, 2))
+
+
+def checksum(*cells: Any) -> int:
+    """A CRC-32 over cells, each with its type and length."""
+    crc = 0
+    for cell in cells:
+        if isinstance(cell, str):
+            # A text of user code may have a lone surrogate, which plain UTF-8 refuses.
+            raw, kind = cell.encode("utf-8", "surrogatepass"), "text"
+        elif isinstance(cell, bytes):
+            raw, kind = cell, "blob"
+        else:
+            raw, kind = repr(cell).encode("ascii"), type(cell).__name__
+        crc = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), crc))
+    return crc

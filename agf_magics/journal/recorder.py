@@ -22,8 +22,8 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
 from .call_rows import CallRows, StartedCall
-from .codec import encode
-from .file import JournalError, checksum, not_journaled
+from .codec import checksum, encode
+from .file import JournalError, not_journaled
 from .records import CallKey, Record, RecordedOutcome, ReplayLog, SequenceRow, error_json
 from .reuse import Reuse, ReusedResult
 from .secrets import Received
@@ -41,6 +41,9 @@ WHERE num=? AND owner=? AND status='cancelled'"""
 
 
 T = TypeVar("T")
+
+NO_RECORDS = ReplayLog((), ended=False)
+"""What a first session finds; nothing is ever added to it."""
 
 
 class Journal:
@@ -67,7 +70,7 @@ class Journal:
         """The results of another run to reuse."""
         self.earlier = earlier
         """What earlier sessions of this run did; None: it is the first one."""
-        self._log = earlier if earlier is not None else ReplayLog((), ended=False)
+        self._log = NO_RECORDS if earlier is None else earlier
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None

@@ -10,9 +10,7 @@ import builtins
 import contextlib
 import hashlib
 import json
-import marshal
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -21,7 +19,16 @@ from ..flow import events as ev
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .codec import SignatureError, checker, decode_value, encode, is_signed, user_key, weigh
+from .codec import (
+    SignatureError,
+    checker,
+    decode_value,
+    encode,
+    is_signed,
+    row_crc,
+    user_key,
+    weigh,
+)
 from .file import JournalError
 from .secrets import Secrets
 from .store import ROOM
@@ -241,12 +248,6 @@ def value_of(record: Record) -> Value:
     if record.unpickled is not None:
         return record.unpickled[0]
     return decode_value(record.form or "again", record.value)
-
-
-def row_crc(row: tuple[Any, ...]) -> int:
-    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
-    Pythons, and takes half of the time of a text of the cells."""
-    return zlib.crc32(marshal.dumps(row, 2))
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:

@@ -28,7 +28,28 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from ..text.late_imports import IN_BROWSER
-from .file import BUSY, JournalError, identity, index_of, is_busy, journal_error_of, log_of
+from .file import BUSY, JournalError, is_busy, journal_error_of
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
+def identity(path: Path | str) -> Identity | None:
+    """The file at ``path``, or the link itself; None if there is none."""
+    try:
+        # Not `stat`: a link that replaced the file must count as another file.
+        facts = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def log_of(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+def index_of(path: Path) -> Path:
+    return Path(f"{path}-shm")
 
 
 class PendingWrite(NamedTuple):

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple, NoReturn
 from ..catalog import MASK, Context, Registry, agent, default, tool
 from ..catalog.models import Model
 from ..engine.host import Host, NoUser
+from ..engine.job import run_apart
 from ..engine.limits import Grant, Limits, granted, refuse_inside
 from ..engine.linked import Linked
-from ..engine.loop import run_apart
-from ..engine.run import SHAPES, run
-from ..engine.runner import CallSite, Shape, ShapeResult
+from ..engine.runner import CallSite, Shape, ShapeResult, run
+from ..engine.shapes import SHAPES
 from ..engine.user_code import Result
 from ..flow import events as ev
 from ..flow.rows import Key, Row, key_of
@@ -131,7 +131,7 @@ def run_offline(
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
-    its error, if it has one. The other parameters are those of `engine.run.run`."""
+    its error, if it has one. The other parameters are those of `engine.runner.run`."""
     # A definition may loop without a call: nothing else would end it here.
     seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
 

@@ -22,7 +22,7 @@ from typing import Any
 from ..catalog import Context, Registry, default
 from ..engine.checks import kernel_bound
 from ..engine.host import Asker
-from ..engine.job import held_interrupts, hold_for
+from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.linked import Linked, flow_at
 from ..engine.runner import clock

@@ -14,7 +14,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
-from agf_magics.engine.run import run as run_linked
+from agf_magics.engine.runner import run as run_linked
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
