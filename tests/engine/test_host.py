@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agf_magics.engine import job as jobs
-from agf_magics.engine import loop as loops
+from agf_magics.engine import job as loops
 from agf_magics.engine import threads
 from agf_magics.engine.host import Host, Place
 from agf_magics.engine.job import EngineLoop, here

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import job, loop
+from agf_magics.engine import job
 from agf_magics.engine.host import Host
 from agf_magics.engine.interrupts import Waiter
 from agf_magics.engine.job import End, Watchdog
@@ -535,7 +535,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
 
         def trace(frame: FrameType, event: str, arg: Any, last: int = last) -> Any:
             nonlocal left
-            frame.f_trace_opcodes = frame.f_code.co_filename in (loop.__file__, job.__file__, threading.__file__)
+            frame.f_trace_opcodes = frame.f_code.co_filename in (job.__file__, threading.__file__)
             if event == "opcode":
                 if left == last:
                     raise KeyboardInterrupt
