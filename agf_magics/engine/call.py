@@ -341,7 +341,7 @@ async def _begin_effect(
 
     Raises Unanswered if there is no user, or if the answer is no.
     """
-    if not journal.is_unknown(started.key):
+    if started.key not in journal.log.unknown:
         await journal.start_effect(started)
         return None
     text = (

@@ -304,7 +304,10 @@ class Host:
             call.ended = call.loop.create_future()
             try:
                 # After `ended` exists: the call may end before this returns.
-                self._hand(place, call)
+                if place == "thread" or self._calls is None:
+                    Workers.shared().hand(call)
+                else:
+                    self._calls.put(call)
             except RuntimeError as error:  # no thread left
                 return False, error
             if timeout is None:
@@ -371,13 +374,6 @@ class Host:
             return await in_time(lambda: awaited(result, self.grace), left, timeout)
         return await awaited(result, self.grace)
 
-    def _hand(self, place: Place, call: Call) -> None:
-        if place == "thread":
-            Workers.shared().hand(call)
-        else:
-            assert self._calls is not None
-            self._calls.put(call)
-
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
         running, and whether this task was cancelled meanwhile."""
@@ -441,18 +437,6 @@ def where(callee: Any, concurrent: bool, host: Host) -> Place:
     if concurrent and host.queue is not None and runs_on_workers(callee):
         return "worker"
     return "kernel" if host.waited and not concurrent else "thread"
-
-
-async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
-    """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
-    is left of ``timeout``."""
-    result: Result | None = None
-    try:
-        async with pausing(seconds) as expired:
-            result = await work()
-    except TimeoutError:
-        assert expired(), "what user code raises is a value here"
-    return (False, TimedOut(timeout)) if result is None or expired() else result
 
 
 D = TypeVar("D")
@@ -542,3 +526,12 @@ async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], E
     if expired():
         raise late()
     return done
+
+
+async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
+    """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
+    is left of ``timeout``."""
+    try:
+        return await within(seconds, work(), lambda: TimedOut(timeout))
+    except TimedOut as late:
+        return False, late

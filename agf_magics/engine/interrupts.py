@@ -85,7 +85,7 @@ class Waiter:
                 self.owed, self.forced = call, force
                 _signal_main_thread()
 
-    def serve(self, ended: Callable[[], bool], watch: Callable[[], None]) -> None:
+    def serve(self, ended: Callable[[], bool], watch: Callable[[], object]) -> None:
         """Make the calls of the run until its end. Raises KeyboardInterrupt at the second
         interrupt.
 
@@ -183,6 +183,8 @@ class _Waiters(threading.local):
         self.stack: list[Waiter] = []
         """The waiters of this thread, the outermost first: a tool may start a run and wait for
         it."""
+        self.held: Held | None = None
+        """What delays interrupts on this thread."""
 
 
 waiters = _Waiters()
@@ -381,20 +383,11 @@ class Held:
         self._cancel("interrupt")
 
 
-class _Interrupts(threading.local):
-    def __init__(self) -> None:
-        self.held: Held | None = None
-        """What delays interrupts on this thread."""
-
-
-thread = _Interrupts()
-
-
 def hold_for(cancel: Callable[[str], None]) -> None:
     """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
     # Inside a run its own handler is in effect, and cancels this run with the outer one.
-    if thread.held is not None and not waiters.stack:
-        thread.held.hold(cancel)
+    if waiters.held is not None and not waiters.stack:
+        waiters.held.hold(cancel)
 
 
 @contextlib.contextmanager
@@ -413,13 +406,13 @@ def held_interrupts() -> Iterator[Held]:
         yield held  # no interrupt arrives here, or an outer handler handles it
         return
     # Set in the `try`: an interrupt between these lines leaves neither of them behind.
-    around = thread.held
+    around = waiters.held
     try:
-        thread.held = held
+        waiters.held = held
         signal.signal(signal.SIGINT, held)
         yield held
     finally:
-        thread.held = around
+        waiters.held = around
         if sigint_handler() is held:
             signal.signal(signal.SIGINT, held.before)
     if held.missed:

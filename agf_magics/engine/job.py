@@ -35,7 +35,7 @@ from . import user_code
 from .browser import OwnLoop, can_suspend, run_alone, suspend
 from .host import Host
 from .interrupts import POLL, Waiter, waiters, woken_by_signals
-from .limits import NO_RIGHTS, held, under
+from .limits import NO_RIGHTS, rights, under
 from .user_code import Call, StillRunning, end_child
 from .user_code import running as on_this_thread
 
@@ -120,12 +120,11 @@ class Job(Generic[T]):
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
             # Before the run is on the loop: a tool may block the loop at once.
-            Watchdog.shared().watch(self._watched, self._late)
+            Watchdog.shared().watch(self.look, self._late)
         self.started = True
         # The callback inherits the rights of the caller, as its coroutines do: a run that a tool
         # starts may use no more than the tool.
-        with held():
-            self._engine.loop.call_soon_threadsafe(self._begin)
+        under(rights(), self._engine.loop.call_soon_threadsafe, self._begin)
 
     @property
     def done(self) -> bool:
@@ -140,7 +139,7 @@ class Job(Generic[T]):
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
-            Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
+            Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
 
     def wait(self) -> T:
         """Wait for the end and run the calls that belong on this thread; return the value or raise
@@ -258,18 +257,20 @@ class Job(Generic[T]):
         finally:
             self._listeners.remove(notify)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
-        long over its time limit. Called regularly by the threads that wait."""
+        long over its time limit. Returns whether it has ended.
+
+        Called regularly by the threads that wait."""
         now = time.monotonic()
         late = now >= self._late + self._host.seconds_asking
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
-            return
+            return self.done
         # It may wait for an answer of the loop, so only for a run that is due.
         stuck = self._engine.stuck()
         if not stuck and not late:
-            return
+            return False
         where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
         left = f"left running: {where}"
         if late and self._limit is not None and self.asked is None:
@@ -280,10 +281,7 @@ class Job(Generic[T]):
             self._engine.abandon()
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self._engine.loop.call_soon_threadsafe(self._cancel)
-
-    def _watched(self) -> bool:
-        self.look()
-        return self.done
+        return True
 
     def _begin(self) -> None:
         if self.done:  # the loop was blocked, and the job was ended before it started
@@ -326,7 +324,7 @@ class Job(Generic[T]):
                 self._ended.set()
         if self._limit is not None or self.asked is not None:
             # The watchdog holds the run as long as it watches it.
-            Watchdog.shared().forget(self._watched)
+            Watchdog.shared().forget(self.look)
         self._calls.put(None)
         # A copy: a listener may leave on its own thread meanwhile.
         for notify in list(self._listeners):
@@ -523,19 +521,16 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
     """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
     and return what it raised. It must not call user code: nothing interrupts it."""
     raised: list[BaseException] = []
-    if IN_BROWSER:
-        try:
-            run_alone(main())
-        except BaseException as error:
-            return error
-        return None
 
     def work() -> None:
         try:
-            asyncio.run(main())
+            (run_alone if IN_BROWSER else asyncio.run)(main())
         except BaseException as error:
             raised.append(error)
 
+    if IN_BROWSER:
+        work()
+        return raised[0] if raised else None
     thread = threading.Thread(
         # An empty context: the caller may be a tool, whose grant and prints are not those of this
         # work.

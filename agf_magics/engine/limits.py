@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
@@ -327,19 +326,6 @@ def rights() -> Rights:
             other.grant if grant is None else grant, other.inside if within is None else within
         )
     return Rights(grant, within)
-
-
-@contextmanager
-def held() -> Iterator[Rights]:
-    """Set the rights of the caller in its context, so that a loop of another thread inherits
-    them."""
-    caller = rights()
-    grant, within = granted.set(caller.grant), inside.set(caller.inside)
-    try:
-        yield caller
-    finally:
-        granted.reset(grant)
-        inside.reset(within)
 
 
 def refuse_inside(launch: str) -> None:

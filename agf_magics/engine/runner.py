@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ..flow import events as ev
@@ -18,7 +19,7 @@ from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
 from ..flow.steps import Flow, Invoke, stores_in
 from ..flow.values import LargeValues, Value
 from ..journal.recorder import Journal
-from ..journal.records import CallKey, RecordedOutcome
+from ..journal.records import NO_RECORDS, CallKey, RecordedOutcome, ReplayLog
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError
 from .host import TURN, Deadline, Host, OutOfTime, within
@@ -175,15 +176,13 @@ class Recording(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class Models:
-    __slots__ = ("files", "placeholders", "warned")
-
-    def __init__(self) -> None:
-        self.warned = set[object]()
-        self.files: dict[str, bytes] = {}
-        """The attachments of the run, by SHA-256."""
-        self.placeholders: dict[str, Value] = {}
-        """The secrets in their replies, by placeholder."""
+    warned: set[object] = field(default_factory=set)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """The attachments of the run, by SHA-256."""
+    placeholders: dict[str, Value] = field(default_factory=dict)
+    """The secrets in their replies, by placeholder."""
 
 
 class Runner:
@@ -231,6 +230,16 @@ class Runner:
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
+
+    @property
+    def log(self) -> ReplayLog:
+        """What earlier sessions of this run did; empty without a journal."""
+        return NO_RECORDS if self.journal is None else self.journal.log
+
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Journal that something happened, if the run has a journal: see `Journal.mark`."""
+        if self.journal is not None:
+            self.journal.mark(what, key, error)
 
     async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
         flow = scope.linked.flow
@@ -303,9 +312,8 @@ class Runner:
         self.emit(ev.StepFailed(at, clock(), error))
         if step.rescue is None or not is_rescuable(error):
             return None
-        if self.journal is not None:
-            # Before the frame is stored: a resumed run must rescue what this one has rescued.
-            self.journal.mark("rescued", site.key)
+        # Before the frame is stored: a resumed run must rescue what this one has rescued.
+        self.mark("rescued", site.key)
         value, frame = step.rescue(error), site.frame  # is_rescuable: it is a StepError
         if step.target is not None:
             frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]

@@ -308,21 +308,11 @@ def _length(source: Value) -> Result:
         count = len(source)
     # `len` cannot return more than `sys.maxsize`; a range can be longer.
     except OverflowError:
-        return _long_length(source)
+        return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
     except Exception as error:
         return False, error
     # A subclass of int has code of its own.
     return True, int(count)
-
-
-def _long_length(source: Value) -> Result:
-    """The length of a sequence with more than ``sys.maxsize`` elements."""
-    source = source_of(source)
-    if type(source) is range:
-        return True, (
-            source.stop - source.start - (1 if source.step > 0 else -1)
-        ) // source.step + 1
-    return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
 
 
 def _read_one(source: Value, number: int) -> Result:

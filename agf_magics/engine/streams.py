@@ -88,9 +88,9 @@ class StepPrints:
 
     __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
 
-    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: ev.StepPath) -> None:
         self._run, self._loop = run, loop
-        self.at: ev.StepPath | None = None
+        self.at = at
         """The path of the call; `NEVER`: it has ended."""
         self.pieces: list[str] = []
         """The texts since the last event."""
@@ -137,10 +137,9 @@ class StepPrints:
 def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
     """Let the code that this task calls from now on print for the step ``at``, until
     `StepPrints.close`."""
-    prints = StepPrints(run, asyncio.get_running_loop())
+    prints = StepPrints(run, asyncio.get_running_loop(), at)
     # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
     printing.set(prints)
-    prints.at = at
     return prints
 
 

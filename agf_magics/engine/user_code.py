@@ -129,6 +129,13 @@ def _exit_code(stop: SystemExit) -> int:
     return 1
 
 
+def end_in_child(before: int, result: tuple[bool, Any]) -> None:
+    """End this process if it is a child that the tool has forked since `Forks.count` was
+    ``before``."""
+    if Forks.count != before:
+        end_child(result)
+
+
 def _forked() -> None:
     Forks.count += 1
 
@@ -183,8 +190,7 @@ def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
     except BaseException as error:
         _explain(error)
         result = False, error
-    if Forks.count != before:
-        end_child(result)
+    end_in_child(before, result)
     return result
 
 
@@ -241,8 +247,7 @@ async def awaited(result: Result, grace: float) -> Result:
         ended = True, end.value
     except BaseException as error:
         ended = False, error
-    if Forks.count != before:
-        end_child(ended or (True, None))
+    end_in_child(before, ended or (True, None))
     return await _finish(coroutine, waits, grace) if ended is None else ended
 
 
@@ -261,8 +266,7 @@ async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float)
         result = False, error
     except BaseException as error:
         result = False, error
-    if Forks.count != forks:
-        end_child(result)
+    end_in_child(forks, result)
     if task.cancelling() > before:
         raise asyncio.CancelledError
     return result
@@ -288,8 +292,7 @@ def _driven(
 
     try:
         while True:
-            if Forks.count != forks:
-                end_child((True, None))  # a forked child must not use the loop of its parent
+            end_in_child(forks, (True, None))  # a child must not use the loop of its parent
             try:
                 sent = yield waits
             except GeneratorExit:
@@ -297,7 +300,8 @@ def _driven(
                 raise
             except asyncio.CancelledError as stop:
                 if cut:
-                    _close(coroutine)
+                    with contextlib.suppress(BaseException):
+                        coroutine.close()
                     raise
                 # One timer for all cancellations: a second one must not begin the grace again.
                 timer = timer or task.get_loop().call_later(grace, look)
@@ -318,13 +322,6 @@ def _driven(
 
 async def _waiting_for(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
-
-
-def _close(coroutine: Coroutine[Any, Any, Any]) -> None:
-    try:
-        coroutine.close()
-    except BaseException:
-        return
 
 
 def _runs(task: asyncio.Task[Any]) -> bool:

@@ -1,11 +1,19 @@
-"""The rows of calls: a call that starts, and the record of its outcome."""
+"""The rows of calls: a call that starts, its digest, and the record of its outcome. And the results
+of earlier runs: a call with the same definition, inputs and function is not made again.
+
+Calls are compared by content, never by step id, because an edit of the definition changes the ids.
+The n-th identical call gets the n-th earlier result. A call without a digest (an opaque argument, a
+function that closes over a lock) is made.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +25,9 @@ from ..flow.values import WIDE, KnownValue, LargeValues, Value, isolate
 from ..text.diagnostics import StepError
 from .codec import (
     TEXT,
+    DecodeError,
     EncodedValue,
+    decode_value,
     encode,
     json_text,
     preview,
@@ -26,7 +36,7 @@ from .codec import (
     to_show,
     user_key,
 )
-from .records import CallKey, error_json
+from .records import CallKey, Record, error_json, value_of
 from .secrets import NOTHING, Received, Secrets, hide
 from .store import ADD
 
@@ -349,8 +359,14 @@ class CallRows:
         secret: bool = False,
     ) -> Insert:
         """The row of a call that has returned, or has failed. ``secret``: the value is one."""
+        return self.outcome(*self.encoded(call, value, error, secret))
+
+    def encoded(
+        self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
+    ) -> tuple[str, StartedCall, EncodedValue, str | None]:
+        """The parameters of `outcome` for a call that has returned, or has failed."""
         if error is not None:
-            return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
+            return "failed", call, NO_VALUE, error_json(error, self.secret)
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -361,7 +377,7 @@ class CallRows:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
-        return self.outcome("finished", call, packed)
+        return "finished", call, packed, None
 
     def outcome(
         self,
@@ -436,3 +452,81 @@ class CallRows:
         """The signature of parts of this run; None if the user has no key."""
         self._key = self._key or user_key()
         return sign(self._key, self.run_id, *parts) if self._key is not None else None
+
+
+ReadValue = Callable[[Record, str], Record]
+
+
+ReusedResult = tuple[Value, str | None]
+"""A result, and its text if it is stored as JSON."""
+
+
+_Stored = str | tuple[Record, str]
+"""A JSON text; or any other result with the id of its run."""
+
+
+def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
+    """The digest of a call and its result, if that can be reused."""
+    if record.what != "finished" or record.form == "again":
+        return None, None
+    is_text = record.form == "json" and type(record.value) is str
+    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+
+
+class Reuse:
+    """The results of earlier runs, to be taken call by call."""
+
+    def __init__(
+        self,
+        source: str,
+        runs: Iterable[tuple[str, Iterable[Record]]],
+        read: ReadValue,
+    ) -> None:
+        """``source``: what the run says of them; ``runs``: the id and the records of each run, the
+        newest run first. The n-th result of a digest is that of the newest run that has so many.
+        ``read``: given a record and its run's id, the record with its value; raises DecodeError if
+        that cannot be used."""
+        self.run_id = source
+        self._read = read
+        self._left: dict[bytes, list[_Stored]] = {}
+        """Lists, although they are taken from the front: most digests have one result, and a deque
+        would take ten times the memory."""
+        for run_id, records in runs:
+            self.add(run_id, self._missing(records))
+
+    def count(self, digest: bytes) -> int:
+        """How many results of this digest are known."""
+        return len(self._left.get(digest, ()))
+
+    def add(self, run_id: str, records: Iterable[Record]) -> None:
+        """Add results of a run, of which each is the n-th of its digest in that run and no newer
+        run has so many."""
+        for record in records:
+            digest, stored = _result(record, run_id)
+            if digest and stored is not None:
+                self._left.setdefault(digest, []).append(stored)
+
+    def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The results in ``records`` that no newer run has."""
+        numbers = Counter[bytes]()
+        for record in records:
+            digest, stored = _result(record, "")
+            if digest and stored is not None:
+                numbers[digest] += 1
+                if numbers[digest] > self.count(digest):
+                    yield record
+
+    def take(self, digest: bytes | None, most: int | None = None) -> ReusedResult | None:
+        """The next result of an identical call. ``most``: only a JSON text of at most so many
+        characters; any other result is left. None: every result."""
+        left = self._left.get(digest or b"")
+        while left:
+            stored = left[0]
+            if most is not None and (not isinstance(stored, str) or len(stored) > most):
+                return None
+            del left[0]
+            with suppress(DecodeError):  # what cannot be read is left out: the next one
+                if isinstance(stored, str):
+                    return decode_value("json", stored), stored
+                return value_of(self._read(*stored)), None
+        return None

@@ -182,15 +182,10 @@ class Writer:
         return done
 
     def later(
-        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
-    ) -> None:
-        """Write a row without waiting, before all rows that follow. On any thread."""
-        self.later_all(statement, (row,), failed)
-
-    def later_all(
         self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> None:
-        """`later` for many rows, which do not change."""
+        """Write rows, which do not change, without waiting, before all rows that follow. On any
+        thread."""
         self._queue.append(PendingWrite(statement, rows, None, None, failed))
         self._commit_soon()
 

@@ -17,9 +17,9 @@ from typing import TextIO
 
 from ..engine import host, job
 from ..engine import runner as engine
+from ..engine.concurrent import SHAPES
 from ..engine.interrupts import Held, hold_for
 from ..engine.runner import clock, duration_exceeded
-from ..engine.shapes import SHAPES
 from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError

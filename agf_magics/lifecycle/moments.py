@@ -20,23 +20,22 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..catalog import MASK, Context, Registry, agent, default, tool
 from ..catalog.models import Model
+from ..engine.concurrent import SHAPES
 from ..engine.host import Host, NoUser
 from ..engine.job import run_apart
 from ..engine.limits import Grant, Limits, granted, refuse_inside
 from ..engine.linked import Linked
 from ..engine.runner import CallSite, Shape, ShapeResult, run
-from ..engine.shapes import SHAPES
 from ..engine.user_code import Result
 from ..flow import events as ev
 from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
 from ..flow.values import Value, source_of
-from ..journal.call_rows import StartedCall
+from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal
 from ..journal.records import CallKey, Record, RecordedOutcome, ReplayLog, decoded
-from ..journal.reuse import ReusedResult
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line

@@ -19,11 +19,11 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from ..engine.concurrent import SHAPES
 from ..engine.host import Host, Place
 from ..engine.limits import Budget, granted, inside
 from ..engine.pool import retry_scope
 from ..engine.runner import Runner, Scope, clock, is_rescuable
-from ..engine.shapes import SHAPES
 from ..engine.threads import Terms
 from ..engine.user_code import Result, watched_stdout
 from ..flow import events as ev

@@ -15,7 +15,7 @@ import pytest
 
 from agf_magics.engine import job as jobs
 from agf_magics.engine import job as loops
-from agf_magics.engine import threads
+from agf_magics.engine import user_code as threads
 from agf_magics.engine.host import Host, Place
 from agf_magics.engine.job import EngineLoop, here
 from agf_magics.engine.user_code import StillRunning
