@@ -131,7 +131,12 @@ class Waiter:
         # From here to `tell` an interrupt can come at any line. The task of the call waits for
         # `tell`, so there is a result from the start, and everything that is changed here is undone
         # in `finally`.
-        running, traced, profiled = _hide_loop(), sys.gettrace(), sys.getprofile()
+        # The kernel's loop, which runs on this thread in a notebook, is hidden: a tool can then
+        # call `asyncio.run`, which refuses to start where a loop runs. There is no public function
+        # for that.
+        running = asyncio._get_running_loop()
+        asyncio._set_running_loop(None)
+        traced, profiled = sys.gettrace(), sys.getprofile()
         try:
             self.inside = call
             result = call.perform()
@@ -339,16 +344,6 @@ def _signal_main_thread() -> None:
         ident = threading.main_thread().ident
         assert ident is not None
         signal.pthread_kill(ident, signal.SIGINT)
-
-
-def _hide_loop() -> asyncio.AbstractEventLoop | None:
-    """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call
-    `asyncio.run`."""
-    # asyncio has no public function for this: `asyncio.run` refuses to start where a loop runs.
-    running = asyncio._get_running_loop()
-    if running is not None:
-        asyncio._set_running_loop(None)
-    return running
 
 
 class Held:

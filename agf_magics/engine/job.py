@@ -402,11 +402,6 @@ class _Loop(asyncio.SelectorEventLoop):
             super()._write_to_self()  # type: ignore[misc]  # not in its stub
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
-    # There only the other kind of loop can start processes.
-    return asyncio.new_event_loop() if sys.platform == "win32" else _Loop()
-
-
 BEAT = 0.25
 
 
@@ -427,7 +422,9 @@ class EngineLoop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
-        self.loop = loop or _new_loop()
+        # On Windows only the other kind of loop can start processes.
+        kind = asyncio.new_event_loop if sys.platform == "win32" else _Loop
+        self.loop = loop or kind()
         self.jobs: set[object] = set()
         """The jobs on the loop, which itself only has weak references to tasks."""
         self._beaten = time.monotonic()

@@ -308,11 +308,21 @@ def _length(source: Value) -> Result:
         count = len(source)
     # `len` cannot return more than `sys.maxsize`; a range can be longer.
     except OverflowError:
-        return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
+        return _long_length(source)
     except Exception as error:
         return False, error
     # A subclass of int has code of its own.
     return True, int(count)
+
+
+def _long_length(source: Value) -> Result:
+    """The length of a sequence with more than ``sys.maxsize`` elements."""
+    source = source_of(source)
+    if type(source) is range:
+        return True, (
+            source.stop - source.start - (1 if source.step > 0 else -1)
+        ) // source.step + 1
+    return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
 
 
 def _read_one(source: Value, number: int) -> Result:
@@ -323,7 +333,7 @@ def _read_one(source: Value, number: int) -> Result:
 
 
 def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
-    """Append the first of the elements to ``found``, and some that follow."""
+    """Append the first of the elements to ``results``, and some that follow."""
     until, room = time.monotonic() + READ_SECONDS, READ_AHEAD_BYTES
     for number in numbers:
         # Into the caller's list, so that what was read is there if the call is stopped.

@@ -182,8 +182,8 @@ class ThreadedPool(Parts):
                 element.end((False, error))
             self._collect(calls)
 
-    def _place(self, found: Placement) -> None:
-        self.runner.emit(ev.Placed(self.site.at, clock(), *found))
+    def _place(self, placement: Placement) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), *placement))
 
     # --- ends ---
 

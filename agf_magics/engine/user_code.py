@@ -463,10 +463,11 @@ class Workers:
 
     @classmethod
     def shared(cls) -> Workers:
-        found = cls._shared
-        if found is None or found._pid != os.getpid():  # a fork has none of its parent's threads
-            found = cls._shared = Workers()
-        return found
+        workers = cls._shared
+        # A fork has none of its parent's threads.
+        if workers is None or workers._pid != os.getpid():
+            workers = cls._shared = Workers()
+        return workers
 
     def hand(self, call: Call) -> None:
         """Run ``call`` at once. Raises RuntimeError if there are no more threads."""

@@ -370,8 +370,8 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
                 }
                 record = record._replace(large=large)
             yield record
-    except (*UNREADABLE, sqlite3.OperationalError) as found:
-        raise _damage(row, found) from None
+    except (*UNREADABLE, sqlite3.OperationalError) as error:
+        raise _damage(row, error) from None
 
 
 def read_stores(connection: sqlite3.Connection, num: int, text: str | None) -> str | None:
