@@ -13,7 +13,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +26,6 @@ from .codec import (
     TEXT,
     DecodeError,
     EncodedValue,
-    decode_value,
     encode,
     json_text,
     preview,
@@ -525,8 +523,11 @@ class Reuse:
             if most is not None and (not isinstance(stored, str) or len(stored) > most):
                 return None
             del left[0]
-            with suppress(DecodeError):  # what cannot be read is left out: the next one
+            # What cannot be read is left out: the next one. `suppress` takes as long as reading.
+            try:
                 if isinstance(stored, str):
-                    return decode_value("json", stored), stored
+                    return json.loads(stored), stored
                 return value_of(self._read(*stored)), None
+            except (DecodeError, ValueError, RecursionError):
+                continue
         return None
