@@ -27,7 +27,7 @@ from .catalog import (
     transform,
 )
 from .engine.limits import Limits
-from .engine.threads import running
+from .engine.user_code import running
 from .flow.events import Event, Question
 from .flow.steps import Flow
 from .lifecycle.define import define, evaluate, load
@@ -125,7 +125,7 @@ def _widget_of(shown: Any) -> Any:
 
 Widgets.of = _widget_of
 if IN_BROWSER:
-    from .engine.loop import bound_json
+    from .engine.browser import bound_json
 
     bound_json()
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

@@ -27,7 +27,7 @@ from typing import Any
 import agf_magics as agf
 
 from .catalog import default
-from .engine.job import held_interrupts
+from .engine.interrupts import held_interrupts
 from .engine.limits import Limits
 from .engine.runner import clock
 from .flow.events import Question

@@ -44,7 +44,7 @@ WHERE = {
     "jsonschema_specifications": ("flow.json_schema",), "referencing": ("flow.json_schema",),
     "rfc3987_syntax": ("flow.json_schema",),
     "re2": ("flow.patterns",),
-    "pyodide": ("engine.loop", "pictures.layout"),
+    "pyodide": ("engine.browser", "pictures.layout"),
     "pydantic_ai": ("catalog.model_requests", "catalog.model_requests"),
     "cairosvg": ("pictures.layout",),
     "graphviz": ("pictures.diagram",),
@@ -89,7 +89,7 @@ ONLY_WHERE_USED = {
 
 
 def faults(module: tuple[str, ...], code: str, is_package: bool = False) -> Iterator[str]:
-    """What this module, ``("engine", "run")``, imports and may not."""
+    """What this module, ``("engine", "runner")``, imports and may not."""
     here = ".".join(module)
     own = ".".join(module[:2] if module[0] == "languages" and len(module) > 2 - is_package else module[:1])
     tree = parse(code)
@@ -149,10 +149,10 @@ def test_every_file_imports_only_what_its_layer_may() -> None:
         ("languages.pipeline.load", "from ...catalog import Registry"),
         ("languages.pipeline.r1.parse", "from ....engine.link import link"),
         ("catalog.tools", "import asyncio"),
-        ("engine.run", "from agf_magics.languages import LANGUAGES"),
-        ("engine.run", "def run():\n    from IPython import get_ipython"),
-        ("engine.run", "import agf_magics"),
-        ("pictures.page", "from ..engine import run"),
+        ("engine.runner", "from agf_magics.languages import LANGUAGES"),
+        ("engine.runner", "def run():\n    from IPython import get_ipython"),
+        ("engine.runner", "import agf_magics"),
+        ("pictures.page", "from ..engine import runner"),
         ("pictures.diagram", "import wasmtime"),
         ("pictures.diagram", "import numpy.linalg"),
         ("lifecycle.launch", "import sqlite3"),
@@ -170,7 +170,7 @@ def test_a_file_that_imports_more_is_caught(module: str, code: str) -> None:
         ("text.yamlerrors", "import yaml\nfrom yaml.cyaml import CParser"),
         ("flow.json_schema", "def judge():\n    import jsonschema.validators"),
         ("languages.pipeline.r1.parse", "from ....text.scan import scan\nfrom .. import template\nfrom . import walk"),
-        ("engine.run", "import asyncio\nfrom ..catalog import Registry\nfrom ..flow import events as ev"),
+        ("engine.runner", "import asyncio\nfrom ..catalog import Registry\nfrom ..flow import events as ev"),
         ("pictures.page", "from ..flow.progress import Progress\nfrom .dot import dot"),
         ("pictures.layout", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import wasmtime"),
         ("notebook.magics", "import agf_magics\nfrom .. import define\nfrom IPython.core.magic import magics_class"),

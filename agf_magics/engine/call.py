@@ -48,10 +48,11 @@ from .failures import (
     with_place,
 )
 from .host import has_effect, where
+from .job import start_background
 from .limits import LAUNCHES, Grant, granted
 from .linked import Linked, accepts_of
-from .loop import start_background
-from .runner import CallSite, Recording, Runner, ShapeResult, clock, open_prints, separate_prints
+from .runner import CallSite, Recording, Runner, ShapeResult, clock
+from .streams import open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
 
@@ -179,7 +180,7 @@ async def call(
     """
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
-    if site.run.listened and (what in ("model", "agent") or site.step.pick is not None):
+    if what in ("model", "agent") or site.step.pick is not None:
         given = hide(arguments, callee.secret) if isinstance(callee, Tool) else arguments
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if site.run.recording is not None:
@@ -343,7 +344,7 @@ async def _begin_effect(
 
     Raises Unanswered if there is no user, or if the answer is no.
     """
-    if not journal.is_unknown(started.key):
+    if started.key not in journal.log.unknown:
         await journal.start_effect(started)
         return None
     text = (

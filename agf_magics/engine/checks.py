@@ -222,7 +222,8 @@ may not."""
 
 
 def gate(flow: Flow, findings_of_linker: Diagnostics, invoker: str) -> Diagnostics:
-    """Everything that prevents an inline run of ``flow``; ``found``: the findings of the linker."""
+    """Everything that prevents an inline run of ``flow``. ``findings_of_linker``: what the
+    linker says of it."""
     findings = Diagnostics()
     findings.extend(findings_of_linker)
     for step in calls(flow.body):

@@ -16,17 +16,28 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from ..flow import events as ev
-from ..flow.step import DROPPED, FanOutResult, Frame, Outcome
-from ..flow.steps import WIDTH, Branches, Each, Invoke
+from ..flow.step import DROPPED, Dag, FanOutResult, Frame, Outcome, Step, Walk
+from ..flow.steps import (
+    WIDTH,
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+)
 from ..flow.values import Value
 from ..journal.collected import NO_RESULT, Copies
 from ..journal.records import CallKey, ReplayLog
 from ..text.diagnostics import StepError
 from .host import TURN
+from .invoke import invoke
 from .linked import schema_of, sessions
-from .order import report
+from .order import choose, compute, fold, repeat, report, run_dag, run_walk, sequence
 from .pool import OneCall, Parts, Plan, Pool, body_runs_on_workers, one_call, retry_scope
-from .runner import CallSite, Scope, ShapeResult, StepResult, clock
+from .runner import CallSite, Scope, Shape, ShapeResult, StepResult, clock
 from .sequences import Elements, first_of, read_elements
 from .table_rows import ask_to_go_on
 from .threaded import ThreadedPool
@@ -120,7 +131,11 @@ class Replay:
             self.run.calls += len(replayed)
             if self.copies is not None:
                 self.copies.write()
-            self.run.steps.replay(self.path, replayed, values, now, self.source)
+            for i, value in zip(replayed, values, strict=True):
+                at = (*self.path, i)
+                self.run.emit(ev.StepStarted(at, now))
+                self.run.emit(ev.StepReplayed(at, now, self.source))
+                self.run.emit(ev.StepFinished(at, now, value))
         return left
 
     def _recorded(self, earlier: ReplayLog, tries: str) -> Callable[[int], Value]:
@@ -183,10 +198,9 @@ async def each(site: CallSite[Each]) -> Value:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
-    earlier = run.journal.earlier if run.journal is not None else None
     # What failed before is known before other elements start, which a failure would stop.
-    first = earlier.failed_elements(path) if earlier is not None else []
-    plan = Plan(len(items), step.limit or WIDTH, first=[i for i in first if i < len(items)])
+    first = [i for i in run.log.failed_elements(path) if i < len(items)]
+    plan = Plan(len(items), step.limit or WIDTH, first=first)
     fan_out = one_call(site, inside)
     wide = (
         run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
@@ -240,7 +254,6 @@ async def branches(site: CallSite[Branches]) -> Value:
     values: list[Value] = [DROPPED] * len(steps)
     names, order = tuple(step.branches), list[int]()
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
-    journal = run.journal
 
     async def start(i: int, attempt: int) -> StepResult:
         where = inside if attempt == 1 else retry_scope(inside, keys[i].at, attempt)
@@ -250,18 +263,13 @@ async def branches(site: CallSite[Branches]) -> Value:
         values[i] = value
         # Kept, because a policy may take the first that ended; a resumed run has the same order.
         order.append(i)
-        if journal is not None:
-            journal.mark("ended", keys[i])
+        run.mark("ended", keys[i])
 
-    plan = Plan(len(steps), len(steps))
-    if journal is not None and journal.earlier is not None:
-        done = journal.earlier.order("ended", keys)
-        failed = [
-            i for i, key in enumerate(keys) if i not in done and journal.earlier.has_failed(key.at)
-        ]
-        plan = Plan(len(steps), len(steps), done, failed)
+    done = run.log.order("ended", keys)
     if run.recording is not None:
-        plan = Plan(len(steps), len(steps), run.recording.order([key.at for key in keys]))
+        done = run.recording.order([key.at for key in keys])
+    failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
+    plan = Plan(len(steps), len(steps), done, failed)
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
     if step.on_error == "finish":
         partial = {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}
@@ -321,3 +329,18 @@ def _fail(failures: Mapping[int, StepError], partial: Value, are_elements: bool)
         first = whole
     first.partial = partial
     raise first
+
+
+SHAPES: Mapping[type[Step], Shape] = {
+    Compute: compute,
+    Invoke: invoke,
+    Choose: choose,
+    Sequence: sequence,
+    Fold: fold,
+    Repeat: repeat,
+    Dag: run_dag,
+    Walk: run_walk,
+    Each: each,
+    Branches: branches,
+}
+"""The function that runs each kind of step."""

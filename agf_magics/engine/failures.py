@@ -32,10 +32,10 @@ from ..journal.records import error_from, value_of
 from ..journal.secrets import HIDDEN, Secrets, hide
 from ..text.diagnostics import Diagnostic, StepError
 from .host import NoUser, Place
-from .job import Waiter
-from .runner import EVERY, CallSite, clock
-from .threads import running
-from .user_code import OutcomeUnknown, Result, TimedOut, printing
+from .interrupts import Waiter
+from .runner import CallSite, clock
+from .streams import EVERY
+from .user_code import OutcomeUnknown, Result, TimedOut, printing, running
 
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""

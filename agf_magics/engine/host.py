@@ -3,6 +3,9 @@
 There are four: the engine's loop; the thread that waits for the run, where a blocking function can
 be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
 are other processes. `Host.make_call` never raises what user code raised.
+
+Time limits of a run, of the flows in it and of calls pause while a person thinks about a question
+(`Host.ask`).
 """
 
 from __future__ import annotations
@@ -16,14 +19,15 @@ from contextvars import ContextVar
 from functools import partial
 from math import inf
 from queue import SimpleQueue
-from typing import Any
+from types import TracebackType
+from typing import Any, TypeVar
 
 from ..catalog import Tool
 from ..catalog import Where as Place
 from ..flow.events import Question
 from ..text.late_imports import IN_BROWSER
-from .threads import Call, RemoteCalls, Terms, Workers
-from .user_code import Result, StillRunning, TimedOut, awaited, cross
+from .threads import RemoteCalls, Terms
+from .user_code import Call, Result, StillRunning, TimedOut, Workers, awaited, cross
 
 __all__ = [
     "Asker",
@@ -300,7 +304,10 @@ class Host:
             call.ended = call.loop.create_future()
             try:
                 # After `ended` exists: the call may end before this returns.
-                self._hand(place, call)
+                if place == "thread" or self._calls is None:
+                    Workers.shared().hand(call)
+                else:
+                    self._calls.put(call)
             except RuntimeError as error:  # no thread left
                 return False, error
             if timeout is None:
@@ -367,13 +374,6 @@ class Host:
             return await in_time(lambda: awaited(result, self.grace), left, timeout)
         return await awaited(result, self.grace)
 
-    def _hand(self, place: Place, call: Call) -> None:
-        if place == "thread":
-            Workers.shared().hand(call)
-        else:
-            assert self._calls is not None
-            self._calls.put(call)
-
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
         running, and whether this task was cancelled meanwhile."""
@@ -439,13 +439,99 @@ def where(callee: Any, concurrent: bool, host: Host) -> Place:
     return "kernel" if host.waited and not concurrent else "thread"
 
 
+D = TypeVar("D")
+
+
+class OutOfTime(Exception):
+    """A run exceeded its time limit."""
+
+
+class Deadline:
+    """Cancels the task that runs its block after ``seconds`` (None: never); then the block raises
+    OutOfTime.
+
+    Unlike `asyncio.timeout`, a tool cannot get around it: if a tool catches the cancellation and
+    calls ``Task.uncancel``, the task is cancelled again, no further step starts, and the block
+    fails even if nothing is raised in it.
+    """
+
+    def __init__(self, seconds: float | None, host: Host) -> None:
+        self._seconds = seconds
+        self._host = host
+        self._sent = 0
+        """How often the task was cancelled."""
+        self._clock: Clock | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._before = task.cancelling()
+        self._loop = asyncio.get_running_loop()
+        # The host pauses, too: the watchdog's limit of the run counts the same time.
+        around: tuple[Clock | Host, ...] = (*time_limits.get(), self._host)
+        if self._seconds is not None:
+            self._clock = Clock(self._seconds, self._set_timer)
+            around = (*around, self._clock)
+        self._outer = time_limits.set(around)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        time_limits.reset(self._outer)
+        if self._clock is None:
+            return
+        self._clock.closed = True
+        # Also if no timer fired: a tool that blocks the loop keeps its timers from running.
+        expired = self._sent > 0 or (kind is None and self._loop.time() > self._clock.ends)
+        self._set_timer(None)
+        # Our own cancellations are taken back, so that `cancelling` tells those of others.
+        for _ in range(self._sent):
+            self._task.uncancel()
+        ours = kind is None or (
+            issubclass(kind, asyncio.CancelledError) and self._task.cancelling() <= self._before
+        )
+        if expired and ours:
+            raise OutOfTime
+
+    def _set_timer(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._expire) if when is not None else None
+
+    def _expire(self) -> None:
+        self._sent += 1
+        # Before the task is cancelled: a call that is stopped asks whether it may be forced.
+        self._host.stop(late=True)
+        self._task.cancel()
+        # Later than a call has to stop: another cancellation would end its grace.
+        self._set_timer(self._loop.time() + self._host.grace + 2 * FORCE)
+
+
+async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], Exception]) -> D:
+    """Await ``work``. Raises ``late()`` if it takes longer than ``seconds`` (None: no limit), also
+    if it blocks the loop meanwhile."""
+    if seconds is None:
+        return await work
+    try:
+        async with pausing(seconds) as expired:
+            done = await work
+    except TimeoutError:
+        assert expired(), "what user code raises is a StepError here, not a TimeoutError"
+        raise late() from None
+    if expired():
+        raise late()
+    return done
+
+
 async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
     """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
     is left of ``timeout``."""
-    result: Result | None = None
     try:
-        async with pausing(seconds) as expired:
-            result = await work()
-    except TimeoutError:
-        assert expired(), "what user code raises is a value here"
-    return (False, TimedOut(timeout)) if result is None or expired() else result
+        return await within(seconds, work(), lambda: TimedOut(timeout))
+    except TimedOut as late:
+        return False, late

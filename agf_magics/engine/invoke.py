@@ -27,8 +27,9 @@ from ..text.source import Span
 from . import call as dry
 from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, run_fired
 from .failures import RunContact, answer, contexts_of, permitted, with_place
-from .host import where
-from .limits import Grant, LimitReached, Meter, granting
+from .host import where, within
+from .job import start_background
+from .limits import Grant, granting
 from .linked import (
     BoundPolicy,
     Callee,
@@ -40,9 +41,8 @@ from .linked import (
     reader_of,
     schema_of,
 )
-from .loop import start_background, within
 from .requests import request
-from .runner import CallSite, Scope, ShapeResult, StepEvents, clock
+from .runner import CallSite, Scope, ShapeResult, clock, meters_of, within_caps
 from .table_rows import call_row
 
 
@@ -136,27 +136,6 @@ async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) 
     return await within(step.timeout, within_caps(flow, work), late)
 
 
-def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
-    """The counters of a definition that limits itself."""
-    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
-
-
-async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
-    """``work``, within the time that the definition allows itself."""
-    seconds = flow.caps.seconds if flow.caps is not None else None
-    return await within(seconds, work, lambda: duration_exceeded(flow))
-
-
-def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
-    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
-    stopped."""
-    assert flow.caps is not None, "only a flow with caps has a duration"
-    message = (
-        f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
-    )
-    return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))
-
-
 async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
     """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
     end before them. The tokens of its models are those of the call."""
@@ -169,7 +148,6 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
             site.run.emit(event._replace(at=site.at))
 
     silent.emit, silent.journal, silent.stream = emit_tokens, None, False
-    silent.steps = StepEvents(silent.emit)
     await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))
 
 

@@ -1,438 +1,43 @@
 """A run on the engine's loop: how other threads start it, wait for it and cancel it.
 
-The thread that waits for a run: it makes the calls that belong on it, and handles interrupts.
+The engine's own event loop is in one daemon thread per process. Not the notebook's loop, which a
+waiting cell blocks. The loop beats, so that other threads see whether it is blocked. If a tool
+blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
 
-Python runs signal handlers only on the main thread, so only there can a call be stopped from
-outside, by a real SIGINT, which also ends a ``time.sleep(30)``. While the main thread waits, SIGINT
-has our handler. It knows who sent the signal: a signal of the person cancels the run; a signal of
-ours is for one call, and is dropped if that call has ended. It raises KeyboardInterrupt only inside
-a call, so no code of the engine is interrupted.
+The watchdog is the thread that checks runs that may be stuck: a tool that blocks the engine's loop
+also blocks the loop's timers. A run is watched from its start if it has a time limit, otherwise from
+its cancellation. The thread that waits for a run checks it too; the watchdog is for background runs,
+and for a tool that blocks that thread.
 
-Interrupts of a cell that starts a run: before its thread waits for the run, and after the run
-has ended.
-
-While the thread waits, `Waiter` handles them. Before and after that, an interrupt would lose a
-run that has started or a page that is not shown.
+A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
+use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
+`threading`.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
+import contextvars
 import os
-import signal
-import socket
+import selectors
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..text.late_imports import IN_BROWSER
+from . import user_code
+from .browser import OwnLoop, can_suspend, run_alone, suspend
 from .host import Host
-from .limits import held
-from .loop import EngineLoop, OwnLoop, Watchdog, can_suspend, on_an_engine_loop, suspend
-from .threads import NEVER_BEGAN, Call
-from .threads import running as on_this_thread
-from .user_code import StillRunning, cross
-
-POLL = 0.1
-"""Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be
-noticed."""
-
-TWICE = 0.2
-"""Seconds in which a signal that was sent twice may arrive twice."""
-
-IN_FLIGHT = 1.0
-"""Seconds to wait for a signal that was sent; it only stays away if a tool has installed its own
-handler."""
-
-
-class Waiter:
-    """One thread's wait for one run."""
-
-    kills = False
-    """Whether `interrupt` by force always ends a call."""
-    where = ", on the thread that waits for the run"
-    """For the message about a call that is left running."""
-
-    def __init__(self, calls: SimpleQueue[Call | None], cancel: Callable[[str], None]) -> None:
-        self.cancel = cancel
-        self.hits = 0
-        """The interrupts of the person, counted on the outermost waiter of the thread."""
-        self.inside: Call | None = None
-        self.owed: Call | None = None
-        """The call for which we have sent a signal that has not arrived."""
-        self.forced = False
-        """Whether that signal must end a call that catches interrupts."""
-        self.repeated: float | None = None
-        """When that signal was sent again; it may arrive twice, and the second one has no
-        meaning."""
-        self._calls = calls
-        self._lock = threading.Lock()
-        self._reachable = False
-
-    def interrupt(self, call: Call, force: bool = False) -> None:
-        """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal
-        can reach it.
-
-        Must be repeated until the call ends: a signal just before the call goes to sleep does not
-        wake it. ``force``: also if the call has caught one before: see `_get_out`.
-        """
-        with self._lock:
-            # A call that waits for a run of its own is stopped through that run, which would else
-            # go on without a thread that waits for it.
-            runs = self.inside is call and call.inner is None and (force or not call.struck)
-            # One signal at a time: the system makes one of two that arrive together, and a signal
-            # that is owed to nobody would count as the person's.
-            if runs and self._reachable and self.owed in (None, call):
-                if self.owed is call:
-                    self.repeated = time.monotonic()
-                self.owed, self.forced = call, force
-                _signal_main_thread()
-
-    def serve(self, ended: Callable[[], bool], watch: Callable[[], None]) -> None:
-        """Make the calls of the run until its end. Raises KeyboardInterrupt at the second
-        interrupt.
-
-        ``watch`` is called regularly and may raise, too.
-        """
-        with self._attending() as outermost:
-            while not ended():
-                try:
-                    # A SimpleQueue, whose `get` is in C: an interrupt in the `get` of a Queue can
-                    # leave its lock locked, and then nobody can add a call.
-                    call = self._calls.get(timeout=POLL)
-                except Empty:
-                    watch()
-                    continue
-                if call is not None:
-                    self._perform(call)
-                    del call  # while waiting, there are no references to its arguments
-                if outermost.hits > 1:
-                    raise KeyboardInterrupt
-
-    def serve_inside(self, ended: Callable[[], bool]) -> None:
-        """Make the calls of the run, such as the question of a person, until ``ended()``, while a
-        call on this thread waits for that."""
-        outer = self.inside
-        while not ended():
-            with contextlib.suppress(Empty):
-                call = self._calls.get(timeout=POLL)
-                if call is not None:
-                    try:
-                        self._perform(call)
-                    finally:
-                        self.inside = outer
-
-    def wake(self) -> None:
-        self._calls.put(None)
-
-    def _perform(self, call: Call) -> None:
-        if not call.take():
-            call.tell(NEVER_BEGAN)
-            return
-        call.waiter = self
-        result = NEVER_BEGAN
-        # From here to `tell` an interrupt can come at any line. The task of the call waits for
-        # `tell`, so there is a result from the start, and everything that is changed here is undone
-        # in `finally`.
-        running, traced, profiled = _hide_loop(), sys.gettrace(), sys.getprofile()
-        try:
-            self.inside = call
-            result = call.perform()
-            self.inside = None
-        except KeyboardInterrupt as late:  # at the start or end of the function
-            result = False, late
-        finally:
-            self.inside = None
-            if call.struck:  # perhaps by `_get_out`
-                sys.setprofile(profiled)
-                sys.settrace(traced)
-            if running is not None:
-                asyncio.set_event_loop(running)  # asyncio.run removes it
-                asyncio._set_running_loop(running)
-            call.tell(result)
-
-    @contextlib.contextmanager
-    def _attending(self) -> Iterator[Waiter]:
-        # Before the handler is installed: it looks here for whom a signal is meant.
-        waiters.stack.append(self)
-        try:
-            with _handling_sigint():
-                self._reachable = on_main_thread() and isinstance(sigint_handler(), OnSigint)
-                try:
-                    # The outermost one counts the interrupts: a run inside a tool must not take the
-                    # second one for its first.
-                    yield waiters.stack[0]
-                finally:
-                    self._close()
-        finally:
-            waiters.stack.pop()
-
-    def _close(self) -> None:
-        """Wait for a signal that is on its way, because it would end the next cell; no signal is
-        sent after this."""
-        with self._lock:
-            self._reachable = False
-        # `interrupt` sends under the same lock, so a signal that it has sent is owed by now.
-        until = time.monotonic() + IN_FLIGHT
-        # It was sent before, so it arrives now at the latest: a sleep runs the handlers that wait.
-        if self.owed is None and self.repeated is not None:
-            time.sleep(0.001)
-        while self.owed is not None and time.monotonic() < until:
-            time.sleep(0.001)
-
-
-class _Waiters(threading.local):
-    def __init__(self) -> None:
-        self.stack: list[Waiter] = []
-        """The waiters of this thread, the outermost first: a tool may start a run and wait for
-        it."""
-
-
-waiters = _Waiters()
-
-
-class OnSigint:
-    """The handler while the main thread waits."""
-
-    def __init__(self, before: Any) -> None:
-        self.before = before
-        self._cancels = False
-        """Whether it cancels the runs: a signal of ours that arrives meanwhile must not interrupt
-        that. It is sent again if its call continues."""
-        self._pid = os.getpid()
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        stack = waiters.stack
-        # A tool has put this handler back after the run, or has forked this process.
-        if not stack or os.getpid() != self._pid:
-            if callable(self.before):
-                self.before(number, frame)
-            return
-        top = stack[-1]
-        for waiter in stack:
-            if waiter.owed is not None:
-                call, waiter.owed = waiter.owed, None
-                if self._cancels:
-                    return
-                if waiter is top and waiter.inside is call and (waiter.forced or not call.struck):
-                    _strike(call, frame if call.struck else None)
-                return
-            if waiter.repeated is not None:
-                repeated, waiter.repeated = waiter.repeated, None
-                if time.monotonic() - repeated < TWICE:
-                    return
-        # The owner of the process ignores interrupts, and so do its runs.
-        if self.before is signal.SIG_IGN:
-            return
-        # Counted before anything that the next interrupt could end.
-        stack[0].hits += 1
-        if self._cancels:
-            return
-        self._cancels = True
-        try:
-            for waiter in stack:
-                waiter.cancel("interrupt")
-        finally:
-            self._cancels = False
-        if top.inside is None:
-            # Python continues a `get` in C after a handler that raises nothing: the entry lets
-            # `serve` count the interrupts at once.
-            top.wake()
-        elif not top.inside.struck or stack[0].hits > 1:
-            top.inside.interrupted = True
-            _strike(top.inside, frame if top.inside.struck else None)
-
-
-def _strike(call: Call, deaf: FrameType | None) -> None:
-    """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one
-    before."""
-    if deaf is not None:
-        _get_out(deaf)
-    call.struck = True
-    raise KeyboardInterrupt
-
-
-def _get_out(frame: FrameType) -> None:
-    """Make the KeyboardInterrupt that will be raised in ``frame`` end the call, even if the call
-    catches it.
-
-    It is raised again at the next line of each frame of the call: that line is in the clause that
-    has caught it or after the clause, which cannot catch it again. `Waiter._perform` ends the
-    tracing. Code in C that does not return to Python cannot be ended in this way.
-    """
-
-    def trace(inner: FrameType, event: str, arg: Any) -> Any:
-        if event == "line":
-            raise KeyboardInterrupt
-        # Functions that are called from now on run untraced: they may clean up.
-        return None if event == "call" else trace
-
-    def again(inner: FrameType, event: str, arg: Any) -> None:
-        sys.settrace(trace)  # a trace function that raises is removed, and there are outer frames
-
-    below: FrameType | None = frame
-    while below is not None and below.f_code is not cross.__code__:
-        below.f_trace = trace
-        below = below.f_back
-    if below is not None:  # otherwise the frame is not part of the call
-        sys.setprofile(again)
-        sys.settrace(trace)
-
-
-@contextlib.contextmanager
-def _handling_sigint() -> Iterator[None]:
-    before = sigint_handler()
-    if not on_main_thread() or before is None or isinstance(before, OnSigint):
-        yield
-        return
-    # One handler for nested runs: the outermost one knows all waiters of the thread.
-    ours = OnSigint(before)
-    signal.signal(signal.SIGINT, ours)
-    try:
-        yield
-    finally:
-        if sigint_handler() is ours:  # a tool may have installed its own
-            signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let signals wake ``loop``, which runs on this thread.
-
-    A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its
-    next timer.
-    """
-    if not on_main_thread() or IN_BROWSER:
-        yield
-        return
-    ear, mouth = socket.socketpair()
-    with ear, mouth:
-        # A full pipe must not block the handler, and an empty one not the loop.
-        ear.setblocking(False)
-        mouth.setblocking(False)
-        before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-        if before == -1:  # otherwise the loop or its owner does that
-            loop.add_reader(ear, ear.recv, 4096)
-        else:
-            signal.set_wakeup_fd(before)
-        try:
-            yield
-        finally:
-            if before == -1:
-                loop.remove_reader(ear)
-                signal.set_wakeup_fd(-1)
-
-
-def on_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-def sigint_handler() -> Any:
-    return signal.getsignal(signal.SIGINT)
-
-
-def _signal_main_thread() -> None:
-    if sys.platform == "win32":
-        import _thread
-
-        _thread.interrupt_main()
-    else:
-        ident = threading.main_thread().ident
-        assert ident is not None
-        signal.pthread_kill(ident, signal.SIGINT)
-
-
-def _hide_loop() -> asyncio.AbstractEventLoop | None:
-    """Hide the kernel's loop, which runs on this thread in a notebook, so that a tool can call
-    `asyncio.run`."""
-    # asyncio has no public function for this: `asyncio.run` refuses to start where a loop runs.
-    running = asyncio._get_running_loop()
-    if running is not None:
-        asyncio._set_running_loop(None)
-    return running
-
-
-class Held:
-    """The handler of SIGINT before a thread waits for a run, and after that until the end of the
-    run is shown.
-
-    Before `hold`, interrupts work as usual. After it they raise nothing, so that a started run is
-    not lost: the first one cancels the run. After the run has `ended`, the first one raises
-    KeyboardInterrupt when everything is shown, and the second one at once.
-    """
-
-    def __init__(self, before: Any) -> None:
-        self.before = before
-        self.ended = False
-        self.missed = False
-        """Whether an interrupt came after the end."""
-        self._cancel: Callable[[str], None] | None = None
-
-    def hold(self, cancel: Callable[[str], None]) -> None:
-        """From now on an interrupt calls ``cancel``."""
-        self._cancel = cancel
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        if self._cancel is None:
-            self.before(number, frame)
-            return
-        # Only after the end: before it the second interrupt is the waiter's, which leaves the run.
-        if self.ended and self.missed:
-            raise KeyboardInterrupt
-        # The first one after the end is kept for later: the result is being shown.
-        self.missed = self.ended
-        self._cancel("interrupt")
-
-
-class _Interrupts(threading.local):
-    def __init__(self) -> None:
-        self.held: Held | None = None
-        """What delays interrupts on this thread."""
-
-
-thread = _Interrupts()
-
-
-def hold_for(cancel: Callable[[str], None]) -> None:
-    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
-    # Inside a run its own handler is in effect, and cancels this run with the outer one.
-    if thread.held is not None and not waiters.stack:
-        thread.held.hold(cancel)
-
-
-@contextlib.contextmanager
-def held_interrupts() -> Iterator[Held]:
-    """For a block that starts a run and waits for it: an interrupt in between cancels the run
-    instead of raising.
-
-    Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
-    """
-    held = Held(sigint_handler())
-    if (
-        not on_main_thread()
-        or not callable(held.before)
-        or isinstance(held.before, OnSigint | Held)
-    ):
-        yield held  # no interrupt arrives here, or an outer handler handles it
-        return
-    # Set in the `try`: an interrupt between these lines leaves neither of them behind.
-    around = thread.held
-    try:
-        thread.held = held
-        signal.signal(signal.SIGINT, held)
-        yield held
-    finally:
-        thread.held = around
-        if sigint_handler() is held:
-            signal.signal(signal.SIGINT, held.before)
-    if held.missed:
-        raise KeyboardInterrupt
-
+from .interrupts import POLL, Waiter, waiters, woken_by_signals
+from .limits import NO_RIGHTS, rights, under
+from .user_code import Call, StillRunning, end_child
+from .user_code import running as on_this_thread
 
 T = TypeVar("T")
 
@@ -515,12 +120,11 @@ class Job(Generic[T]):
         if self._limit is not None:
             self._late = time.monotonic() + self._limit.seconds + LATE
             # Before the run is on the loop: a tool may block the loop at once.
-            Watchdog.shared().watch(self._watched, self._late)
+            Watchdog.shared().watch(self.look, self._late)
         self.started = True
         # The callback inherits the rights of the caller, as its coroutines do: a run that a tool
         # starts may use no more than the tool.
-        with held():
-            self._engine.loop.call_soon_threadsafe(self._begin)
+        under(rights(), self._engine.loop.call_soon_threadsafe, self._begin)
 
     @property
     def done(self) -> bool:
@@ -535,7 +139,7 @@ class Job(Generic[T]):
             self.reason, self.asked = reason, time.monotonic()
             with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
                 self._engine.loop.call_soon_threadsafe(self._cancel)
-            Watchdog.shared().watch(self._watched, self.asked + UNANSWERED)
+            Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
 
     def wait(self) -> T:
         """Wait for the end and run the calls that belong on this thread; return the value or raise
@@ -653,18 +257,20 @@ class Job(Generic[T]):
         finally:
             self._listeners.remove(notify)
 
-    def look(self) -> None:
+    def look(self) -> bool:
         """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
-        long over its time limit. Called regularly by the threads that wait."""
+        long over its time limit. Returns whether it has ended.
+
+        Called regularly by the threads that wait."""
         now = time.monotonic()
         late = now >= self._late + self._host.seconds_asking
         cancelled = self.asked is not None and now - self.asked >= UNANSWERED
         if not (late or cancelled) or self.done:
-            return
+            return self.done
         # It may wait for an answer of the loop, so only for a run that is due.
         stuck = self._engine.stuck()
         if not stuck and not late:
-            return
+            return False
         where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
         left = f"left running: {where}"
         if late and self._limit is not None and self.asked is None:
@@ -675,10 +281,7 @@ class Job(Generic[T]):
             self._engine.abandon()
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             self._engine.loop.call_soon_threadsafe(self._cancel)
-
-    def _watched(self) -> bool:
-        self.look()
-        return self.done
+        return True
 
     def _begin(self) -> None:
         if self.done:  # the loop was blocked, and the job was ended before it started
@@ -721,7 +324,7 @@ class Job(Generic[T]):
                 self._ended.set()
         if self._limit is not None or self.asked is not None:
             # The watchdog holds the run as long as it watches it.
-            Watchdog.shared().forget(self._watched)
+            Watchdog.shared().forget(self.look)
         self._calls.put(None)
         # A copy: a listener may leave on its own thread meanwhile.
         for notify in list(self._listeners):
@@ -752,3 +355,299 @@ async def here(main: Callable[[Host], Awaitable[T]]) -> T:
     # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())
+
+
+class _Selector(selectors.DefaultSelector):
+    """Waits for a lock while there are no files to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asleep = threading.Lock()
+        """Held unless another thread has woken the loop since it last looked."""
+        self._asleep.acquire()
+        self.watches = False
+        """Whether it waits for files."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # One of them is the pipe of the loop, through which it is woken otherwise.
+        self.watches = len(self.get_map()) > 1
+        if not self.watches:
+            self._asleep.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+            return []
+        # After `watches` is set, which `wake` reads after it has released the lock: so it is seen
+        # here, or it also writes into the pipe.
+        return super().select(0 if self._asleep.acquire(blocking=False) else timeout)
+
+    def wake(self) -> None:
+        # Not `contextlib.suppress`: at the end of the interpreter, when generators that were left
+        # open still wake the loop, this module's names are gone.
+        try:
+            self._asleep.release()
+        except RuntimeError:  # it was woken, and has not looked yet
+            return
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that other threads wake without a system call. Sending into its pipe and reading it
+    takes longer than the rest of a change of threads, and each gives the interpreter's lock away:
+    the two threads then wait for each other."""
+
+    def __init__(self) -> None:
+        self._sleeper = _Selector()
+        super().__init__(self._sleeper)
+
+    def _write_to_self(self) -> None:
+        self._sleeper.wake()
+        if self._sleeper.watches:
+            super()._write_to_self()  # type: ignore[misc]  # not in its stub
+
+
+BEAT = 0.25
+
+
+STUCK = 2.0
+"""Seconds without a beat after which the loop is asked for an answer."""
+
+
+ANSWER = 0.5
+"""Seconds for that answer: the process may have been stopped, or a thread may have held the
+interpreter's lock."""
+
+
+class EngineLoop:
+    """A loop and its thread. Use `current`."""
+
+    _current: ClassVar[EngineLoop | None] = None
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
+        # On Windows only the other kind of loop can start processes.
+        kind = asyncio.new_event_loop if sys.platform == "win32" else _Loop
+        self.loop = loop or kind()
+        self.jobs: set[object] = set()
+        """The jobs on the loop, which itself only has weak references to tasks."""
+        self._beaten = time.monotonic()
+        self._abandoned = False
+        self._pid = os.getpid()
+        self.thread = threading.current_thread()
+        if loop is not None:
+            return
+        self.thread = threading.Thread(
+            target=under, args=(NO_RIGHTS, self._live), name="agf-engine", daemon=True
+        )
+        self.thread.start()
+
+    @classmethod
+    def current(cls, waited: bool = False) -> EngineLoop:
+        """The loop of this process; a new one on first use, after a fork, and if the last one is
+        blocked. In a browser the page's loop; ``waited`` (default False): a cell waits for the run,
+        and drives a loop of its own where it cannot suspend."""
+        if IN_BROWSER:
+            own = waited and not can_suspend()
+            return cls(OwnLoop() if own else asyncio.get_event_loop())
+        with cls._lock:
+            current = cls._current
+            # A fork has none of its parent's threads: there `is_alive` is False.
+            if current is None or not current.thread.is_alive() or current.stuck():
+                if current is not None:
+                    current._abandoned = True
+                current = cls._current = EngineLoop()
+            return current
+
+    def stuck(self) -> bool:
+        if time.monotonic() - self._beaten < STUCK or threading.current_thread() is self.thread:
+            return False
+        # An interrupt can leave an Event locked, for the loop too.
+        answers: SimpleQueue[None] = SimpleQueue()
+        # The beat may be late because the whole process was stopped: only a loop that does not
+        # answer is blocked.
+        self.loop.call_soon_threadsafe(answers.put, None)
+        try:
+            answers.get(timeout=ANSWER)
+        except Empty:
+            return True
+        return False
+
+    def abandon(self) -> None:
+        """Let `current` make a new one. If this loop continues, it ends with its last job."""
+        with self._lock:
+            self._abandoned = True
+            # Another thread may have replaced it already.
+            if EngineLoop._current is self:
+                EngineLoop._current = None
+
+    def blocked_in(self) -> str:
+        """The function and line that blocks it, in user code if that is running."""
+        frame = sys._current_frames().get(self.thread.ident or 0)
+        if frame is None:
+            return "a thread that ended"
+        blocking = frame
+        inner: FrameType = frame
+        while frame is not None:
+            caller = frame.f_code.co_filename
+            if caller == user_code.__file__ != inner.f_code.co_filename:
+                blocking = inner
+                break
+            inner, frame = frame, frame.f_back
+        return f"{blocking.f_code.co_name}, line {blocking.f_lineno}"
+
+    def _live(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self._beat)
+        # A SystemExit of a tool's task ends `run_forever`; the other runs on this loop go on.
+        while not self._abandoned or self.jobs:
+            try:
+                self.loop.run_forever()
+            except BaseException as error:  # a SystemExit of a task that a tool created
+                if os.getpid() != self._pid:
+                    end_child((False, error))
+        # Closes the connections of models.
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def _beat(self) -> None:
+        self._beaten = time.monotonic()
+        if self._abandoned and not self.jobs:
+            self.loop.stop()
+        else:
+            self.loop.call_later(BEAT, self._beat)
+
+
+def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
+    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
+    and return what it raised. It must not call user code: nothing interrupts it."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            (run_alone if IN_BROWSER else asyncio.run)(main())
+        except BaseException as error:
+            raised.append(error)
+
+    if IN_BROWSER:
+        work()
+        return raised[0] if raised else None
+    thread = threading.Thread(
+        # An empty context: the caller may be a tool, whose grant and prints are not those of this
+        # work.
+        target=contextvars.Context().run,
+        args=(work,),
+        name="agf-apart",
+        daemon=True,
+    )
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
+
+
+def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
+    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(work)
+    # A loop has weak references to its tasks only: an unreferenced task may be collected while it
+    # waits.
+    _outliving[task] = loop, run
+    task.add_done_callback(lambda ended: _outliving.pop(ended, None))
+
+
+def count_background_calls(run: object = None) -> int:
+    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
+    return len(_of(run))
+
+
+def cancel_background_calls(run: object = None) -> int:
+    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
+    their number."""
+    running = _of(run)
+    for task, loop in running:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
+            loop.call_soon_threadsafe(task.cancel)
+    return len(running)
+
+
+def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
+    return [
+        # A copy: calls end on other threads meanwhile.
+        (task, loop)
+        for task, (loop, by) in _outliving.copy().items()
+        if run is None or by is run
+    ]
+
+
+_outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}
+
+
+def on_an_engine_loop() -> bool:
+    """Whether this thread runs an engine's loop, also an abandoned one."""
+    return threading.current_thread().name == "agf-engine"
+
+
+AGAIN = 0.25
+"""Seconds between two checks of a run that is due."""
+
+
+Look = Callable[[], bool]
+"""Checks a run; whether it needs no further check."""
+
+
+class Watchdog:
+    """The watchdog of this process. Use `shared`."""
+
+    _shared: ClassVar[Watchdog | None] = None
+
+    def __init__(self) -> None:
+        self._requests: SimpleQueue[tuple[Look, float | None]] = SimpleQueue()
+        """What to check and when, by the monotonic clock; None: no longer."""
+        self._started = False
+        self._pid = os.getpid()
+
+    @classmethod
+    def shared(cls) -> Watchdog:
+        watchdog = cls._shared
+        # A fork has none of its parent's threads.
+        if watchdog is None or watchdog._pid != os.getpid():
+            watchdog = cls._shared = Watchdog()
+        return watchdog
+
+    def watch(self, look: Look, when: float) -> None:
+        """Call ``look`` at ``when`` (by the monotonic clock) or sooner, and from then on until it
+        says True."""
+        if IN_BROWSER:
+            return  # nothing runs beside a blocked loop
+        # A SimpleQueue and `_thread`: a signal handler comes here, and the lock of a Queue or of
+        # the start of a Thread may be held by the very code that it interrupts.
+        self._requests.put((look, when))
+        # Without a lock: a second thread that starts at the same moment does no harm.
+        if not self._started:
+            _thread.start_new_thread(under, (NO_RIGHTS, self._serve))
+            self._started = True
+
+    def forget(self, look: Look) -> None:
+        """Do not call ``look`` again."""
+        if not IN_BROWSER:
+            self._requests.put((look, None))
+
+    def _serve(self) -> None:
+        due: dict[Look, float] = {}
+        while True:
+            wait = max(0.0, min(due.values()) - time.monotonic()) if due else None
+            try:
+                look, when = self._requests.get(timeout=wait)
+            except Empty:
+                _check(due)
+                continue
+            if when is None:
+                due.pop(look, None)
+            else:
+                due[look] = min(when, due.get(look, when))
+            del look  # a waiting thread has no references
+
+
+def _check(due: dict[Look, float]) -> None:
+    """Call the looks that are due."""
+    for look in [look for look, when in due.items() if when <= time.monotonic()]:
+        if look():
+            del due[look]
+        else:
+            due[look] = time.monotonic() + AGAIN

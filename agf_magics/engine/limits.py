@@ -13,9 +13,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,8 +24,7 @@ from ..catalog import USER
 from ..flow.step import Caps
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .threads import running
-from .user_code import is_awaitable
+from .user_code import is_awaitable, running
 
 LAUNCHES = frozenset(
     {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
@@ -243,7 +241,7 @@ ANYTHING = Grant()
 
 granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
 """The grant of the user code that runs; a run that it starts gets no more. Read it with
-`rights.rights`."""
+`rights`."""
 
 
 def granting(grant: Grant, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -328,19 +326,6 @@ def rights() -> Rights:
             other.grant if grant is None else grant, other.inside if within is None else within
         )
     return Rights(grant, within)
-
-
-@contextmanager
-def held() -> Iterator[Rights]:
-    """Set the rights of the caller in its context, so that a loop of another thread inherits
-    them."""
-    caller = rights()
-    grant, within = granted.set(caller.grant), inside.set(caller.inside)
-    try:
-        yield caller
-    finally:
-        granted.reset(grant)
-        inside.reset(within)
 
 
 def refuse_inside(launch: str) -> None:

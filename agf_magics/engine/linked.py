@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from ..catalog import (
@@ -291,7 +292,7 @@ class BoundPolicy:
     agents: Mapping[str, Callee]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Linked:
     """A flow with the meaning of its names for one run."""
 
@@ -314,6 +315,18 @@ class Linked:
         """Who answers, and the tools that it may use at most; None: the flow is not an agent's
         session."""
         return (self.agent.name, self.agent.tools) if self.agent is not None else None
+
+    @cached_property
+    def reachable(self) -> list[Linked]:
+        """This flow and all flows that it may run, each once. A run asks four times."""
+        # By identity: a flow that is called a thousand times is one object of the linker.
+        reached, queue = {id(self)}, [self]
+        for flow in queue:  # it grows
+            for inner in (each for callee in flow.callees.values() for each in flows_of(callee)):
+                if id(inner) not in reached:
+                    reached.add(id(inner))
+                    queue.append(inner)
+        return queue
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
@@ -345,21 +358,9 @@ def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:
     return flow
 
 
-def reachable_flows(linked: Linked) -> list[Linked]:
-    """``linked`` and all flows that it may run, each once."""
-    # By identity: a flow that is called a thousand times is one object of the linker.
-    reached, queue = {id(linked)}, [linked]
-    for flow in queue:  # it grows
-        for inner in (each for callee in flow.callees.values() for each in flows_of(callee)):
-            if id(inner) not in reached:
-                reached.add(id(inner))
-                queue.append(inner)
-    return queue
-
-
 def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
     """Each callee of a flow and of the flows that it may run, with the place of its name."""
-    for flow in reachable_flows(linked):
+    for flow in linked.reachable:
         for step in calls(flow.flow.body):
             for callee in callees_of(flow.callees.get(step.id)):
                 yield callee, step.name.span

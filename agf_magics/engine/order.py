@@ -27,17 +27,9 @@ from ..flow.values import Value, is_true
 from ..journal.records import CallKey
 from ..text.diagnostics import Diagnostic, StepError
 from .pool import Plan, Pool
-from .runner import (
-    CallSite,
-    Runner,
-    Scope,
-    ShapeResult,
-    StepResult,
-    clock,
-    is_rescuable,
-    separate_prints,
-)
+from .runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock, is_rescuable
 from .sequences import first_of, read_elements
+from .streams import separate_prints
 
 
 async def compute(site: CallSite[Compute]) -> Value:
@@ -162,12 +154,8 @@ class _Run:
     async def replay(self) -> None:
         """Store what an earlier session stored, in its order and before anything new starts: so
         every node sees the same frame as then."""
-        journal = self.runner.journal
-        if journal is None or journal.earlier is None:
-            return
-        for number in journal.earlier.order(
-            "stored", [self.key(number) for number in range(len(self.nodes))]
-        ):
+        keys = [self.key(number) for number in range(len(self.nodes))]
+        for number in self.runner.log.order("stored", keys):
             # The journal is not believed blindly: only a node that is ready starts.
             frame = self.ready.pop(number, None)
             if frame is not None:
@@ -256,9 +244,9 @@ class _Run:
         self.end(number, Outcome(reason.why, status="skipped"))
 
     def end(self, number: int, outcome: Outcome) -> None:
-        if self.runner.journal is not None and outcome.status != "skipped":
+        if outcome.status != "skipped":
             # The order of the stores decides what later nodes see, so a resumed run repeats it.
-            self.runner.journal.mark("stored", self.key(number))
+            self.runner.mark("stored", self.key(number))
         self.frame = self.scheduler.store(number, self.frame, outcome)
         self.runner.reach(self.site.scope, self.frame)
 
@@ -311,9 +299,8 @@ async def _round(
         index = (*site.index, visits[names[i]] - 1)
         return await run.run_step(step.nodes[names[i]], frame, inside, index)
 
-    earlier = run.journal.earlier if run.journal is not None else None
     # What failed is known before anything in the round starts.
-    first = [i for i in range(len(names)) if earlier is not None and earlier.has_failed(at(i))]
+    first = [i for i in range(len(names)) if run.log.has_failed(at(i))]
     plan = Plan(len(names), step.width or len(names), first=first)
     await Pool(site, start, values.__setitem__, at).run(plan)
     return list(zip(names, map(Outcome, values), strict=True))
@@ -336,7 +323,7 @@ def _allowed(
                 report(run, step.over(name))
             full, name = name, step.exits.get(name, END)
             # The way out of a full node is part of the path that is shown.
-            run.steps.follow(at, full, name)
+            run.emit(ev.EdgeTaken(at, clock(), full, name))
         if name != END:
             allowed[name] = None
     return list(allowed)
@@ -356,5 +343,5 @@ def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) ->
     if not chosen:
         taken += [edge for edge in edges if edge.otherwise]
     for edge in taken:
-        run.steps.follow(at, name, edge.target)
+        run.emit(ev.EdgeTaken(at, clock(), name, edge.target))
     return [edge.target for edge in taken]

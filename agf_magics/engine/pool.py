@@ -24,8 +24,9 @@ from ..journal.records import CallKey, again
 from ..text.diagnostics import Diagnostic, StepError
 from .host import Place, has_effect, runs_on_workers, where
 from .linked import Linked
-from .runner import CallSite, Scope, StepResult, clock, is_rescuable, separate_prints
+from .runner import CallSite, Scope, StepResult, clock, is_rescuable
 from .sequences import Elements
+from .streams import separate_prints
 from .threads import RemoteCalls
 
 
@@ -150,8 +151,6 @@ class Parts(ABC):
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
         self.site, self.keep, self.at, self.items = site, keep, at, items
-        self.read = items if items is not None and not items.is_quick else None
-        """The elements that are read before they start."""
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
@@ -163,7 +162,8 @@ class Parts(ABC):
         step, run, tries = self.site.step, self.site.run, self.site.scope.tries
         if attempt <= step.retries:
             run.emit(ev.StepRetried(self.at(i), clock(), error))
-            self._mark("retried", i, tries if attempt == 1 else again(tries, self.at(i), attempt))
+            tries = tries if attempt == 1 else again(tries, self.at(i), attempt)
+            run.mark("retried", CallKey(self.at(i), tries))
             return True
         self.give_up(i, error)
         return False
@@ -177,18 +177,12 @@ class Parts(ABC):
         if step.gather is not None or step.on_error == "finish" or step.keeps_failures:
             self.failures[i] = error
         if step.on_error == "continue":
-            element = preview(run.secrets.shown(self._element(i)))
+            # None if it cannot be read, or if the parts are branches.
+            value = self.items.shown(i) if self.items is not None else None
+            element = preview(run.secrets.shown(value))
             run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
-            self._mark("dropped", i, tries, error)
+            run.mark("dropped", CallKey(self.at(i), tries), error)
             self.dropped += 1
-
-    def _element(self, i: int) -> Value:
-        """Element ``i`` for a message; None if it cannot be read, or if the parts are branches."""
-        return self.items.shown(i) if self.items is not None else None
-
-    def _mark(self, what: str, i: int, tries: str, error: StepError | None = None) -> None:
-        if self.site.run.journal is not None:
-            self.site.run.journal.mark(what, CallKey(self.at(i), tries), error)
 
     def warn_if_all_dropped(self, count: int) -> None:
         """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
@@ -232,14 +226,15 @@ class Pool(Parts):
         if plan.done:
             await self._work(plan.done)
         if plan.width <= 1:
-            await self._lead(plan)
+            await self._work(plan.rest)
         else:
             try:
                 async with asyncio.TaskGroup() as group:
                     if self.queue is not None:
                         await self._run_wide(group, plan, self.queue)
                     else:
-                        group.create_task(self._lead(plan, group))
+                        for _ in range(plan.width):
+                            group.create_task(self._work(plan.rest))
             except BaseExceptionGroup as several:
                 self.failure = self.failure or several.exceptions[0]
             # Raised outside of `except`: IPython prints a whole traceback for an error whose
@@ -248,13 +243,6 @@ class Pool(Parts):
                 raise self.failure
         self.warn_if_all_dropped(plan.count)
         return self.failures
-
-    async def _lead(self, plan: Plan, group: asyncio.TaskGroup | None = None) -> None:
-        """The first worker, which starts the others."""
-        if group is not None:
-            for _ in range(plan.width - 1):
-                group.create_task(self._work(plan.rest))
-        await self._work(plan.rest)
 
     async def _run_wide(self, group: asyncio.TaskGroup, plan: Plan, queue: RemoteCalls) -> None:
         """Run as many parts as the workers want: that number follows the size of their chunks."""
@@ -297,8 +285,8 @@ class Pool(Parts):
         for i in numbers:
             if self.failure is not None:  # P15: after a failure no further element starts
                 return True
-            if self.read is not None and not self.read.hold(i):
-                await self.read.load(i)
+            if self.items is not None and not self.items.hold(i):
+                await self.items.load(i)
             attempt = 1
             while True:
                 try:
@@ -316,8 +304,8 @@ class Pool(Parts):
                     attempt += 1
                 if self.site.step.wait:
                     await asyncio.sleep(self.site.step.wait)
-            if self.read is not None:
-                self.read.release(i)
+            if self.items is not None:
+                self.items.release(i)
             if is_too_many is not None and is_too_many():
                 return False
         return True

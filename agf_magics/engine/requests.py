@@ -21,7 +21,8 @@ from .call import call, warn_once
 from .failures import with_place
 from .limits import Grant, LimitReached
 from .linked import ModelBinding, describe_tool
-from .runner import CallSite, ReplyStream, Runner, clock
+from .runner import CallSite, Runner, clock
+from .streams import ReplyStream
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""

@@ -1,36 +1,40 @@
-"""Run a step: emit its events, store its value, handle its failure.
+"""One run, from its start to its end, and each step in it: emit its events, store its value, handle
+its failure.
 
 Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
 task costs 3 µs. So a step that never waits needs no turn of the loop.
-
-The replies of models and the prints of user code as events, while they arrive.
-
-Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
-costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
-two pieces: the end of a text waits as long as it could be the beginning of a secret.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ..catalog import MASK, Delta, Part, Tool
 from ..flow import events as ev
 from ..flow.progress import Progress
-from ..flow.rows import Row
 from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
-from ..flow.steps import Invoke
+from ..flow.steps import Flow, Invoke, stores_in
 from ..flow.values import LargeValues, Value
 from ..journal.recorder import Journal
-from ..journal.records import CallKey, RecordedOutcome
+from ..journal.records import NO_RECORDS, CallKey, RecordedOutcome, ReplayLog
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .host import TURN, Host
-from .limits import ANYTHING, Budget, Grant, LimitReached, Meter
+from .host import TURN, Deadline, Host, OutOfTime, within
+from .limits import (
+    ANYTHING,
+    Budget,
+    Grant,
+    LimitReached,
+    Limits,
+    Meter,
+    granted,
+    inside,
+    rights,
+    watch_threads,
+)
 from .linked import Linked
 from .user_code import StillRunning, printing
 
@@ -69,7 +73,7 @@ class CallSite(Generic[S]):
     """One execution of a step. Nothing changes it; a NamedTuple would take 60 % longer to
     create."""
 
-    __slots__ = ("at", "frame", "index", "row", "run", "scope", "step")
+    __slots__ = ("at", "frame", "index", "run", "scope", "step")
 
     def __init__(
         self,
@@ -79,7 +83,6 @@ class CallSite(Generic[S]):
         scope: Scope,
         index: Index,
         at: ev.StepPath,
-        row: Row | None,
     ) -> None:
         self.run = run
         self.step = step
@@ -87,8 +90,6 @@ class CallSite(Generic[S]):
         self.scope = scope
         self.index = index
         self.at = at
-        self.row = row
-        """The row that counts it; None: a listener gets its events."""
 
     @property
     def key(self) -> CallKey:
@@ -107,10 +108,10 @@ class CallSite(Generic[S]):
         return (*self.scope.before, step.id, *self.index, *more)
 
     def with_step(self, step: S) -> CallSite[S]:
-        return CallSite(self.run, step, self.frame, self.scope, self.index, self.at, self.row)
+        return CallSite(self.run, step, self.frame, self.scope, self.index, self.at)
 
     def with_scope(self, scope: Scope) -> CallSite[S]:
-        return CallSite(self.run, self.step, self.frame, scope, self.index, self.at, self.row)
+        return CallSite(self.run, self.step, self.frame, scope, self.index, self.at)
 
 
 class ShapeResult(NamedTuple):
@@ -125,37 +126,6 @@ class ShapeResult(NamedTuple):
 
 Shape = Callable[[CallSite[Any]], Awaitable[Value]]
 """Runs a kind of step: returns a value or a ShapeResult, or raises StepError."""
-
-
-class StepEvents:
-    """Emits the start and the end of each step; `replay`: of elements whose calls were recorded by
-    ``run``; `follow`: the edge that a walk followed."""
-
-    def __init__(self, emit: Callable[[ev.Event], None]) -> None:
-        self.emit = emit
-
-    def start(self, at: ev.StepPath, when: float, attempt: int, row: Row | None = None) -> None:
-        self.emit(ev.StepStarted(at, when, attempt))
-
-    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
-        self.emit(ev.StepFinished(at, when, value))
-
-    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
-        self.emit(ev.EdgeTaken(at, clock(), source, target))
-
-    def replay(
-        self,
-        path: ev.StepPath,
-        numbers: Sequence[int],
-        values: Sequence[Value],
-        when: float,
-        run: str,
-    ) -> None:
-        for i, value in zip(numbers, values, strict=True):
-            at = (*path, i)
-            self.emit(ev.StepStarted(at, when, 1))
-            self.emit(ev.StepReplayed(at, when, run))
-            self.emit(ev.StepFinished(at, when, value))
 
 
 class AskedCall(NamedTuple):
@@ -206,15 +176,13 @@ class Recording(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class Models:
-    __slots__ = ("files", "placeholders", "warned")
-
-    def __init__(self) -> None:
-        self.warned = set[object]()
-        self.files: dict[str, bytes] = {}
-        """The attachments of the run, by SHA-256."""
-        self.placeholders: dict[str, Value] = {}
-        """The secrets in their replies, by placeholder."""
+    warned: set[object] = field(default_factory=set)
+    files: dict[str, bytes] = field(default_factory=dict)
+    """The attachments of the run, by SHA-256."""
+    placeholders: dict[str, Value] = field(default_factory=dict)
+    """The secrets in their replies, by placeholder."""
 
 
 class Runner:
@@ -242,11 +210,9 @@ class Runner:
         self.stream = stream
         """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
-        self.listened = progress is None
-        """Whether somebody besides the progress gets the events."""
-        self.steps = progress if progress is not None else StepEvents(emit)
-        """Gets the start and the end of each step. A progress folds them without making their
-        events."""
+        self.progress = progress
+        """The progress of the run, if nothing else gets its events: then workers send numbers
+        instead of events."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
         self.on_frame: Callable[[Frame], None] | None = None
@@ -264,6 +230,16 @@ class Runner:
         """The steps that have warned that all their elements failed, by identity."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
+
+    @property
+    def log(self) -> ReplayLog:
+        """What earlier sessions of this run did; empty without a journal."""
+        return NO_RECORDS if self.journal is None else self.journal.log
+
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Journal that something happened, if the run has a journal: see `Journal.mark`."""
+        if self.journal is not None:
+            self.journal.mark(what, key, error)
 
     async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
         flow = scope.linked.flow
@@ -292,13 +268,14 @@ class Runner:
         if clock() - self.host.turned > TURN:
             await self.host.turn()
         at: ev.StepPath = (*scope.before, step.id, *index)
-        site = CallSite(self, step, frame, scope, index, at, self.steps.start(at, clock(), attempt))
+        site = CallSite(self, step, frame, scope, index, at)
+        self.emit(ev.StepStarted(at, clock(), attempt))
         try:
             result = store_value(site, await self.shapes[type(step)](site))
         # Everything: each start has exactly one end, also of a cancelled step and of our own errors.
         except BaseException as error:
             return self.rescue(error, site)
-        self.steps.finish(site.row, at, clock(), result[0])
+        self.emit(ev.StepFinished(at, clock(), result[0]))
         return result
 
     def fail_unstarted(
@@ -306,8 +283,8 @@ class Runner:
     ) -> StepResult:
         """The result of a step that fails before anything of it runs, as `rescue`."""
         at: ev.StepPath = (*scope.before, step.id, *index)
-        row = self.steps.start(at, clock(), attempt)
-        return self.rescue(error, CallSite(self, step, frame, scope, index, at, row))
+        self.emit(ev.StepStarted(at, clock(), attempt))
+        return self.rescue(error, CallSite(self, step, frame, scope, index, at))
 
     def rescue(self, error: BaseException, site: CallSite[Any]) -> StepResult:
         """The result of a failed step that rescues its failure. Raises ``error`` otherwise."""
@@ -335,9 +312,8 @@ class Runner:
         self.emit(ev.StepFailed(at, clock(), error))
         if step.rescue is None or not is_rescuable(error):
             return None
-        if self.journal is not None:
-            # Before the frame is stored: a resumed run must rescue what this one has rescued.
-            self.journal.mark("rescued", site.key)
+        # Before the frame is stored: a resumed run must rescue what this one has rescued.
+        self.mark("rescued", site.key)
         value, frame = step.rescue(error), site.frame  # is_rescuable: it is a StepError
         if step.target is not None:
             frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
@@ -369,141 +345,150 @@ def is_rescuable(error: BaseException) -> bool:
     )
 
 
-EVERY = 0.1
-"""Seconds between two events of a part."""
+class Done(NamedTuple):
+    ended: FlowResult
+    calls: int
+    """Tool calls made; in a dry run, the calls that a real run would make at least."""
+    sessions: int
+    """Agent sessions opened, or that a real run would open."""
 
 
-class ReplyStream:
-    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
-    loop."""
+async def run(
+    linked: Linked,
+    flow_input: FlowInput,
+    *,
+    host: Host,
+    emit: Callable[[ev.Event], None],
+    limits: Limits,
+    dry: bool = False,
+    journal: Journal | None = None,
+    work: str = "",
+    secrets: Secrets | None = None,
+    stream: bool = False,
+    budget: Budget | None = None,
+    progress: Progress | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+    recording: Recording | None = None,
+    notes: Callable[[], Iterable[Diagnostic]] = tuple,
+    shapes: Mapping[type[Step], Shape],
+) -> Done:
+    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
+    event.
 
-    def __init__(
-        self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]
-    ) -> None:
-        """``tools``: those that the model was offered, by their names."""
-        self._run, self._at, self._attempt = run, at, attempt
-        self._tools = tools
-        self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
-        self._pending: dict[Part, str] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._masked = False
-        """Whether the arguments of the open call are masked already."""
+    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
+    the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
+    repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
+    models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
+    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens. ``on_frame``: called
+    with each frame that the outermost flow reaches. ``recording``: the calls that are replayed.
+    ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
 
-    def __enter__(self) -> ReplyStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._emit(is_end=True)
-
-    def hear(self, delta: Delta) -> None:
-        text = delta.text
-        if delta.tool == "":
-            self._masked = False
-        elif text and self._may_be_secret(delta.tool):
-            text, self._masked = "" if self._masked else MASK, True
-        if text:
-            self._pending[delta.part] = self._pending.get(delta.part, "") + text
-            if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
-
-    def _may_be_secret(self, tool: str | None) -> bool:
-        """Whether the arguments of a call may have a secret, which is known only when they are
-        complete."""
-        callee = self._tools.get(tool or "")
-        return (
-            bool(callee.secret)
-            if isinstance(callee, Tool)
-            else self._has_secrets and callee is None
-        )
-
-    def _flush(self) -> None:
-        self._timer = None
-        self._emit()
-
-    def _emit(self, is_end: bool = False) -> None:
-        for part, text in self._pending.copy().items():
-            shown, self._pending[part] = _split(self._run, text, is_end)
-            if shown:
-                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
-
-
-NEVER: ev.StepPath = ()
-
-
-class StepPrints:
-    """Emits what the user code of a call prints, on any thread.
-
-    Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
+    Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-
-    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
-
-    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop) -> None:
-        self._run, self._loop = run, loop
-        self.at: ev.StepPath | None = None
-        """The path of the call; `NEVER`: it has ended."""
-        self.pieces: list[str] = []
-        """The texts since the last event."""
-        self._pending = ""
-        self._is_waiting = False
-
-    def add(self, text: str) -> None:
-        if not self.at:  # the call has ended
-            return
-        self.pieces.append(text)
-        if not self._is_waiting:
-            self._is_waiting = True
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                # A tool prints on any thread; `call_later` alone is only for the thread of the
-                # loop.
-                self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
-
-    def close(self) -> None:
-        """Emit the rest."""
-        if self.pieces or self._pending:
-            self._emit(is_end=True)
-        self.at = NEVER
-
-    def _flush(self) -> None:
-        self._is_waiting = False  # first: a print from now on needs a turn of its own
-        self._emit()
-
-    def _emit(self, is_end: bool = False) -> None:
-        if not self.at:
-            return
-        pieces = self.pieces
-        count = len(pieces)  # another thread may append meanwhile
-        text = "".join(pieces[:count])
-        del pieces[:count]
-        shown, self._pending = _split(self._run, self._pending + text, is_end)
-        if shown:
-            outer = printing.set(None)  # a listener that prints does not do it for the call
-            try:
-                self._run.emit(ev.StepPrinted(self.at, clock(), shown))
-            finally:
-                printing.reset(outer)
-
-
-def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
-    """Let the code that this task calls from now on print for the step ``at``, until
-    `StepPrints.close`."""
-    prints = StepPrints(run, asyncio.get_running_loop())
-    # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
-    printing.set(prints)
-    prints.at = at
-    return prints
+    budget = Budget(limits) if budget is None else budget
+    runner = Runner(shapes, host, emit, budget, dry, journal, secrets, stream, progress)
+    runner.on_frame, runner.recording = on_frame, recording
+    # Nothing above awaits or raises: after this event there is always a RunEnded.
+    emit(ev.RunStarted(linked.flow.name, clock()))
+    failure: BaseException | None = None
+    watch_threads()
+    grant = rights().grant
+    outer_grant, outer_inside = granted.set(grant), inside.set(True)
+    outer_prints = printing.set(None) if stream else None
+    try:
+        async with Deadline(limits.timeout, host):
+            if journal is not None:
+                # Inside the time limit: a journal on a slow disk, or one that another process
+                # holds, may wait.
+                await journal.start(emit, linked.flow.name, linked.flow.language, work)
+            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=meters_of(linked.flow, 0))
+            ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
+    except asyncio.CancelledError:
+        _end(runner, "cancelled", None, _stores(runner, linked))
+        raise
+    except OutOfTime:
+        failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
+    except RecursionError:  # of the engine: what user code raises is a failure of its step
+        failure = _too_deep(linked)
+    except BaseException as error:
+        failure = error
+    finally:
+        granted.reset(outer_grant)
+        inside.reset(outer_inside)
+        if outer_prints is not None:
+            printing.reset(outer_prints)
+    # Outside of `except`: an error below must not have the failure as its context.
+    if failure is not None:
+        stores = _stores(runner, linked)
+        # A fan-out that ran to its end has put its own results there.
+        if isinstance(failure, StepError) and failure.partial is None:
+            failure.partial = stores
+        _end(
+            runner,
+            "waiting" if isinstance(failure, ev.Unanswered) else "error",
+            None,
+            stores,
+            failure,
+        )
+        raise failure
+    for note in (*ended.notes, *notes()):
+        emit(ev.Warned(clock(), note))
+    _end(runner, "ok", ended.output, ended.stores)
+    return Done(ended, runner.calls, budget.spawned)
 
 
-def separate_prints(run: Runner) -> None:
-    """Let this task share no `StepPrints` with the task that started it."""
-    if run.stream:
-        printing.set(None)
+def _end(
+    runner: Runner,
+    status: str,
+    output: Value,
+    stores: Mapping[str, Value],
+    error: BaseException | None = None,
+) -> None:
+    if runner.journal is not None:
+        # Before the event: who hears of the end may resume the run or read it.
+        runner.journal.end(status, output, stores, error)
+    runner.emit(ev.RunEnded(clock(), status, error, stores))
 
 
-def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
-    """The beginning of ``text`` that can be shown, masked, and the rest."""
-    # The end may be the beginning of a secret whose rest is in the next piece.
-    length = len(text) if is_end else run.secrets.maskable(text)
-    return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]
+def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
+    """The results of a run that did not complete."""
+    if runner.reached is None:
+        return {}
+    return stores_in(linked.flow, runner.reached)
+
+
+def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
+    """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
+    message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
+    hint = (
+        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
+        "timeout of a run"
+    )
+    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
+
+
+def _too_deep(linked: Linked) -> StepError:
+    message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
+    hint = "put steps one after another instead of inside each other"
+    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))
+
+
+def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
+    """The counters of a definition that limits itself."""
+    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
+
+
+async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+    """``work``, within the time that the definition allows itself."""
+    seconds = flow.caps.seconds if flow.caps is not None else None
+    return await within(seconds, work, lambda: duration_exceeded(flow))
+
+
+def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
+    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
+    stopped."""
+    assert flow.caps is not None, "only a flow with caps has a duration"
+    message = (
+        f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
+    )
+    return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))

@@ -333,7 +333,7 @@ def _read_one(source: Value, number: int) -> Result:
 
 
 def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
-    """Append the first of the elements to ``found``, and some that follow."""
+    """Append the first of the elements to ``results``, and some that follow."""
     until, room = time.monotonic() + READ_SECONDS, READ_AHEAD_BYTES
     for number in numbers:
         # Into the caller's list, so that what was read is there if the call is stopped.

@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
+from functools import partial
 
 from ..flow import events as ev
 from ..flow.events import Question
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..journal.call_rows import StartedCall
+from ..journal.recorder import Journal
 from ..journal.records import error_from
 from ..text.diagnostics import Diagnostic, StepError
 from .failures import ask_person
@@ -39,7 +41,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     assert step.row is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, step.row.sessions)
     inside = _runner_of_row(run, budget)
-    started = None
+    keep: Callable[..., None] | None = None
     if journal is not None:
         record = journal.recorded(site.key)
         if record is not None:
@@ -49,24 +51,23 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             return None
         row = step.args.build(site.frame)
         started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
+        keep = partial(_keep, journal, started, budget)
     try:
         value = await call(
-            CallSite(inside, step, site.frame, site.scope, site.index, site.at, site.row), linked
+            CallSite(inside, step, site.frame, site.scope, site.index, site.at), linked
         )
     except StepError as failure:
         error = failure
         if isinstance(error, LimitReached) and not error.ends_run:
             error = _as_failure(error)
-        if started is not None and journal is not None and is_rescuable(error):
-            _note_use(site, budget)
-            journal.keep_row(started, None, error)
+        if keep is not None and is_rescuable(error):
+            keep(None, error)
         if error is failure:
             raise
     else:
-        if started is None or journal is None:
+        if keep is None:
             return {"row": site.index[-1], "output": value}
-        _note_use(site, budget)
-        journal.keep_row(started, value, secret=site.is_secret)
+        keep(value, secret=site.is_secret)
         return None
     finally:
         run.calls += inside.calls
@@ -88,11 +89,19 @@ def _as_failure(limit: LimitReached) -> StepError:
     return error
 
 
-def _note_use(site: CallSite[Invoke], budget: Budget) -> None:
-    """Write what the models of a row have used: with its outcome, but not part of it."""
-    if site.run.journal is not None and (budget.tokens or budget.cost or budget.unpriced):
+def _keep(
+    journal: Journal,
+    row: StartedCall,
+    budget: Budget,
+    value: Value,
+    error: StepError | None = None,
+    secret: bool = False,
+) -> None:
+    """Write the outcome of a row, and what its models have used: with it, but not part of it."""
+    if budget.tokens or budget.cost or budget.unpriced:
         cost = None if budget.unpriced else f"{budget.cost:f}"
-        site.run.journal.note_use(site.key, budget.tokens, cost)
+        journal.note_use(row.key, budget.tokens, cost)
+    journal.keep_row(row, value, error, secret)
 
 
 def _dollars(amount: Decimal) -> str:

@@ -2,7 +2,7 @@
 calls that have ended.
 
 Only the calls run on the threads (threads.py), or on the workers of the run
-(`host.remote`). Everything else happens on the loop, as for any other step: the arguments, the
+(`Host.queue`). Everything else happens on the loop, as for any other step: the arguments, the
 events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an
 element costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise;
 `tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
@@ -34,10 +34,11 @@ from .call import finish, permit, resources_of, start_record, value_of
 from .host import TURN, has_effect
 from .limits import granted
 from .pool import OneCall, Parts, Plan, retry_scope
-from .runner import NEVER, CallSite, Runner, Scope, StepPrints, clock, is_rescuable, store_value
+from .runner import CallSite, Runner, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
-from .threads import Call, CallPool, Placement, Terms, ThreadPool, WidePool
-from .user_code import Result, is_awaitable, printing
+from .streams import StepPrints
+from .threads import CallPool, Placement, Terms, ThreadPool, WidePool
+from .user_code import Call, Result, is_awaitable, printing
 
 
 class ThreadedPool(Parts):
@@ -101,7 +102,6 @@ class ThreadedPool(Parts):
             raise
         finally:
             self.threads.close()
-            self.calls.close()
         if self.failure is not None:
             raise self.failure
         self.warn_if_all_dropped(plan.count)
@@ -131,10 +131,10 @@ class ThreadedPool(Parts):
             number = self.again.popleft() if self.again else next(numbers, None)
             if number is None:
                 break
-            if self.read is not None and not self.read.hold(number[0]):
+            if not self.elements.hold(number[0]):
                 self._hand(calls, resumes=False)
                 calls = []
-                await self.read.load(number[0])
+                await self.elements.load(number[0])
             element = self._start(*number)
             if element is not None:
                 self.open[element] = None
@@ -146,22 +146,14 @@ class ThreadedPool(Parts):
         site, scope = self.site, self.inside
         if attempt > 1:
             scope = retry_scope(scope, self.at(i), attempt)
-        frame, unread = site.frame, None
-        try:
-            frame = self.each.element.store(
-                frame, finished((self.elements[i], None, None, "finished"))
-            )
-        except StepError as error:
-            unread = error
-        at = (*self.path, i)
-        row = self.runner.steps.start(at, clock(), attempt)
-        one: CallSite[Any] = CallSite(
-            self.runner, self.body, frame, scope, (*site.index, i), at, row
-        )
+        at, index = (*self.path, i), (*site.index, i)
+        self.runner.emit(ev.StepStarted(at, clock(), attempt))
+        one: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
         call: StartedCall | tuple[Value] | None = None
         try:
-            if unread is not None:
-                raise unread
+            outcome = finished((self.elements[i], None, None, "finished"))
+            frame = self.each.element.store(site.frame, outcome)
+            one = CallSite(self.runner, self.body, frame, scope, index, at)
             given = permit(one, self.tool)
             if self.journal is not None:
                 call = start_record(one, self.journal, self.tool, given, scope.grant)
@@ -190,8 +182,8 @@ class ThreadedPool(Parts):
                 element.end((False, error))
             self._collect(calls)
 
-    def _place(self, found: Placement) -> None:
-        self.runner.emit(ev.Placed(self.site.at, clock(), *found))
+    def _place(self, placement: Placement) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), *placement))
 
     # --- ends ---
 
@@ -245,15 +237,15 @@ class ThreadedPool(Parts):
             except BaseException as error:
                 self._fail(i, attempt, site, error)
                 return
-        self.runner.steps.finish(site.row, site.at, clock(), value)
+        self.runner.emit(ev.StepFinished(site.at, clock(), value))
         self.keep(i, value)
-        self._release(i)
+        self.elements.release(i)
 
     def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
         rescued = self.runner.fail_step(error, site)
         if rescued is not None:
             self.keep(i, rescued[0])
-            self._release(i)
+            self.elements.release(i)
         elif not isinstance(error, StepError) or not is_rescuable(error):
             self.failure = self.failure or error
         else:
@@ -261,11 +253,7 @@ class ThreadedPool(Parts):
                 if self.retries(i, attempt, error):
                     self.again.append((i, attempt + 1))
                 else:
-                    self._release(i)
-
-    def _release(self, i: int) -> None:
-        if self.read is not None:
-            self.read.release(i)
+                    self.elements.release(i)
 
 
 class Element(Call):
@@ -273,7 +261,6 @@ class Element(Call):
 
     __slots__ = (
         "attempt",
-        "closed",
         "deadline",
         "i",
         "prints",
@@ -281,6 +268,7 @@ class Element(Call):
         "site",
         "stopped_by",
         "task",
+        "timer",
     )
 
     i: int
@@ -292,9 +280,11 @@ class Element(Call):
     stopped_by: asyncio.CancelledError | None
     """How `task` was cancelled."""
     prints: StepPrints | None
-    """None: it has printed nothing yet."""
+    """None: the run is not watched."""
     deadline: float
     """The loop's time at which its time is over."""
+    timer: asyncio.TimerHandle | None
+    """Stops it then; None: it has no time limit."""
 
     def __init__(
         self,
@@ -307,28 +297,19 @@ class Element(Call):
         site.run.host.admit()
         super().__init__(function, arguments, loop, context)
         self.site = site
-        self.prints = self.task = self.stopped_by = None
-        self.closed, self.deadline = False, 0.0
+        self.prints = self.task = self.stopped_by = self.timer = None
+        self.deadline = 0.0
         if site.run.stream:
+            self.prints = StepPrints(site.run, loop, site.at)
             # In the context of the call: the threads of the pool make many calls, and this one's
             # prints are its own.
-            context.run(printing.set, self)
-
-    def add(self, text: str) -> None:
-        """Emit what it prints, on any thread."""
-        if self.prints is None:
-            prints = StepPrints(self.site.run, self.loop)
-            prints.at = self.site.at
-            self.prints = prints
-            # The pool may have closed it on the loop while this thread was on its way here.
-            if self.closed:
-                prints.at = NEVER
-        self.prints.add(text)
+            context.run(printing.set, self.prints)
 
     def close(self) -> None:
         """Emit the rest of what it printed, before its end. A call that is left running emits
         nothing more."""
-        self.closed = True  # first: its thread may print at this moment
+        if self.timer is not None:
+            self.timer.cancel()
         if self.prints is not None:
             self.prints.close()
 
@@ -358,7 +339,6 @@ class OpenCalls:
         self.ended: list[Element] = []
         """Those of them whose calls have ended."""
         self._woken: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
 
     async def wait(self) -> list[Element]:
         """The elements whose calls have ended since the last time; at least one."""
@@ -381,17 +361,12 @@ class OpenCalls:
             element, lambda element: self.host.finish_call(element, self.timeout, element.deadline)
         )
 
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-
     def _end_in_task(self, element: Element, end: Callable[[Element], Awaitable[Result]]) -> None:
         """End an element that needs to wait, in a task of its own."""
 
         async def ended() -> None:
             try:
-                if element.site.run.stream:
-                    printing.set(element)
+                printing.set(element.prints)
                 result: Result = await end(element)
             except asyncio.CancelledError as stop:
                 # Kept for `_cancel_one`: a StillRunning says what is left running.
@@ -411,32 +386,17 @@ class OpenCalls:
         if self.timeout is not None:
             for element in elements:
                 element.deadline = self.loop.time() + self.timeout
-            self._set_timer()
+                element.timer = self.loop.call_at(
+                    element.deadline, self._expire, element, self.timeout
+                )
 
     def is_late(self, element: Element) -> bool:
         """Whether the time of a call is over."""
         return self.timeout is not None and self.loop.time() > element.deadline
 
-    def _set_timer(self) -> None:
-        """Set the timer to the first deadline."""
-        # They start in this order and have the same time, so the first one is due first.
-        waits = (e for e in self.open if e.result is None and e.task is None)
-        first, timer = next(waits, None), self._timer
-        if first is not None and (
-            timer is None or timer.cancelled() or timer.when() < self.loop.time()
-        ):
-            self._timer = self.loop.call_at(first.deadline, self._expire)
-
-    def _expire(self) -> None:
-        timeout, now = self.timeout, self.loop.time()
-        assert timeout is not None
-        for element in self.open:
-            if element.result is None and element.task is None and element.deadline <= now:
-                self._end_in_task(
-                    element, lambda element: self.host.end_late_call(element, timeout)
-                )
-        self._timer = None
-        self._set_timer()
+    def _expire(self, element: Element, timeout: float) -> None:
+        if element.result is None and element.task is None:
+            self._end_in_task(element, lambda element: self.host.end_late_call(element, timeout))
 
     # --- cancellation ---
 

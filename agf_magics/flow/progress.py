@@ -7,7 +7,7 @@ first failures.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -115,74 +115,8 @@ class Progress:
         # A loop that was abandoned may continue later.
         if self.ended is not None and type(event) not in AFTER_END:
             return
-        if type(event) is ev.StepStarted:
-            self.start(*event)
-        elif type(event) is ev.StepFinished:
-            self.finish(None, *event)
-        elif type(event) is ev.EdgeTaken:
-            self.follow(event.at, event.source, event.target)
-        else:
-            self.changes += 1
-            _fold_step(self, event)
-
-    def start(
-        self, at: ev.StepPath, when: float, attempt: int = 1, row: Row | None = None
-    ) -> Row | None:
-        """Fold a StepStarted without making the event; returns the row for `finish`, None after the
-        end of the run. ``row``: its row, if another start of the step has returned it."""
-        if self.ended is not None:
-            return None
         self.changes += 1
-        row = row or self.row(at)
-        row.started += 1
-        if row.when is None:
-            row.when = when
-        return row
-
-    def finish(self, row: Row | None, at: ev.StepPath, when: float, value: Value) -> None:
-        """Fold a StepFinished without making the event. ``row``: from `start`; None: look it up."""
-        if self.ended is not None:
-            return
-        self.changes += 1
-        row = row or self.row(at)
-        row.finished += 1
-        row.ended = when
-        if row.reports:
-            row.reports.pop(at, None)
-        if not row.many:
-            row.value = value
-
-    def follow(self, at: ev.StepPath, source: str, target: str) -> None:
-        """Fold an EdgeTaken without making the event."""
-        if self.ended is not None:
-            return
-        self.changes += 1
-        self.taken.append((at, source, target))
-        if len(self.taken) > EDGES_KEPT:
-            del self.taken[0]
-
-    def replay(
-        self,
-        path: ev.StepPath,
-        numbers: Sequence[int],
-        values: Sequence[Value],
-        when: float,
-        run: str,
-    ) -> None:
-        """Fold a StepStarted, a StepReplayed and a StepFinished of each of these elements without
-        making the events. ``path``: that of all elements, without a number."""
-        if self.ended is not None or not numbers:
-            return
-        count = len(numbers)
-        self.changes += 3 * count
-        row = self.row((*path, numbers[-1]))
-        row.started += count
-        row.earlier += count
-        row.finished += count
-        row.ended = when
-        # Elements only: a row of many has no value.
-        if row.when is None:
-            row.when = when
+        _fold_step(self, event)
 
     def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
         """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
@@ -215,6 +149,19 @@ class Progress:
 
 def _fold_step(p: Progress, event: ev.Event) -> None:
     match event:
+        case ev.StepStarted(at, when):
+            row = p.row(at)
+            row.started += 1
+            if row.when is None:
+                row.when = when
+        case ev.StepFinished(at, when, value):
+            row = p.row(at)
+            row.finished += 1
+            row.ended = when
+            if row.reports:
+                row.reports.pop(at, None)
+            if not row.many:
+                row.value = value
         case ev.StepReplayed(at):
             p.row(at).earlier += 1
         case ev.StepFailed(at, when, error):
@@ -262,6 +209,10 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
 
 def _fold_run(p: Progress, event: ev.Event) -> None:
     match event:
+        case ev.EdgeTaken(at, _, source, target):
+            p.taken.append((at, source, target))
+            if len(p.taken) > EDGES_KEPT:
+                del p.taken[0]
         case ev.QuestionAsked(at, _, question):
             p.asked[at] = question
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):

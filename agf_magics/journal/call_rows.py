@@ -1,30 +1,40 @@
-"""The rows of calls: a call that starts, and the record of its outcome."""
+"""The rows of calls: a call that starts, its digest, and the record of its outcome. And the results
+of earlier runs: a call with the same definition, inputs and function is not made again.
+
+Calls are compared by content, never by step id, because an edit of the definition changes the ids.
+The n-th identical call gets the n-th earlier result. A call without a digest (an opaque argument, a
+function that closes over a lock) is made.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..catalog import Agent, Tool
+from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog.fingerprint import FunctionDigest, digest_function, digest_value
 from ..engine.limits import Grant
 from ..flow.steps import Invoke
 from ..flow.values import WIDE, KnownValue, LargeValues, Value, isolate
 from ..text.diagnostics import StepError
 from .codec import (
     TEXT,
+    DecodeError,
     EncodedValue,
     encode,
     json_text,
     preview,
+    row_crc,
     sign,
     to_show,
     user_key,
 )
-from .records import CallKey, error_json, row_crc
-from .reuse import CallDigest
+from .records import CallKey, Record, error_json, value_of
 from .secrets import NOTHING, Received, Secrets, hide
 from .store import ADD
 
@@ -68,6 +78,93 @@ class StartedCall(NamedTuple):
         """Whether the callee changed an opaque argument: a step after it that gets a stored result
         needs this call."""
         return self.digest_again is not None and self.digest_again() != self.digest
+
+
+class CallDigest:
+    """The digests of a run's calls; the digest of each function is computed once."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most
+        """Bytes of the arguments: a call with larger ones has no digest."""
+        self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
+
+    def of(
+        self,
+        step: Invoke,
+        callee: object,
+        given: Mapping[str, Value],
+        text: str | None,
+        tools: Mapping[str, Tool],
+        grant: Grant,
+        keyed: bool = False,
+    ) -> bytes | None:
+        """A digest of the call, or None if there is none.
+
+        ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a
+        secret, which could be guessed from a plain digest: so the digest is made with the user's
+        key."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        if text is None:
+            shown: dict[str, Value] = dict(given)
+            # Its result depends on the tools that it may call, also on their code.
+            if isinstance(callee, Agent) and "tools" in shown:
+                offered = {
+                    name: self.called(tool) for name, tool in tools.items() if grant.allows(name)
+                }
+                if None in offered.values():
+                    return None
+                shown["tools"] = offered
+            held = digest_value(shown, self.most)
+            if held is None:
+                return None
+        else:
+            held = f"json {text}"
+        identity = (_before_arguments(step, what) + held).encode()
+        if not keyed:
+            return hashlib.sha256(identity).digest()
+        key = user_key()
+        return sign(key, "call", identity) if key is not None else None
+
+    def of_json(self, step: Invoke, callee: object) -> Callable[[str], bytes] | None:
+        """`of` for many calls of a callee without secrets: a function of the arguments as JSON,
+        which are complete."""
+        what = self.called(callee)
+        if what is None:
+            return None
+        before = f"{_before_arguments(step, what)}json ".encode()
+        return lambda text: hashlib.sha256(before + text.encode()).digest()
+
+    def called(self, callee: object) -> str | None:
+        """A digest of the callee. A request to a model has its own, which is not cached."""
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            fingerprint = getattr(callee, "fingerprint", None)
+            return fingerprint if isinstance(fingerprint, str) else None
+        digest = self.function(callee)
+        return digest.whole if digest is not None else None
+
+    def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
+        """The digest of the function of a callee; None if its calls are never reused."""
+        if (isinstance(callee, Tool) and not callee.reuse) or (
+            isinstance(callee, Policy) and "agents" in callee.takes
+        ):
+            return None
+        # By identity, with the function itself kept: a new object at its address would get its
+        # digest. Of the function, because a hundred agents may have the same one.
+        function = callee.function
+        if id(function) not in self._called:
+            self._called[id(function)] = function, digest_function(function, self.most)
+        return self._called[id(function)][1]
+
+
+def _before_arguments(step: Invoke, what: str) -> str:
+    """The part of a call's identity that does not depend on its arguments. ``what``: the digest of
+    its callee."""
+    gives = step.gives.text if step.gives is not None else ""
+    if step.asking.schema is not None:
+        gives += f"\0{json.dumps(step.asking.schema, sort_keys=True, default=str)}"
+    return f"{step.kind}\0{what}\0{gives}\0"
 
 
 class _Pieces:
@@ -260,8 +357,14 @@ class CallRows:
         secret: bool = False,
     ) -> Insert:
         """The row of a call that has returned, or has failed. ``secret``: the value is one."""
+        return self.outcome(*self.encoded(call, value, error, secret))
+
+    def encoded(
+        self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
+    ) -> tuple[str, StartedCall, EncodedValue, str | None]:
+        """The parameters of `outcome` for a call that has returned, or has failed."""
         if error is not None:
-            return self.outcome("failed", call, NO_VALUE, error_json(error, self.secret))
+            return "failed", call, NO_VALUE, error_json(error, self.secret)
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -272,7 +375,7 @@ class CallRows:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
-        return self.outcome("finished", call, packed)
+        return "finished", call, packed, None
 
     def outcome(
         self,
@@ -347,3 +450,84 @@ class CallRows:
         """The signature of parts of this run; None if the user has no key."""
         self._key = self._key or user_key()
         return sign(self._key, self.run_id, *parts) if self._key is not None else None
+
+
+ReadValue = Callable[[Record, str], Record]
+
+
+ReusedResult = tuple[Value, str | None]
+"""A result, and its text if it is stored as JSON."""
+
+
+_Stored = str | tuple[Record, str]
+"""A JSON text; or any other result with the id of its run."""
+
+
+def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
+    """The digest of a call and its result, if that can be reused."""
+    if record.what != "finished" or record.form == "again":
+        return None, None
+    is_text = record.form == "json" and type(record.value) is str
+    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+
+
+class Reuse:
+    """The results of earlier runs, to be taken call by call."""
+
+    def __init__(
+        self,
+        source: str,
+        runs: Iterable[tuple[str, Iterable[Record]]],
+        read: ReadValue,
+    ) -> None:
+        """``source``: what the run says of them; ``runs``: the id and the records of each run, the
+        newest run first. The n-th result of a digest is that of the newest run that has so many.
+        ``read``: given a record and its run's id, the record with its value; raises DecodeError if
+        that cannot be used."""
+        self.run_id = source
+        self._read = read
+        self._left: dict[bytes, list[_Stored]] = {}
+        """Lists, although they are taken from the front: most digests have one result, and a deque
+        would take ten times the memory."""
+        for run_id, records in runs:
+            self.add(run_id, self._missing(records))
+
+    def count(self, digest: bytes) -> int:
+        """How many results of this digest are known."""
+        return len(self._left.get(digest, ()))
+
+    def add(self, run_id: str, records: Iterable[Record]) -> None:
+        """Add results of a run, of which each is the n-th of its digest in that run and no newer
+        run has so many."""
+        for record in records:
+            digest, stored = _result(record, run_id)
+            if digest and stored is not None:
+                self._left.setdefault(digest, []).append(stored)
+
+    def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
+        """The results in ``records`` that no newer run has."""
+        numbers = Counter[bytes]()
+        for record in records:
+            digest, stored = _result(record, "")
+            if digest and stored is not None:
+                numbers[digest] += 1
+                if numbers[digest] > self.count(digest):
+                    yield record
+
+    def take(self, digest: bytes | None, most: int | None = None) -> ReusedResult | None:
+        """The next result of an identical call. ``most``: only a JSON text of at most so many
+        characters; any other result is left. None: every result."""
+        left = self._left.get(digest or b"")
+        while left:
+            stored = left[0]
+            if most is not None and (not isinstance(stored, str) or len(stored) > most):
+                return None
+            del left[0]
+            # What cannot be read is left out: the next one. `suppress` takes as long as reading.
+            try:
+                if isinstance(stored, str):
+                    return json.loads(stored), stored
+                return value_of(self._read(*stored)), None
+            except (DecodeError, ValueError, RecursionError):
+                continue
+        return None

@@ -15,6 +15,8 @@ row that follows. Nothing waits for them, because no call was made that a crash 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeVar
@@ -26,8 +28,8 @@ from ..flow.events import StepPath
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import StepError
-from .call_rows import LARGE, Insert, StartedCall
-from .codec import EncodedValue, checker, decode, encode, encode_value, to_show, weigh
+from .call_rows import LARGE, Insert, Reuse, StartedCall
+from .codec import EncodedValue, checker, encode, json_text
 from .recorder import Journal
 from .records import (
     UNREADABLE,
@@ -42,7 +44,7 @@ from .records import (
     is_at,
     is_stored,
 )
-from .reuse import Reuse
+from .secrets import NOTHING
 from .store import ADD
 
 T = TypeVar("T")
@@ -83,15 +85,13 @@ class CollectingJournal(Journal):
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        # Not masked: a run with a secret has no elements on workers.
-        text, whole = to_show(given, self.most)
-        if not whole:
-            try:
+        call = self.rows.start(step, callee, key, given, None, grant)
+        self._arguments.pop(key, None)
+        if not call.whole and not call.received.any:
+            # Else the call has no digest, and no later run reuses it.
+            with contextlib.suppress(Exception):
                 self._arguments[key] = self._dump(dict(given))
-            # Then the call has no digest, and no later run reuses it.
-            except Exception:
-                self._arguments.pop(key, None)
-        return StartedCall(key, step.kind, "", time.time(), text, whole)
+        return call
 
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         self.found.append((what, self._place(key.at), key.tries))
@@ -103,11 +103,11 @@ class CollectingJournal(Journal):
     def returned(
         self, call: StartedCall, value: Value, secret: bool = False, alone: bool = False
     ) -> asyncio.Future[None] | None:
-        self._add("finished", call, encode_value(value, self.most), None)
+        self._add(*self.rows.encoded(call, value, None))
         return None
 
     def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
-        self._add("failed", call, EncodedValue("json", None), error_json(error, self.rows.secret))
+        self._add(*self.rows.encoded(call, None, error))
         return None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
@@ -117,10 +117,7 @@ class CollectingJournal(Journal):
         return at[self._id] + at[self._inside]
 
     def _add(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
-        (at, tries), arguments = (
-            call.key,
-            None if call.whole else self._arguments.pop(call.key, None),
-        )
+        at, tries = call.key
         self.found.append(
             (
                 what,
@@ -129,13 +126,13 @@ class CollectingJournal(Journal):
                 call.started,
                 time.time(),
                 call.given,
-                call.whole,
+                bool(call.whole),
                 packed.form,
                 packed.data,
                 packed.shown,
                 packed.why,
                 error,
-                arguments,
+                self._arguments.pop(call.key, None),
             )
         )
 
@@ -152,7 +149,7 @@ class KnownCall(NamedTuple):
 
 def _is_json(text: str) -> bool:
     try:
-        decode(text)
+        json.loads(text)
     except (ValueError, RecursionError):
         return False
     return True
@@ -278,15 +275,25 @@ class CollectedRecords:
             return self._journal.rows.mark(what, key)
         started, ended, given, whole, form, value, shown, why, error, arguments = record[3:]
         assert expected is not None
-        if whole and len(given) >= LARGE:
-            given, whole = self._journal.rows.given(decode(given))
-        digest = self._digest(expected, given if whole else None, arguments)
+        rows = self._journal.rows
+        secret, digest = rows.secret, None
+        # A worker knows only the secrets of its own surroundings.
+        if secret.surrounds(given):
+            given, whole = secret.to_show(json.loads(given), rows.most).text, False
+        else:
+            if whole and len(given) >= LARGE:
+                given, whole = rows.given(json.loads(given))
+            digest = self._digest(expected, given if whole else None, arguments)
         call = StartedCall(key, expected.step.kind, expected.name, started, given, whole, digest)
         packed = EncodedValue(form, value, shown, why)
+        if secret.surrounds(value):
+            packed = secret.packed(packed, None, NOTHING)
+        if secret.surrounds(error):
+            error = error_json(error_from(error, ()), secret)
         # The worker cannot warn: it knows neither the run nor which steps have warned already.
-        if form == "again":
-            self._journal._warn_not_stored(call, why)
-        return self._journal.rows.outcome(what, call, packed, error, ended)
+        if packed.form == "again":
+            self._journal._warn_not_stored(call, packed.why)
+        return rows.outcome(what, call, packed, error, ended)
 
     def _digest(self, call: KnownCall, text: str | None, arguments: bytes | None) -> bytes | None:
         if call.digest is None:
@@ -321,7 +328,7 @@ class Copies:
     ) -> None:
         """``path``: that of the elements, without their numbers."""
         self.journal, self.tries = journal, tries
-        self._take, self._most = reuse.take_json, journal.most
+        self._reuse = reuse
         self._before = f"{encode(path)[:-1]},"
         self._kind, self._name = step.kind, tool.name
         self._digest = journal.rows.digests.of_json(step, tool)
@@ -341,21 +348,16 @@ class Copies:
     def take(self, i: int, given: Mapping[str, Value]) -> Value:
         """The next result of the same call, whose row is then copied; `NO_RESULT`: there is none
         that can be copied. Only while `is_possible`."""
-        most = self._most
         # Left to the general way, which knows arguments that are opaque or too large.
-        if not 0 <= weigh(given) <= most:
-            return NO_RESULT
-        try:
-            text = encode(given)
-        except ValueError:  # a number of 5,000 digits
-            return NO_RESULT
-        if len(text) >= LARGE:
+        text = json_text(given, LARGE - 1)
+        if text is None:
             return NO_RESULT
         digest = self._digest(text)  # type: ignore[misc]  # `is_possible`
-        result = self._take(digest, most)
+        result = self._reuse.take(digest, self.journal.most)
         if result is None:
             return NO_RESULT
         value, stored = result
+        assert stored is not None, "it is a text"
         self._taken.append((i, text, stored, digest))
         return value
 
@@ -372,4 +374,4 @@ class Copies:
             )
             rows.append(cells)
         self._taken = []
-        self.journal.store.writer.later_all(ADD, rows, self.journal.lose)
+        self.journal.store.writer.later(ADD, rows, self.journal.lose)

@@ -17,7 +17,6 @@ import stat
 import struct
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from typing import Any, TypeVar
 
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.late_imports import IN_BROWSER
+from .codec import checksum
 
 
 class JournalError(Exception):
@@ -165,27 +165,6 @@ CREATE TABLE large (
 OLD_TABLES = (b"CREATE TABLE runs (", b"CREATE TABLE records (")
 """In the first page of a journal of format 1 or 2, which has no application id."""
 
-Identity = tuple[int, int]
-"""Device and inode."""
-
-
-def identity(path: Path | str) -> Identity | None:
-    """The file at ``path``, or the link itself; None if there is none."""
-    try:
-        # Not `stat`: a link that replaced the file must count as another file.
-        facts = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return facts.st_dev, facts.st_ino
-
-
-def log_of(path: Path) -> Path:
-    return Path(f"{path}-wal")
-
-
-def index_of(path: Path) -> Path:
-    return Path(f"{path}-shm")
-
 
 def is_private(path: Path) -> bool:
     """Whether the file or folder belongs to the user, and others cannot write to it. On Windows the
@@ -204,7 +183,8 @@ def refuse_links(path: Path) -> None:
         raise JournalError("journal.foreign", f"{path.parent} {why}")
     folders = (path.parent, path.parent / "owners")
     # SQLite opens the files next to the journal by name, and follows a link there.
-    for place in (*folders, path, log_of(path), index_of(path), Path(f"{path}-journal")):
+    beside = [Path(f"{path}{end}") for end in ("-wal", "-shm", "-journal")]
+    for place in (*folders, path, *beside):
         try:
             mode = os.lstat(place).st_mode
         except (FileNotFoundError, NotADirectoryError):
@@ -361,21 +341,6 @@ def patiently(do: Callable[[], R], until: float) -> R:
             if not is_busy(error) or time.monotonic() >= until:
                 raise
         time.sleep(0.01)
-
-
-def checksum(*cells: Any) -> int:
-    """A CRC-32 over cells, each with its type and length."""
-    crc = 0
-    for cell in cells:
-        if isinstance(cell, str):
-            # A text of user code may have a lone surrogate, which plain UTF-8 refuses.
-            raw, kind = cell.encode("utf-8", "surrogatepass"), "text"
-        elif isinstance(cell, bytes):
-            raw, kind = cell, "blob"
-        else:
-            raw, kind = repr(cell).encode("ascii"), type(cell).__name__
-        crc = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), crc))
-    return crc
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

@@ -19,8 +19,8 @@ from typing import Annotated, Any, NamedTuple
 
 from ..flow.rows import PRICE
 from .calls import read_columns, write_column
-from .codec import checker, encode, part_digest
-from .file import JournalError, checksum, create_reserve
+from .codec import checker, checksum, encode, part_digest, row_crc
+from .file import JournalError, create_reserve
 from .records import (
     COLUMNS,
     Count,
@@ -32,7 +32,6 @@ from .records import (
     is_stored,
     read_records,
     read_stores,
-    row_crc,
 )
 from .store import ADD, ROOM, Store, alive
 

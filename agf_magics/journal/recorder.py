@@ -21,11 +21,18 @@ from ..flow import events as ev
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
-from .call_rows import CallRows, StartedCall
-from .codec import encode
-from .file import JournalError, checksum, not_journaled
-from .records import CallKey, Record, RecordedOutcome, ReplayLog, SequenceRow, error_json
-from .reuse import Reuse, ReusedResult
+from .call_rows import CallRows, Reuse, ReusedResult, StartedCall
+from .codec import checksum, encode
+from .file import JournalError, not_journaled
+from .records import (
+    NO_RECORDS,
+    CallKey,
+    Record,
+    RecordedOutcome,
+    ReplayLog,
+    SequenceRow,
+    error_json,
+)
 from .secrets import Received
 from .store import ADD_LARGE, ROOM, Store
 
@@ -67,7 +74,8 @@ class Journal:
         """The results of another run to reuse."""
         self.earlier = earlier
         """What earlier sessions of this run did; None: it is the first one."""
-        self._log = earlier if earlier is not None else ReplayLog((), ended=False)
+        self.log = NO_RECORDS if earlier is None else earlier
+        """The same; empty for the first session."""
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
@@ -81,7 +89,7 @@ class Journal:
         which arguments."""
         self._lost = 0
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
-        self._lines = itertools.count(max(num, self._log.line) + 1)
+        self._lines = itertools.count(max(num, self.log.line) + 1)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
@@ -124,7 +132,7 @@ class Journal:
             self._open = True
             if self._ended:
                 # The end was faster than the exit of the process: take it back.
-                self.store.writer.later(REOPEN, (self.num, self.store.owner.name), self._break)
+                self.store.writer.later(REOPEN, [(self.num, self.store.owner.name)], self._break)
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -135,9 +143,8 @@ class Journal:
         except JournalError as broken:
             self._break(broken)
         self.warn_broken()
-        self.store.writer.later(
-            FINISH, self._ending(status, output, stores, error), self._not_ended
-        )
+        ending = self._ending(status, output, stores, error)
+        self.store.writer.later(FINISH, [ending], self._not_ended)
 
     def close(self) -> None:
         """Write nothing more: a call is still running, and the run may be resumed before the call
@@ -157,7 +164,7 @@ class Journal:
 
     def recorded(self, key: CallKey) -> RecordedOutcome | None:
         """The outcome of this call in an earlier session."""
-        return self._log.take(key)
+        return self.log.take(key)
 
     def start_call(
         self,
@@ -189,10 +196,8 @@ class Journal:
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
         value, text = result
-        insert = self.rows.reused(call, value, text)
-        if self.is_open:
-            self.store.writer.later(*insert, self.lose)
-        else:
+        self._later(*self.rows.reused(call, value, text), self.lose)
+        if not self.is_open:
             self._lost += 1
             self.warn_broken()
         return value
@@ -218,7 +223,7 @@ class Journal:
 
     def answered(self, key: CallKey) -> Record | None:
         """The answer of a person in an earlier session."""
-        return self._log.answers.pop(key, None)
+        return self.log.answers.pop(key, None)
 
     async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one
@@ -230,7 +235,7 @@ class Journal:
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
-        if ("fired", key) in self._log.marks:
+        if ("fired", key) in self.log.marks:
             return False
         # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
@@ -239,11 +244,6 @@ class Journal:
         )
         return True
 
-    def is_unknown(self, key: CallKey) -> bool:
-        """Whether an earlier session started this call, which has an effect, and has no outcome of
-        it."""
-        return key in self._log.unknown
-
     async def start_effect(self, call: StartedCall) -> None:
         """Write that a call with an effect is about to be made; done when it is durable."""
         await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
@@ -251,7 +251,7 @@ class Journal:
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Write that something happened, and for which ``error``, without waiting: a mark decides
         what calls after it see, so it is durable before their records."""
-        if self.is_open and (what, key) not in self._log.marks:
+        if self.is_open and (what, key) not in self.log.marks:
             self.store.writer.before_next(*self.rows.mark(what, key, error=error), self._break)
 
     def keep_row(
@@ -263,26 +263,20 @@ class Journal:
     ) -> None:
         """Write the outcome of a row of a table without waiting: a row whose record is lost is
         computed again, from those of its calls."""
-        insert = self.rows.ended(call, value, error, secret)
-        if self.is_open:
-            self.store.writer.later(*insert, self._break)
+        self._later(*self.rows.ended(call, value, error, secret), self._break)
 
     def note_use(self, key: CallKey, tokens: int, cost: str | None) -> None:
         """Write, without waiting, what the models of a row have used. ``cost``: None: it is not
         known."""
-        if self.is_open:
-            mark = self.rows.mark("used", key, shown=encode([tokens, cost]))
-            self.store.writer.later(*mark, self._break)
+        self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
 
     def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
         """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
         if it differs."""
-        earlier = self._log.sequences.get(key)
+        earlier = self.log.sequences.get(key)
         if earlier is not None:
             return earlier if earlier.differs(now) else None
-        if self.is_open:
-            mark = self.rows.mark("sequence", key, now.name, encode(now[1:]))
-            self.store.writer.later(*mark, self._break)
+        self._later(*self.rows.mark("sequence", key, now.name, encode(now[1:])), self._break)
         return None
 
     def next_line(self) -> int:
@@ -319,8 +313,12 @@ class Journal:
 
     def _keep_large(self, digest: str, text: str) -> None:
         """Write a large part of arguments, before the row that refers to it."""
+        self._later(ADD_LARGE, (self.num, digest, text), self._break)
+
+    def _later(self, statement: str, row: Any, failed: Callable[[JournalError], None]) -> None:
+        """Write a row without waiting, unless nothing is journaled any more."""
         if self.is_open:
-            self.store.writer.later(ADD_LARGE, (self.num, digest, text), self._break)
+            self.store.writer.later(statement, [row], failed)
 
     def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""

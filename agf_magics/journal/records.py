@@ -10,9 +10,7 @@ import builtins
 import contextlib
 import hashlib
 import json
-import marshal
 import sqlite3
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
@@ -21,7 +19,16 @@ from ..flow import events as ev
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
-from .codec import SignatureError, checker, decode_value, encode, is_signed, user_key, weigh
+from .codec import (
+    SignatureError,
+    checker,
+    decode_value,
+    encode,
+    is_signed,
+    row_crc,
+    user_key,
+    weigh,
+)
 from .file import JournalError
 from .secrets import Secrets
 from .store import ROOM
@@ -98,7 +105,7 @@ class Record(NamedTuple):
     error: str | None = None
     sign: bytes | None = None
     digest: bytes | None = None
-    """A digest of the call, for a later run that makes an identical one: see `reuse`."""
+    """A digest of the call, for a later run that makes an identical one: see `CallDigest`."""
     unpickled: tuple[Value] | None = None
     """The value, once it was read for a resumed run."""
     large: Mapping[str, str] = {}
@@ -243,12 +250,6 @@ def value_of(record: Record) -> Value:
     return decode_value(record.form or "again", record.value)
 
 
-def row_crc(row: tuple[Any, ...]) -> int:
-    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
-    Pythons, and takes half of the time of a text of the cells."""
-    return zlib.crc32(marshal.dumps(row, 2))
-
-
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
     stored: dict[str, Any] = {
@@ -346,8 +347,6 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     return cause
 
 
-NO_LARGE: Mapping[str, str] = {}
-
 Row = tuple[Any, ...]
 """The cells of `COLUMNS`, and their checksum."""
 
@@ -355,11 +354,11 @@ Row = tuple[Any, ...]
 def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record]:
     """The records of ``rows``. ``is_shown``: with the large parts of arguments, which only a person
     looks at. Raises JournalError for a damaged row."""
-    read, row = _RowReader().read, None
+    row = None
     large: dict[str, str] = {}
     try:
         for row in rows:
-            record = read(row)
+            record = _read(row)
             if record.whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
@@ -367,8 +366,8 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
                 large = large_parts(rows.connection, num, record.given, large)
                 record = record._replace(large=large)
             yield record
-    except (*UNREADABLE, sqlite3.OperationalError) as found:
-        raise _damage(row, found) from None
+    except (*UNREADABLE, sqlite3.OperationalError) as error:
+        raise _damage(row, error) from None
 
 
 def large_parts(
@@ -436,46 +435,24 @@ _is_row = checker(
 """The cells of `COLUMNS`."""
 
 
-class _RowReader:
-    """Reads the records of one run."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, ev.StepPath] = {}
-        """The paths of elements that were read, by their text without the last number."""
-
-    def read(self, row: tuple[Any, ...]) -> Record:
-        """One record. Raises ValueError or another of `UNREADABLE`."""
-        parts = row[:-1]
-        if row_crc(parts) != row[-1] or not _is_row(parts):
-            raise ValueError
-        cells = (*parts[:2], self.place(parts[2]), *parts[3:], None, NO_LARGE)
-        # Half of the time of Record(…).
-        record: Record = tuple.__new__(Record, cells)
-        # A failed call has an error, a dropped element too; nothing else has.
-        has_error = record.what in ("failed", "dropped")
-        if not is_stored(record.form, record.value) or has_error != (record.error is not None):
-            raise ValueError
-        if record.tries:
-            check_tries(record.tries)
-        if record.error is not None:
-            error_from(record.error, ())
-        return record
-
-    def place(self, at: str) -> ev.StepPath:
-        """The path of a record. Those of a fan-out differ only in the last number."""
-        head, _, last = at.rpartition(",")
-        before = self.places.get(head)
-        if before is not None:
-            number = last[:-1]
-            # What `json.loads` would make of it; any other text is left to it.
-            if number.isdecimal() and number.isascii() and len(number) < 19 and last[-1] == "]":
-                return (*before, int(number))
-        place = tuple(json.loads(at))
-        if not is_at(place):
-            raise ValueError
-        if len(place) > 1 and isinstance(place[-1], int):
-            self.places[head] = place[:-1]
-        return place
+def _read(row: Row) -> Record:
+    """One record. Raises ValueError or another of `UNREADABLE`."""
+    parts = row[:-1]
+    if row_crc(parts) != row[-1] or not _is_row(parts):
+        raise ValueError
+    at = tuple(json.loads(parts[2]))
+    record = Record._make((*parts[:2], at, *parts[3:], None, {}))
+    # A failed call has an error, a dropped element too; nothing else has.
+    has_error = record.what in ("failed", "dropped")
+    if not is_at(at) or not is_stored(record.form, record.value):
+        raise ValueError
+    if has_error != (record.error is not None):
+        raise ValueError
+    if record.tries:
+        check_tries(record.tries)
+    if record.error is not None:
+        error_from(record.error, ())
+    return record
 
 
 class RecordedOutcome(NamedTuple):
@@ -581,6 +558,10 @@ class ReplayLog:
         """The positions of the keys that have this mark, in the order of their marks."""
         lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
         return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
+
+
+NO_RECORDS = ReplayLog((), ended=False)
+"""What a first session finds; nothing is ever added to it."""
 
 
 def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:

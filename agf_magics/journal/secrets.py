@@ -82,6 +82,9 @@ def surrounding() -> SecretParts:
     return SecretParts(frozenset(text for text in texts if len(text) >= LEAST))
 
 
+NO_PARTS = SecretParts()
+
+
 class Preview(NamedTuple):
     text: str
     whole: bool
@@ -106,7 +109,7 @@ class Secrets:
         """Those that any tool may read from its surroundings."""
         self._forms = self._surrounding
         """Both."""
-        self._returned = SecretParts()
+        self._returned = NO_PARTS
         self._unsearchable = False
         self._known = set[SecretParts]()
 
@@ -120,7 +123,10 @@ class Secrets:
 
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
-        more = forms_of(SecretParts(frozenset(text for text in texts if len(text) >= LEAST)))
+        known = frozenset(text for text in texts if len(text) >= LEAST)
+        if not known:  # nearly always
+            return
+        more = forms_of(SecretParts(known))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)
 
@@ -164,7 +170,7 @@ class Secrets:
 
     def end(self) -> None:
         """From now on, the end of the run is stored."""
-        if not self.too_many and self._returned.found:
+        if self._returned != NO_PARTS and not self.too_many:
             self._learn(forms_of(self._returned))
 
     # --- searching ---

@@ -39,13 +39,12 @@ from .file import (
     create_file,
     create_reserve,
     free_reserve,
-    identity,
     journal_errors,
     open_journal,
     patiently,
     refuse_links,
 )
-from .writer import Writer
+from .writer import Writer, identity
 
 if sys.platform == "win32":
     import msvcrt

@@ -28,7 +28,28 @@ from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 from ..text.late_imports import IN_BROWSER
-from .file import BUSY, JournalError, identity, index_of, is_busy, journal_error_of, log_of
+from .file import BUSY, JournalError, is_busy, journal_error_of
+
+Identity = tuple[int, int]
+"""Device and inode."""
+
+
+def identity(path: Path | str) -> Identity | None:
+    """The file at ``path``, or the link itself; None if there is none."""
+    try:
+        # Not `stat`: a link that replaced the file must count as another file.
+        facts = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def log_of(path: Path) -> Path:
+    return Path(f"{path}-wal")
+
+
+def index_of(path: Path) -> Path:
+    return Path(f"{path}-shm")
 
 
 class PendingWrite(NamedTuple):
@@ -161,15 +182,10 @@ class Writer:
         return done
 
     def later(
-        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
-    ) -> None:
-        """Write a row without waiting, before all rows that follow. On any thread."""
-        self.later_all(statement, (row,), failed)
-
-    def later_all(
         self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
     ) -> None:
-        """`later` for many rows, which do not change."""
+        """Write rows, which do not change, without waiting, before all rows that follow. On any
+        thread."""
         self._queue.append(PendingWrite(statement, rows, None, None, failed))
         self._commit_soon()
 

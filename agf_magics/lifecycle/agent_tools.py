@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Literal, Union
 
 from ..catalog import USER, Registry, default
-from ..engine.job import held_interrupts
+from ..engine.interrupts import held_interrupts
 from ..engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from ..flow.steps import Flow
 from ..flow.values import Value, is_json, type_name

@@ -16,10 +16,10 @@ from functools import partial
 from typing import TextIO
 
 from ..engine import host, job
-from ..engine import run as engine
-from ..engine.invoke import duration_exceeded
-from ..engine.job import Held, hold_for
-from ..engine.runner import clock
+from ..engine import runner as engine
+from ..engine.concurrent import SHAPES
+from ..engine.interrupts import Held, hold_for
+from ..engine.runner import clock, duration_exceeded
 from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..text.diagnostics import AgfError, StepError
@@ -189,6 +189,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             progress=run.progress if run._emit == run.progress.apply else None,
             recording=recording,
             notes=run._notes,
+            shapes=SHAPES,
         )
 
 

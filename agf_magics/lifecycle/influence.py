@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..catalog import Tool
-from ..engine.linked import Linked, callees_of, flows_of, reachable_flows
+from ..engine.linked import Linked, callees_of, flows_of
 from ..flow.rows import Key
 from ..flow.step import START, Dag, NamedArgs, Ref, Step, Walk
 from ..flow.steps import (
@@ -82,7 +82,7 @@ def find_secret_sources(
     that write them.
 
     Followed back through expressions, elements, and the arguments of calls. ``flows``: those of
-    `reachable_flows`.
+    `Linked.reachable`.
     """
     numbers = {id(flow): number for number, flow in enumerate(flows)}
     feeding = _feeding(flows)
@@ -108,7 +108,7 @@ def bound_secrets(flows: Several[Linked]) -> Iterator[str]:
 def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
     """The places in a plan's context that feed secret arguments: a kind of message, and a name in
     it."""
-    feeding = _feeding(reachable_flows(linked))
+    feeding = _feeding(linked.reachable)
     return frozenset(node[2] for node in feeding if node[:2] == (id(linked), "store"))
 
 

@@ -14,7 +14,7 @@ from ..catalog import Context, Registry, default
 from ..engine.checks import gate, kernel_bound
 from ..engine.failures import describe_exception
 from ..engine.host import Asker
-from ..engine.job import held_interrupts
+from ..engine.interrupts import held_interrupts
 from ..engine.limits import Limits, rights
 from ..engine.runner import clock
 from ..flow.events import Event, Warned

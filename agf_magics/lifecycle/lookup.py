@@ -14,6 +14,7 @@ from functools import partial
 from ..catalog import Registry, default
 from ..flow.steps import Flow
 from ..flow.values import Value, type_name
+from ..journal.call_rows import Reuse
 from ..journal.codec import DecodeError, SignatureError
 from ..journal.file import JournalError
 from ..journal.file import as_definition_errors as as_definition_errors
@@ -27,7 +28,6 @@ from ..journal.queries import (
     reading_texts,
 )
 from ..journal.records import Record
-from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, suggest

@@ -20,24 +20,22 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..catalog import MASK, Context, Registry, agent, default, tool
 from ..catalog.models import Model
+from ..engine.concurrent import SHAPES
 from ..engine.host import Host, NoUser
+from ..engine.job import run_apart
 from ..engine.limits import Grant, Limits, granted, refuse_inside
 from ..engine.linked import Linked
-from ..engine.loop import run_apart
-from ..engine.run import SHAPES, run
-from ..engine.runner import CallSite, Shape, ShapeResult
+from ..engine.runner import CallSite, Shape, ShapeResult, run
 from ..engine.user_code import Result
 from ..flow import events as ev
-from ..flow.progress import Progress
 from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
 from ..flow.values import Value, source_of
-from ..journal.call_rows import StartedCall
+from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal
 from ..journal.records import CallKey, Record, RecordedOutcome, ReplayLog, decoded
-from ..journal.reuse import ReusedResult
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
@@ -128,12 +126,11 @@ def run_offline(
     limits: Limits,
     grant: Grant,
     secrets: Secrets | None = None,
-    progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
-    its error, if it has one. The other parameters are those of `engine.run.run`."""
+    its error, if it has one. The other parameters are those of `engine.runner.run`."""
     # A definition may loop without a call: nothing else would end it here.
     seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
 
@@ -148,7 +145,6 @@ def run_offline(
             limits=replace(limits, timeout=seconds),
             journal=journal,
             secrets=secrets,
-            progress=progress,
             on_frame=on_frame,
             shapes=shapes,
         )

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ..engine.limits import rights
-from ..engine.linked import Linked, reachable_flows
+from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..flow.events import TokensUsed, Warned
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
@@ -339,7 +339,7 @@ def watch(run: Run) -> list[Linked]:
 
 def find_secrets(run: Run) -> list[Linked]:
     """Tell a run which of its values are secret. Returns the flows that it may run."""
-    flows = reachable_flows(run._linked)
+    flows = run._linked.reachable
     names, steps = find_secret_sources(flows)
     run.secrets.names = names
     run.secrets.steps = frozenset((id(flows[number].flow), step) for number, step in steps)

@@ -32,7 +32,7 @@ from ..engine.table_rows import ROW
 from ..flow.events import StepPath
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..journal.codec import checker, decode, encode, weigh
+from ..journal.codec import checker, encode, weigh
 from ..journal.records import (
     UNREADABLE,
     Record,
@@ -474,17 +474,17 @@ class Replay:
         if error is not None:
             outcome["error"] = without_places(error_json(error, run.secrets))
         elif packed.form == "json":
-            outcome["value"] = decode(packed.data or "null")
+            outcome["value"] = json.loads(packed.data or "null")
         elif asked.site.is_secret or packed.why == HELD:
             outcome |= {"value": MASK, "masked": True}
         else:
-            outcome["opaque"] = decode(packed.shown or "null")
+            outcome["opaque"] = json.loads(packed.shown or "null")
         what = "finished" if error is None else "failed"
         what = "answered" if asked.what == "question" else what
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        words = {"kind": asked.kind, "name": asked.name, "given": decode(asked.given)}
+        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.given)}
         self.made.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
 
     def write(self) -> None:
@@ -502,7 +502,7 @@ class Replay:
         return self._only is None or what in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
-        given = decode(asked.given)
+        given = json.loads(asked.given)
         if self._redact is not None:
             words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": given}
             given = redacted(words, self._redact).get("given")
@@ -514,7 +514,7 @@ class Replay:
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
 
     def _absent(self, asked: AskedCall) -> StepError:
-        asks, given = asked.what == "question", decode(asked.given)
+        asks, given = asked.what == "question", json.loads(asked.given)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, Call]] = []
         for key, held in reversed(self._calls.items()):
@@ -621,7 +621,7 @@ def _no_request(name: str, said: list[Value], left: Mapping[str, list[Call]]) ->
     if encode(said) in left:
         message = f"{name} has no more of these requests: each is answered as often as it was made"
         hint = "make a model for each run: agf.replay_model(…)"
-    others = [decode(each) for each in itertools.islice(left, NEAREST_AMONG)]
+    others = [json.loads(each) for each in itertools.islice(left, NEAREST_AMONG)]
     pairs = [[*find_differences(other, said)] for other in others]
     if nearest := min(pairs, key=len, default=[]):
         before, after = shorten_pair(*nearest[0][1:])

@@ -22,7 +22,7 @@ from typing import Any
 from ..catalog import Context, Registry, default
 from ..engine.checks import kernel_bound
 from ..engine.host import Asker
-from ..engine.job import held_interrupts, hold_for
+from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.linked import Linked, flow_at
 from ..engine.runner import clock
@@ -32,12 +32,12 @@ from ..flow.step import FlowInput
 from ..flow.steps import Branches, Dag, Each, Step, Walk, children
 from ..flow.steps import Sequence as Steps
 from ..flow.values import Value, type_name
+from ..journal.call_rows import Reuse
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
 from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, records
 from ..journal.recorder import Journal
 from ..journal.records import Record, ReplayLog, is_within
-from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .define import sort_findings

@@ -20,10 +20,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 from ..engine import host, job
-from ..engine import run as engine
+from ..engine import runner as engine
+from ..engine.job import cancel_background_calls, count_background_calls
 from ..engine.limits import ANYTHING, Budget, Limits
-from ..engine.linked import Linked, reachable_flows
-from ..engine.loop import cancel_background_calls, count_background_calls
+from ..engine.linked import Linked
 from ..engine.runner import Recording, clock
 from ..flow.events import Event, RunEnded, StepAbandoned
 from ..flow.progress import Progress
@@ -254,7 +254,7 @@ class Run:
         self._plans = False
         """Whether it asks a model for a plan."""
         self.secrets = Secrets()
-        self.secrets.surround(bound_secrets(reachable_flows(linked)))
+        self.secrets.surround(bound_secrets(linked.reachable))
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.background = False

@@ -24,11 +24,10 @@ from ..flow.events import StepPath
 from ..flow.rows import Key, Row, key_of
 from ..flow.steps import Invoke
 from ..flow.values import Value
-from ..journal.call_rows import StartedCall
+from ..journal.call_rows import ReadValue, Reuse, ReusedResult, StartedCall
 from ..journal.codec import DecodeError, encode
 from ..journal.queries import records
 from ..journal.records import CallKey, Record, around, error_from, value_of
-from ..journal.reuse import ReadValue, Reuse, ReusedResult
 from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
 from .influence import dependents
@@ -161,7 +160,6 @@ def find_stale(
         limits=now.limits,
         secrets=now.secrets,
         grant=rights().grant,
-        progress=now.progress,
     )
     if isinstance(error, NeedsUnpickling):
         raise error

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..engine.host import Asker
-from ..engine.job import held_interrupts
+from ..engine.interrupts import held_interrupts
 from ..engine.limits import Budget, LimitReached, Limits
 from ..engine.runner import clock
 from ..flow.events import Event, Warned

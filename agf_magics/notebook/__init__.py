@@ -83,7 +83,7 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.notebook.undo.close()
-    from ..engine.loop import EngineLoop
+    from ..engine.job import EngineLoop
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
@@ -136,7 +136,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 def _cancel_background_runs() -> None:
     """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
-    from ..engine.loop import cancel_background_calls
+    from ..engine.job import cancel_background_calls
     from ..lifecycle.launch import live
 
     cancel_background_calls()

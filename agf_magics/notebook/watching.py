@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from ..catalog import Registry
 from ..engine.host import NoUser
-from ..engine.job import held_interrupts
+from ..engine.interrupts import held_interrupts
 from ..flow.events import Question
 from ..flow.steps import Flow
 from ..flow.values import Value

@@ -19,11 +19,11 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from ..engine.concurrent import SHAPES
 from ..engine.host import Host, Place
 from ..engine.limits import Budget, granted, inside
 from ..engine.pool import retry_scope
-from ..engine.run import SHAPES
-from ..engine.runner import Runner, Scope, StepEvents, clock, is_rescuable
+from ..engine.runner import Runner, Scope, clock, is_rescuable
 from ..engine.threads import Terms
 from ..engine.user_code import Result, watched_stdout
 from ..flow import events as ev
@@ -177,26 +177,6 @@ def _drive(main: Coroutine[Any, Any, T]) -> T:
 # --- elements ---
 
 
-class Counts:
-    """Counts the starts and the ends of steps by the ids in their paths, instead of emitting
-    them."""
-
-    def __init__(self) -> None:
-        self.rows: dict[tuple[str, ...], list[int]] = {}
-
-    def start(
-        self, at: ev.StepPath, when: float, attempt: int, row: list[int] | None = None
-    ) -> list[int]:
-        if row is None:
-            row = self.rows.setdefault(tuple([bit for bit in at if type(bit) is str]), [0, 0])
-        row[0] += 1
-        return row
-
-    def finish(self, row: list[int] | None, at: ev.StepPath, when: float, value: Value) -> None:
-        if row is not None:
-            row[1] += 1
-
-
 def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Answer:
     began = clock()
     # A tool may look at its rights, and must not start a run of its own here.
@@ -206,9 +186,7 @@ def _run(program: ElementProgram, numbers: list[int], items: list[Value]) -> Ans
     with watched_stdout() if program.stream else contextlib.nullcontext():
         elements = _drive(chunk_run.run(numbers, items))
     counts = (
-        {key: tuple(row) for key, row in chunk_run.counts.rows.items()}
-        if not program.events
-        else None
+        {key: tuple(row) for key, row in chunk_run.counts.items()} if not program.events else None
     )
     return Answer(elements, counts, chunk_run.runner.calls, began, clock())
 
@@ -219,23 +197,32 @@ class _Chunk:
     def __init__(self, program: ElementProgram) -> None:
         self.program = program
         self.events: list[ev.Event] = []
-        self.counts = Counts()
+        self.counts: dict[tuple[str, ...], list[int]] = {}
+        """The starts and the ends of steps by the ids in their paths, if their events do not
+        travel."""
         before, index = len(program.scope.before), len(program.around) + 1
         self.journal = (
             CollectingJournal(program.most, dump_plain, before, index) if program.most else None
         )
-        steps: Any = StepEvents(self.events.append) if program.events else self.counts
         self.runner = Runner(
             SHAPES,
             ChunkHost(),
-            self.events.append,
+            self.events.append if program.events else self._count,
             Budget(program.limits),
             journal=self.journal,
             stream=program.stream,
-            progress=steps,
         )
         scope, step = program.scope, program.step
         self.path = (*scope.before, step.body.id, *program.around)
+
+    def _count(self, event: ev.Event) -> None:
+        """Keep an event, or count it if it is the start or the end of a step."""
+        if not isinstance(event, ev.StepStarted | ev.StepFinished):
+            self.events.append(event)
+            return
+        at: ev.StepPath = event.at
+        row = self.counts.setdefault(tuple([bit for bit in at if type(bit) is str]), [0, 0])
+        row[type(event) is ev.StepFinished] += 1
 
     async def run(self, numbers: list[int], items: list[Value]) -> list[Any]:
         found: list[Any] = []

@@ -314,7 +314,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             await self.records.write([(i, records) for i, (_, _, _, records) in answer.elements])
         run.calls += answer.calls
         if answer.counts is not None:
-            cast("Progress", run.steps).count(
+            cast("Progress", run.progress).count(
                 answer.counts, shift.of(answer.began), shift.of(answer.ended)
             )
         for i, (ok, value, events, _) in answer.elements:
@@ -358,7 +358,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             return
         run, at, error = self.site.run, self.at(i), StepError(found)
         error.path, error.where = at, ev.format_path(at)
-        run.steps.start(at, clock(), 1)
+        run.emit(ev.StepStarted(at, clock()))
         run.emit(ev.StepFailed(at, clock(), error))
         self._end(i, error)
 
@@ -371,7 +371,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         for flight in cast("list[ElementFlight]", list(self.flights)):
             for i in flight.numbers:
                 at, is_left = self.at(i), flight in running and i == flight.numbers[0]
-                run.steps.start(at, flight.when, 1)
+                run.emit(ev.StepStarted(at, flight.when))
                 run.emit(
                     ev.StepAbandoned(at, clock(), left or "")
                     if is_left

@@ -28,7 +28,6 @@ from ..catalog import digests
 from ..catalog.tools import Arguments, names_around
 from ..engine.runner import CallSite, Scope
 from ..flow import events as ev
-from ..flow.progress import Progress
 from ..flow.steps import Each
 from ..journal.codec import checker
 from ..journal.collected import Collected, CollectedRecords
@@ -388,19 +387,19 @@ def _is_inside(at: Any, i: int, reader: Reader) -> bool:
     ):
         return False
     ids = tuple(bit for bit in at if type(bit) is str)
-    steps = reader.each.run.steps
-    return not isinstance(steps, Progress) or ids in steps
+    progress = reader.each.run.progress
+    return progress is None or ids in progress
 
 
 def _counts(counts: Any, reader: Reader) -> Mapping[tuple[str, ...], tuple[int, int]] | None:
-    steps = reader.each.run.steps
-    if not isinstance(steps, Progress):
+    progress = reader.each.run.progress
+    if progress is None:
         if counts is not None:
             raise ValueError("it has numbers instead of events")
         return None
     # A row that the run does not have would be drawn for ever.
     for key, count in counts.items():
-        if key not in steps or not _is_count(count):
+        if key not in progress or not _is_count(count):
             raise ValueError("it counts an unknown step")
     return dict(counts)
 

@@ -20,7 +20,7 @@ from ..catalog import Tool, Transform
 from ..engine.limits import Limits
 from ..engine.linked import Linked
 from ..engine.pool import calls_of
-from ..engine.runner import CallSite, Index, Scope, StepEvents
+from ..engine.runner import CallSite, Index, Scope
 from ..flow.step import DROPPED, Frame, Ref, Step, finished
 from ..flow.steps import Dag, Each, Flow, Invoke, Repeat, Sequence, Walk, every
 from ..flow.wiring import own_reads
@@ -258,7 +258,7 @@ def make_program(
         site.index,
         run.budget.limits,
         run.journal.most if run.journal is not None else 0,
-        isinstance(run.steps, StepEvents),  # whether something listens to the events of the run
+        run.progress is None,  # whether something listens to the events of the run
         run.stream,
         sources,
     )

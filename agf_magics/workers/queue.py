@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..engine.limits import Grant, granted
-from ..engine.threads import Call, Placement, Terms
-from ..engine.user_code import OutcomeUnknown, Result, TimedOut
+from ..engine.threads import Placement, Terms
+from ..engine.user_code import Call, OutcomeUnknown, Result, TimedOut
 from ..text.diagnostics import Diagnostic, StepError
 from . import chunk
 from .backend import (

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.file import log_of
 from agf_magics.journal.store import Store
+from agf_magics.journal.writer import log_of
 from agf_magics.lifecycle import past_runs
 from tests.attacks.journals import WANT, registry
 from tests.engine import kept

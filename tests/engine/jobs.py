@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from agf_magics.engine.host import Host
 from agf_magics.engine.job import Job
-from agf_magics.engine.threads import Workers
+from agf_magics.engine.user_code import Workers
 
 T = TypeVar("T")
 

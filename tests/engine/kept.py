@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agf_magics.journal import file as journal_file
-from agf_magics.journal.file import checksum
+from agf_magics.journal.codec import checksum, row_crc
 from agf_magics.journal.queries import END
-from agf_magics.journal.records import COLUMNS, UNREADABLE, row_crc
+from agf_magics.journal.records import COLUMNS, UNREADABLE
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import settings
 from agf_magics.lifecycle.driving import live

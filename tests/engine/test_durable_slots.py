@@ -159,7 +159,7 @@ def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
         if len(held) > 40 or not rows[-1][0].startswith("INSERT INTO records"):
             while held:
                 statement, row, *_ = held.pop(0)
-                self.later(statement, row, lambda error: None)
+                self.later(statement, [row], lambda error: None)
         done = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from agf_magics.engine import job as jobs
-from agf_magics.engine import loop as loops
-from agf_magics.engine import threads
-from agf_magics.engine.host import Host, Place, StillRunning
-from agf_magics.engine.job import here
-from agf_magics.engine.loop import EngineLoop
+from agf_magics.engine import job as loops
+from agf_magics.engine import user_code as threads
+from agf_magics.engine.host import Host, Place
+from agf_magics.engine.job import EngineLoop, here
+from agf_magics.engine.user_code import StillRunning
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 

@@ -31,8 +31,16 @@ import agf_magics as agf
 from agf_magics.flow.events import Warned
 from agf_magics.flow.values import Value
 from agf_magics.journal import queries
-from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, json_text, pickled, to_show, weigh
-from agf_magics.journal.records import row_crc
+from agf_magics.journal.codec import (
+    NotPicklable,
+    decode_value,
+    encode_value,
+    json_text,
+    pickled,
+    row_crc,
+    to_show,
+    weigh,
+)
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle import past_runs, settings
 from agf_magics.lifecycle.persistence import NEWEST_KEPT, forget_old

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agf_magics.engine.loop import DEEPEST_JSON, bound_json
+from agf_magics.engine.browser import DEEPEST_JSON, bound_json
 
 
 class Decoder(json.JSONDecoder):

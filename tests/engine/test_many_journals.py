@@ -139,8 +139,7 @@ def test_a_journal_that_was_closed_before_its_run_starts_is_opened_again(tmp_pat
 def test_a_row_for_a_closed_journal_is_refused(tmp_path: Path) -> None:
     store, failed = Store.at(use(tmp_path)), list[JournalError]()
     Store.close_all()
-    store.writer.later(ADD, line(1), failed.append)
-    store.writer.later_all(ADD, [line(2)], failed.append)
+    store.writer.later(ADD, [line(1), line(2)], failed.append)
 
     async def main() -> None:
         with pytest.raises(JournalError, match="is closed"):

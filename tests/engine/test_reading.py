@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.journal.codec import row_crc
 from agf_magics.journal.file import TABLES, JournalError
-from agf_magics.journal.records import COLUMNS, Record, Row, is_at, read_records, row_crc
+from agf_magics.journal.records import COLUMNS, Record, Row, is_at, read_records
 
 NAMES = COLUMNS.split(", ")
 

@@ -13,8 +13,8 @@ import pandas
 import pytest
 
 import agf_magics as agf
+from agf_magics.journal.call_rows import Reuse
 from agf_magics.journal.queries import forget, list_runs, missing_results, reading_texts, records
-from agf_magics.journal.reuse import Reuse
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.lookup import unpickled

@@ -11,7 +11,6 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
-from agf_magics.engine.linked import reachable_flows
 from agf_magics.journal.secrets import MOST_SECRETS
 from agf_magics.lifecycle.influence import find_secret_sources
 from tests.counting import work
@@ -128,7 +127,7 @@ def test_a_step_that_gives_a_secret_argument_is_not_kept_and_no_other(way: str) 
     agf.define("pipeline: makes\nsteps:\n- tool: {name: other}\n- tool: {name: mint}", registry=registry)
     text, steps = GIVEN[way]
     linked, _ = link(agf.load(f"pipeline: main\nsteps:\n{text}\n", registry=registry), registry)
-    assert find_secret_sources(reachable_flows(linked))[1] == steps
+    assert find_secret_sources(linked.reachable)[1] == steps
 
 
 SHOWN = {
@@ -197,6 +196,6 @@ def test_a_long_way_to_a_secret_argument_is_followed_in_steps_of_its_length() ->
         ways += "- transform: {value: pipe}\n" * length
         text = f"pipeline: long\nsteps:\n{ways}- tool: {{name: fetch, args: {{token: !expr pipe}}}}\n"
         linked, _ = link(agf.load(text, registry=registry), registry)
-        return work(lambda: find_secret_sources(reachable_flows(linked)))
+        return work(lambda: find_secret_sources(linked.reachable))
 
     assert cost(400) < 12 * cost(40)

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.concurrent import SHAPES
 from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
-from agf_magics.engine.run import run as run_linked
+from agf_magics.engine.runner import run as run_linked
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
@@ -388,5 +389,7 @@ def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> N
 def test_the_engine_calls_tools_unless_it_is_told_to_run_dry() -> None:
     tools = Tools(one=lambda: 1)
     linked, _ = link(flow(call("s", "one", lambda frame: {}, target=Put("out"))), tools.registry)
-    done = asyncio.run(run_linked(linked, FlowInput({}), host=Host(), emit=lambda event: None, limits=agf.Limits()))
+    done = asyncio.run(
+        run_linked(linked, FlowInput({}), host=Host(), emit=lambda event: None, limits=agf.Limits(), shapes=SHAPES)
+    )
     assert (done.ended.output, len(tools.calls)) == (1, 1)

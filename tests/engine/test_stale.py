@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.engine.loop import count_background_calls
+from agf_magics.engine.job import count_background_calls
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.settings import current
 from agf_magics.lifecycle.stale import Stale

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import job, loop
+from agf_magics.engine import job
 from agf_magics.engine.host import Host
-from agf_magics.engine.job import End, Waiter
-from agf_magics.engine.loop import Watchdog
-from agf_magics.engine.threads import Call
+from agf_magics.engine.interrupts import Waiter
+from agf_magics.engine.job import End, Watchdog
+from agf_magics.engine.user_code import Call
 from tests.engine.jobs import start
 
 PREAMBLE = """
@@ -489,7 +489,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         await host.call("kernel", late, {})
 
     def late() -> None:
-        from agf_magics.engine.job import waiters
+        from agf_magics.engine.interrupts import waiters
 
         waiter: Waiter = waiters.stack[-1]
         assert waiter.inside is not None
@@ -535,7 +535,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
 
         def trace(frame: FrameType, event: str, arg: Any, last: int = last) -> Any:
             nonlocal left
-            frame.f_trace_opcodes = frame.f_code.co_filename in (loop.__file__, job.__file__, threading.__file__)
+            frame.f_trace_opcodes = frame.f_code.co_filename in (job.__file__, threading.__file__)
             if event == "opcode":
                 if left == last:
                     raise KeyboardInterrupt

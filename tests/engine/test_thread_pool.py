@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from agf_magics.engine import threads as thread_pool
-from agf_magics.engine.threads import Call, ThreadPool
+from agf_magics.engine.threads import ThreadPool
+from agf_magics.engine.user_code import Call
 from tests.engine.jobs import no_call_is_away
 
 

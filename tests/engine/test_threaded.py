@@ -24,8 +24,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine import concurrent, threads
+from agf_magics.engine import concurrent
 from agf_magics.engine import threaded as threaded_module
+from agf_magics.engine import user_code as threads
 from agf_magics.engine.host import Host
 from agf_magics.engine.limits import Rights, rights
 from agf_magics.flow import events as ev

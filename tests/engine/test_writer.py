@@ -202,7 +202,7 @@ def test_of_many_rows_all_are_written_but_those_that_cannot(tmp_path: Path) -> N
     with kept.journal_in(tmp_path) as path:
         store, failed = Store.at(path), list[JournalError]()
         rows = [line(1, "a"), line(2, []), line(3, "c"), line(3, "again"), line(4, "d")]
-        store.writer.later_all(ADD, rows, failed.append)
+        store.writer.later(ADD, rows, failed.append)
         store.flush()
         with closing(sqlite3.connect(path)) as reading:
             found = reading.execute("SELECT line, value FROM records ORDER BY line").fetchall()

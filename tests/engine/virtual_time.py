@@ -14,7 +14,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agf_magics.engine.threads import Workers
+from agf_magics.engine.user_code import Workers
 from agf_magics.journal.store import Store
 
 T = TypeVar("T")

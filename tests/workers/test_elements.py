@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine import host, runner
-from agf_magics.engine.linked import reachable_flows
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Each, every
@@ -149,7 +148,7 @@ def stops_early(run: agf.Run) -> bool:
     """Whether a failure ended a fan-out, so that it depends on the moment which other elements ran."""
     return any(
         isinstance(step, Each) and step.on_error == "abort" and any(row.failed for row in run.progress.rows.values())
-        for linked in reachable_flows(run._linked)
+        for linked in run._linked.reachable
         for step in every(linked.flow.body)
     )
 
@@ -474,6 +473,15 @@ def test_a_secret_that_the_run_gets_meanwhile_is_masked(fan: Fan, monkeypatch: p
     assert sum(map(len, backend.numbers)) < 30
     shown = [call.value_shown for call in fan.calls]
     assert sum("the-token-42" in str(value) for value in shown) <= 1
+
+
+def test_a_secret_of_the_environment_is_not_stored(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither as an argument nor as a result, as without workers (decision D42)."""
+    monkeypatch.setenv("SOME_TOKEN", "the-token-42")
+    for on in (InProcess(), None):
+        assert fan.run(["the-token-42", "other"], on, lambda x: f"{x}!").output == ["the-token-42!", "other!"]
+        assert "the-token-42" not in str(fan.calls)
+        assert "other!" in str(fan.calls)
 
 
 # --- cancel, abort ---

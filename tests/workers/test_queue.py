@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.threads import Call, Terms
+from agf_magics.engine.threads import Terms
+from agf_magics.engine.user_code import Call
 from agf_magics.lifecycle.run import Run
 from agf_magics.workers.backend import Lost
 from agf_magics.workers.queue import CallQueue

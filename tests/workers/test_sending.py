@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy
 
-from agf_magics.engine.threads import Call, Terms
+from agf_magics.engine.threads import Terms
+from agf_magics.engine.user_code import Call
 from agf_magics.workers.queue import CallQueue, RemotePool
 from agf_magics.workers.sending import own_modules
 from tests.workers.in_process import InProcess
