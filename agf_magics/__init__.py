@@ -34,9 +34,8 @@ from .lifecycle.define import define, evaluate, load
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun, import_run
 from .lifecycle.past_runs import export, runs
-from .lifecycle.persistence import own_files
 from .lifecycle.resume import rerun, resume
-from .lifecycle.settings import current
+from .lifecycle.settings import current, own_files
 from .lifecycle.stale import stale
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .text.late_imports import IN_BROWSER, Widgets

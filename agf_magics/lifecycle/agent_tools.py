@@ -25,12 +25,11 @@ from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
 from .define import load
-from .driving import live, wait_for
 from .input import RunOptions
-from .launch import start_run
+from .launch import start_run, wait_for
 from .past_run import PastRun
 from .past_runs import find_past_run
-from .run import Run
+from .run import Run, live
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""

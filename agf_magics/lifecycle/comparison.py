@@ -28,8 +28,7 @@ from ..pictures.difference import (
 )
 from ..pictures.plain import counted, html, line
 from .manifest import Manifest
-from .persistence import uses
-from .run import Trace
+from .trace import Trace, uses
 
 MOST_VALUES = 100
 """Rows of the table of values."""

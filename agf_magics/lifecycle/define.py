@@ -32,7 +32,6 @@ from ..text.diagnostics import (
     Diagnostics,
     safe,
     share_suggestion_budget,
-    sort_by_place,
     suggest,
 )
 from ..text.nodes import shorten
@@ -552,7 +551,3 @@ def language_of(name: str) -> Language:
             Diagnostic("define.language", f"unknown language {name!r}", hint=hint)
         )
     return LANGUAGES[name]
-
-
-def sort_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    return tuple(sort_by_place([d for group in groups for d in group]))

@@ -3,30 +3,46 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import inspect
+import time
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
+from ..engine import host, job
+from ..engine import run as engine
 from ..engine.checks import gate, kernel_bound
 from ..engine.failures import describe_exception
 from ..engine.host import Asker
-from ..engine.job import held_interrupts
+from ..engine.invoke import duration_exceeded
+from ..engine.job import Held, held_interrupts, hold_for
 from ..engine.limits import Limits, rights
 from ..engine.runner import clock
+from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..flow.progress import AFTER_END
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import (
+    AgfError,
+    DefinitionError,
+    Diagnostic,
+    StepError,
+    sort_by_place,
+    suggest,
+)
+from ..text.late_imports import IN_BROWSER
+from ..workers.queue import CallQueue
 from ..workers.sending import STAY, is_worker
-from .define import for_input, load, sort_findings
+from .define import for_input, load
 from .define import link_flow as link_with_files
-from .driving import Live, live, run_here, start_on_engine, wait_for
 from .input import (
     DEFAULTS,
     RunOptions,
@@ -38,9 +54,9 @@ from .input import (
     unused_fields,
 )
 from .lookup import reuse_results
-from .persistence import start_journal
-from .run import EventQueue, Run, RunCancelled, Trace
-from .settings import current
+from .manifest import refused, start_journal
+from .run import EventQueue, Run, RunCancelled, live
+from .settings import current, journal_file, keep_journal
 from .tracing import start_trace
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
@@ -284,7 +300,11 @@ def prepare_run(
         flow = find_flow(flow, options.registry or default())
         flow, input, options = over_rows(flow, over, input, options)
     prepared = link_run(flow, input, options, copies=options.dry)
-    start_journal(prepared)
+    # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
+    # with it. A run that replays made its calls before (decision D49).
+    is_kept = not (options.dry or rights().inside or prepared._recording is not None)
+    if is_kept and (path := journal_file()) is not None:
+        start_journal(prepared, path)
     if options.reuse:
         reuse_results(prepared, options.reuse)
     return prepared
@@ -312,8 +332,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = sort_findings(
-        (*of_definition, *options.found, *unused_fields(found_flow, fields)), tuple(problems)
+    findings = sort_by_place(
+        [*of_definition, *options.found, *unused_fields(found_flow, fields), *problems]
     )
     seen = {
         (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
@@ -408,11 +428,162 @@ def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable
     return emit
 
 
+def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
+    """Wait for the end of a run that was started while interrupts are ``held``. An exception
+    cancels the run; an interrupt raises nothing."""
+    try:
+        wait(run)
+    except BaseException:
+        run.cancel("interrupt")
+        raise
+    finally:
+        held.ended = True
+    return run
+
+
+def start_on_engine(
+    run: Run,
+    emit: Callable[[Event], None],
+    enter: Callable[[], None] | None = None,
+    background: bool = False,
+) -> None:
+    """Start ``run`` on the engine's loop and return at once."""
+    run.background, run._emit = background, emit
+    if not background:
+        hold_for(run.cancel)
+    _hold_context(run)
+    live.add(run)
+    try:
+        run._job = job.Job(
+            partial(_main, run),
+            enter=enter,
+            waited=not background,
+            over=partial(_end, run),
+            limit=_limit(run),
+        )
+        run._job.start()
+        if run._reason is not None:
+            run._job.cancel(run._reason)
+    except BaseException:
+        if run._is_started:
+            run.cancel("the start was interrupted")
+        else:
+            _release_context(run)
+            live.end(run)
+        raise
+
+
+async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
+    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
+    cancelled, but not if only the run was."""
+    run._emit, task, loop = emit, asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    _hold_context(run)
+    live.add(run)
+    outcome: tuple[engine.Done] | BaseException
+    try:
+        outcome = (await job.here(partial(_main, run)),)
+    except BaseException as error:
+        outcome = error
+    run._stop = None
+    _end(run, outcome)
+    if isinstance(outcome, asyncio.CancelledError) and run._reason is not None:
+        task.uncancel()
+    elif isinstance(outcome, BaseException) and not isinstance(outcome, AgfError):
+        raise outcome
+
+
+async def _main(run: Run, place: host.Host) -> engine.Done:
+    run._place = place
+    place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
+    replaying.set(run._recording)
+    recording = run._recording
+    # A call that is not recorded is made here: there may be few.
+    if run._workers is not None and (recording is None or not recording.replays_tools):
+        place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
+    with watched_stdout() if run._stream else contextlib.nullcontext():
+        return await engine.run(
+            run._linked,
+            run._given,
+            host=place,
+            emit=run._emit,
+            limits=run.limits,
+            dry=run.dry,
+            journal=run.journal,
+            work=run.work,
+            secrets=run.secrets,
+            stream=run._stream,
+            budget=run._budget,
+            progress=run.progress if run._emit == run.progress.apply else None,
+            recording=recording,
+            notes=run._notes,
+        )
+
+
+def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
+    """Record the end on the run."""
+    _release_context(run)
+    match outcome:
+        case (done,):
+            run._output = done.ended.output
+            run.calls, run.sessions = done.calls, done.sessions
+        case asyncio.CancelledError() as stop:
+            run._end_early("cancelled", getattr(stop, "left_running", "left running"))
+            run._set_cancelled(stop)
+            if run._cancel_reason in (None, "interrupt"):
+                live.interrupted.append((run, time.monotonic()))
+        case AgfError() as error:
+            assert isinstance(error, StepError), "every failure in a run is a step's failure"
+            run._end_early("error", error.diagnostic.hint or "left running", error)
+            run.error = error
+        case BaseException() as bug:
+            run._bug = bug
+    if run._queue is not None:
+        run._queue.close()
+    live.end(run)
+    if IN_BROWSER and run.journal is not None:
+        keep_journal(run.journal.store)
+
+
+def _limit(run: Run) -> job.Limit | None:
+    """The time after which the run is ended from outside if a tool prevents it from ending."""
+    timeout, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
+    if timeout is not None and (cap is None or timeout <= cap):
+        return job.Limit(
+            timeout, lambda left: engine.timeout_exceeded(run._linked, run.limits, left)
+        )
+    if cap is not None:
+        return job.Limit(cap, lambda left: duration_exceeded(run.flow, left))
+    return None
+
+
+def _hold_context(run: Run) -> None:
+    """Lock the run's named context while it runs."""
+    if run.context is not None:
+        run.context.hold(run.run_id)
+
+
+def _release_context(run: Run) -> None:
+    """Unlock it, without secrets in its log."""
+    if (context := run.context) is not None:
+        if context.holder == run.run_id:
+            context.log = run._log_to_keep()
+        context.release(run.run_id)
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]
+
+
 __all__ = [
-    "Live",
     "Run",
     "RunCancelled",
-    "Trace",
     "arun",
     "find_flow",
     "live",

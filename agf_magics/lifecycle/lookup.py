@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from ..catalog import Registry, default
-from ..flow.steps import Flow
+from ..catalog import default
 from ..flow.values import Value, type_name
 from ..journal.codec import DecodeError, SignatureError
 from ..journal.file import JournalError
@@ -31,11 +30,9 @@ from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, suggest
-from .driving import live
 from .manifest import Manifest, read_manifest, refused
-from .persistence import journal_file, this_notebook
-from .run import Run
-from .settings import current
+from .run import Run, live
+from .settings import current, journal_file, this_notebook
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -78,15 +75,6 @@ def find_run(store: Store, run_id: str) -> RunRow:
     if run_id in default().flows:
         hint = f"this flow has no run in the journal: %run_pipeline {run_id} runs it"
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
-
-
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
-    DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]
 
 
 def check_given(order: Manifest, input: Value, run_id: str) -> None:

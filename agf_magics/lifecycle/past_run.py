@@ -34,7 +34,6 @@ from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import Widgets
 from ..text.source import Source, path_error_reason
 from .comparison import Comparison, compare
-from .driving import live
 from .lookup import (
     as_definition_errors,
     check_given,
@@ -45,11 +44,11 @@ from .lookup import (
     refused_running,
     unusable,
 )
-from .manifest import Manifest, Text, load_text, read_manifest, refused
-from .persistence import restore_calls, restore_rows, uses
-from .run import CallTable, NamedValues, Run, Trace, fails_again, trace_rows, unknown_attribute
+from .manifest import Manifest, Text, load_text, read_manifest, refused, restore_rows
+from .run import NamedValues, Run, fails_again, live, unknown_attribute
 from .settings import current
 from .table import RowTable
+from .trace import CallTable, Trace, restore_calls, trace_rows, uses
 
 T = TypeVar("T")
 

@@ -48,12 +48,11 @@ from ..pictures.plain import counted, line
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
 from ..text.source import UNUSABLE, Source, path_error_reason
-from .driving import live
 from .input import replaying
 from .lookup import refused_running
 from .manifest import refused
 from .past_run import PastRun, find_past_run
-from .run import Run
+from .run import Run, live
 from .settings import current
 
 RECORDING_FORMAT = 1

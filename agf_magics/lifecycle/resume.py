@@ -39,23 +39,19 @@ from ..journal.recorder import Journal
 from ..journal.records import Record, ReplayLog, is_within
 from ..journal.reuse import Reuse
 from ..journal.store import Store
-from ..text.diagnostics import Diagnostic, StepError, suggest
-from .define import sort_findings
-from .driving import start_on_engine, wait_for
+from ..text.diagnostics import Diagnostic, StepError, sort_by_place, suggest
 from .influence import reached
 from .input import (
     DEFAULTS,
     RunOptions,
     find_workers,
-    parse_answer,
     replaying,
     settle_input,
 )
-from .launch import make_emitter, prepare_run
+from .launch import find_registered, make_emitter, prepare_run, start_on_engine, wait_for
 from .lookup import (
     as_definition_errors,
     check_given,
-    find_registered,
     find_resumable,
     find_run,
     journal,
@@ -63,11 +59,11 @@ from .lookup import (
     unpickled,
     unusable,
 )
-from .manifest import Manifest, link_as_it_was, read_manifest, refused
+from .manifest import Manifest, link_as_it_was, read_manifest, refused, watch
 from .past_run import PastRun, find_ended, input_again
-from .persistence import watch
 from .run import Run
 from .settings import current
+from .terminal import parse_answer
 
 
 def resume(
@@ -201,7 +197,7 @@ def _resumed(
         linked,
         flow_input,
         options.limits or order.limits,
-        sort_findings(tuple(problems)),
+        tuple(sort_by_place([*problems])),
         dry=False,
     )
     resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
@@ -212,8 +208,8 @@ def _resumed(
     )
     for value in options.secrets:
         resumed.secrets.learn(value)
-    resumed.journal = Journal(store, head.num, head.run_id, current.settings.journal_value, earlier)
-    watch(resumed)
+    most = current.settings.journal_value
+    watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
         resumed.progress.apply(warned)
     return resumed

@@ -1,9 +1,5 @@
-"""The events of a run for `async for`: they wait in order until they are read.
-
-Tables of a run's steps and calls.
-
-The handle of a run, running or ended. How a run is started and ended: driving.py.
-"""
+"""The handle of a run, running or ended, and the runs of this process. How a run is started and
+ended: launch.py."""
 
 from __future__ import annotations
 
@@ -12,17 +8,27 @@ import contextlib
 import itertools
 import re
 import secrets
+import time
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from ..catalog import Tool
 from ..engine import host, job
 from ..engine import run as engine
 from ..engine.limits import ANYTHING, Budget, Limits
-from ..engine.linked import Linked, reachable_flows
+from ..engine.linked import Linked, callees_of, reachable_flows
 from ..engine.loop import cancel_background_calls, count_background_calls
 from ..engine.runner import Recording, clock
 from ..flow.events import Event, RunEnded, StepAbandoned
@@ -35,16 +41,16 @@ from ..journal.file import JournalError
 from ..journal.queries import once_each
 from ..journal.recorder import Journal
 from ..journal.records import Record
-from ..journal.secrets import Secrets
+from ..journal.secrets import Secrets, names_a_secret
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
-from ..text.late_imports import Widgets, installed_only
+from ..text.late_imports import Widgets
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
-from .influence import bound_secrets, secret_paths
+from .influence import find_secret_sources
 from .settings import current
+from .trace import Trace, trace_rows
 
 if TYPE_CHECKING:
     from .table import RowTable
@@ -88,91 +94,6 @@ class EventQueue:
         if (wake := self._wake) is not None:
             with contextlib.suppress(RuntimeError):  # the loop of the reader is closed
                 wake()
-
-
-MAX_SHOWN = 500
-"""The number of rows that are displayed."""
-
-
-def trace_rows(
-    progress: Progress,
-    calls: Iterable[Record] = (),
-    shown: Callable[[Value], Value] = lambda value: value,
-) -> Trace:
-    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps
-    that run once; ``shown``: replaces the secrets in a value."""
-    journaled = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
-
-
-class Trace(tuple[dict[str, Any], ...]):
-    """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
-
-    columns: ClassVar[tuple[str, ...]] = (
-        "step",
-        "kind",
-        "label",
-        "status",
-        "ok",
-        "failed",
-        "took",
-        "error",
-    )
-    """The displayed columns; a row has more keys."""
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
-        with installed_only():
-            import pandas
-
-        return pandas.DataFrame(list(self))
-
-    def _repr_html_(self) -> str:
-        columns, rows = self._table()
-        more = f"<p>… {len(self) - len(rows):,} more</p>" if len(self) > len(rows) else ""
-        return table_html(columns, rows) + more
-
-    def __repr__(self) -> str:
-        columns, rows = self._table()
-        more = [f"… {len(self) - len(rows):,} more"] if len(self) > len(rows) else []
-        return "\n".join([*table_text(columns, rows), *more])
-
-    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        columns = self.columns
-        return columns, tuple(
-            tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN]
-        )
-
-
-class CallTable(Trace):
-    """The calls of a run, in the order of their ends."""
-
-    columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
-
-
-TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
-
-
-def _cell(row: dict[str, Any], column: str) -> str:
-    most = 60 if column != "step" else 100
-    return cell_text(row[TIMES.get(column, column)], column in TIMES, most)
-
-
-def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
-    return {
-        "step": row.id,
-        "kind": row.word,
-        "label": row.label,
-        "status": row.state,
-        "started": row.started,
-        "ok": row.finished,
-        "failed": row.failed,
-        "seconds": row.seconds,
-        "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
-        "attempts": row.started or None,
-        "input": call.given_shown if call is not None else None,
-        "output": call.value_shown if call is not None else None if row.many else shown(row.value),
-    }
 
 
 class RunCancelled(StepError):
@@ -249,7 +170,8 @@ class Run:
         self._plans = False
         """Whether it asks a model for a plan."""
         self.secrets = Secrets()
-        self.secrets.surround(bound_secrets(reachable_flows(linked)))
+        self._secret_paths: Collection[tuple[str, ...]] = ()
+        """The places in the context of a plan that feed secret arguments."""
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.background = False
@@ -278,6 +200,7 @@ class Run:
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
         self._queue: EventQueue | None = None
+        self._find_secrets()
 
     @property
     def flow(self) -> Flow:
@@ -495,15 +418,33 @@ class Run:
         if self.journal is not None and self._cancel_reason in (None, "interrupt"):
             self.journal.leave_open()
 
+    def _find_secrets(self) -> None:
+        """Find which of its values are secret, before any tool is called: the manifest with the
+        input is on disk before the first one."""
+        tools = [
+            tool
+            for flow in reachable_flows(self._linked)
+            for callee in flow.callees.values()
+            for tool in callees_of(callee)
+            if isinstance(tool, Tool)
+        ]
+        self.secrets.surround(bound_secrets(tools))
+        if not any(tool.secret for tool in tools):  # of nearly every run: nothing is followed
+            return
+        sources = find_secret_sources(self._linked)
+        self.secrets.names, self.secrets.steps = sources.names, sources.steps
+        self._secret_paths = sources.paths
+        for name in sources.names & set(self.input if isinstance(self.input, dict) else ()):
+            self.secrets.learn(self.input[name])
+
     def _log_to_keep(self) -> Any:
         """The messages of its named context, without secrets; None: there are none."""
         log, extension = self.context and self.context.log, self.flow.extension
         if log is None or extension is None:
             return log
-        paths = secret_paths(self._linked)
-        if not paths and not self.secrets.active:
+        if not self._secret_paths and not self.secrets.active:
             return log
-        return extension.without_secrets(log, paths, self.secrets.holds_any)
+        return extension.without_secrets(log, self._secret_paths, self.secrets.holds_any)
 
     def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop
@@ -560,3 +501,79 @@ def fails_again(error: BaseException | None) -> bool:
         and error.code != "policy.invalid-output"
         and error.code.partition(".")[0] in DETERMINED
     )
+
+
+def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
+    """The texts that a `functools.partial` gives to these tools for parameters whose names say that
+    they are secrets (decision D42)."""
+    for tool in tools:
+        function: Any = tool.function
+        while isinstance(function, partial):
+            for name, value in function.keywords.items():
+                if names_a_secret(name) and isinstance(value, str):
+                    yield value
+            function = function.func
+
+
+JUST_NOW = 2.0
+"""The longest time between the interrupt and the request to exit when a kernel is shut down, in
+seconds."""
+
+
+class Live:
+    """The running runs, and the last background runs that have ended."""
+
+    MAX_ENDED = 100
+
+    def __init__(self) -> None:
+        self._running: dict[str, Run] = {}
+        self._ended: dict[str, Run] = {}
+        self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
+        """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
+
+    @property
+    def running(self) -> tuple[Run, ...]:
+        """All running runs, in the order of their starts."""
+        return tuple(self._running.values())
+
+    @property
+    def ended(self) -> tuple[Run, ...]:
+        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
+        the order of their ends."""
+        return tuple(self._ended.values())
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter((*self.ended, *self.running))
+
+    def find(self, run_id: str) -> Run | None:
+        return self._running.get(run_id) or self._ended.get(run_id)
+
+    def add(self, run: Run) -> None:
+        self._running[run.run_id] = run
+
+    def end(self, run: Run) -> None:
+        if (run.background or run._fired) and run.progress.ended is not None:
+            self._ended[run.run_id] = run
+            for old in list(self._ended)[: -self.MAX_ENDED]:
+                self._ended.pop(old, None)
+        self._running.pop(run.run_id, None)
+
+    def forget(self) -> None:
+        """Forget the runs that have ended."""
+        self._ended.clear()
+        self.interrupted.clear()
+
+    def leave_open(self) -> None:
+        """Prepare for the exit of the process. A kernel restart interrupts the kernel first, so a
+        run that was interrupted just now counts as interrupted, not as cancelled by the user."""
+        now = time.monotonic()
+        for run in (
+            *self.running,
+            *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW),
+        ):
+            run._leave_open()
+
+
+live = Live()
+"""The one of this process. Its dicts are changed by single operations and read as snapshots: any
+thread may read."""

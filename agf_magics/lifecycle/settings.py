@@ -1,20 +1,23 @@
-"""The words of ``--on``: what a text says about where the concurrent calls of a run are made.
-
-A module of its own, because the settings read these texts too and must not import the workers.
+"""The settings of this process, and where its files are.
 
 Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
-environment variables < ``%config AgfMagics.*``.
+environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
+pyproject.toml may come from a stranger, so it cannot set the settings that open something
+(`OPENING`, decision D4).
 
-No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the
-settings that open something (`OPENING`, decision D4).
+The words of ``--on`` are read here too, because the settings must not import the workers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
+import shutil
+import tempfile
 import tomllib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
@@ -22,8 +25,11 @@ from typing import Any, Literal, NamedTuple, cast
 
 from ..engine.host import Asker
 from ..engine.limits import Limits
-from ..journal.codec import user_folder
+from ..journal import file as journal
+from ..journal.codec import key_file, user_folder
+from ..journal.store import Store
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.late_imports import IN_BROWSER
 from ..text.nodes import shorten
 from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
@@ -487,3 +493,88 @@ class Current:
 
 
 current = Current()
+
+
+# --- the files ---
+
+PROJECT = ("pyproject.toml", ".git", ".agf")
+"""Files and folders that mark a project's folder."""
+
+
+def journal_file() -> Path | None:
+    """The file that the settings name, relative to the project that contains the current folder;
+    None: no journal."""
+    name = current.settings.journal
+    if not name:
+        return None
+    path = Path(name).expanduser()
+    # The user chose an absolute path, links included; a link in the project's folder may come with
+    # the project.
+    chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+    return _held(chosen) if IN_BROWSER else chosen
+
+
+IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
+"""Where SQLite works on the journals of a page. The storage of JupyterLite, /drive, has no locks and
+no shared memory, and keeps what is written only when a file is closed."""
+
+
+def _held(path: Path) -> Path:
+    """The journal ``path`` in memory; what the storage has of it is read first."""
+    held = IN_MEMORY / path.relative_to(path.anchor)
+    if not held.exists():
+        held.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists():
+            shutil.copy(path, held)
+    return held
+
+
+def keep_journal(store: Store) -> None:
+    """In a browser: put the journal into the storage of the page, which a reload leaves."""
+    store.flush()
+    store.checkpoint()
+    path = Path("/") / store.path.relative_to(IN_MEMORY)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(store.path, path)
+    except OSError as error:
+        message = f"the journal is in memory only, and a reload ends it: {path}: {error}"
+        warnings.warn(message, stacklevel=2)
+
+
+def _project() -> Path:
+    """The nearest folder above that has a mark of a project, else the current folder.
+
+    The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
+    what is above may come from anybody (decision A19)."""
+    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    for folder in (here, *here.parents):
+        if folder != here and not journal.is_private(folder):
+            break
+        if any((folder / mark).exists() for mark in PROJECT):
+            return folder
+        if folder == home or os.path.ismount(folder) or not journal.is_private(folder):
+            break
+    return here
+
+
+def own_files() -> tuple[Path, ...]:
+    """The files that only this package may touch: the journal, the user's key and settings."""
+    path, user = journal_file(), [user_file()]
+    with contextlib.suppress(RuntimeError):  # there is no home folder
+        user.append(key_file())
+    runs = (
+        [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]
+        if path is not None
+        else []
+    )
+    return (
+        *runs,
+        *(file.with_name("owners") for file in runs[:1]),
+        *(file.parent for file in user if file is not None),
+    )
+
+
+def this_notebook() -> str:
+    """The path of the notebook of this kernel, as its server gives it; empty elsewhere."""
+    return os.environ.get("JPY_SESSION_NAME", "")

@@ -33,18 +33,18 @@ from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
 from .influence import dependents
 from .input import RunOptions
-from .launch import link_run
+from .launch import find_registered, link_run
 from .lookup import (
     as_definition_errors,
-    find_registered,
     latest_runs,
     unpickled,
 )
+from .manifest import watch
 from .moments import Bounded, OfflineJournal, refuse_call, run_offline
 from .past_run import PastRun, find_ended, find_past_run, input_again
-from .persistence import watch
-from .run import Run, Trace
+from .run import Run
 from .settings import current
+from .trace import Trace
 
 State = Literal["again", "depends", "reused", "unknown", ""]
 """``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs
@@ -151,8 +151,7 @@ def find_stale(
     flow = run.flow if is_live else find_registered(past.name, registry)
     now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, now, unpickles)
-    now.journal = forecast
-    watch(now)
+    watch(now, forecast)
     error = run_offline(
         now._linked,
         now._given,

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..engine.runner import clock
 from ..flow.progress import Row
 from ..flow.steps import Flow
-from ..lifecycle.driving import LiveLine
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.terminal import LiveLine
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline

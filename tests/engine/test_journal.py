@@ -35,7 +35,7 @@ from agf_magics.journal.codec import NotPicklable, decode_value, encode_value, j
 from agf_magics.journal.records import row_crc
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle import past_runs, settings
-from agf_magics.lifecycle.persistence import NEWEST_KEPT, forget_old
+from agf_magics.lifecycle.manifest import NEWEST_KEPT, forget_old
 from agf_magics.pictures.run_page import past_html, past_text
 from tests.engine import kept
 

@@ -21,9 +21,8 @@ import agf_magics as agf
 from agf_magics.engine.linked import model_binding
 from agf_magics.flow import events as ev
 from agf_magics.flow.steps import Name
-from agf_magics.lifecycle.driving import start_on_engine
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import prepare_run
+from agf_magics.lifecycle.launch import prepare_run, start_on_engine
 from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.lifecycle.resume import resume
 from agf_magics.text.diagnostics import Diagnostics

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.driving import run_here
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import make_emitter
+from agf_magics.lifecycle.launch import make_emitter, run_here
 from agf_magics.lifecycle.resume import prepare_resumed, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
