@@ -149,7 +149,7 @@ def draw(
 
     if isinstance(flow, Run | PastRun):
         return Diagram(flow.flow, flow.progress, direction)
-    return Diagram(find_flow(flow, registry or default()), direction=direction)
+    return Diagram(find_flow(flow, default(registry)), direction=direction)
 
 
 def load_ipython_extension(shell: Any) -> None:

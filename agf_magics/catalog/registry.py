@@ -408,11 +408,6 @@ class Registry:
 _DEFAULT = Registry()
 
 
-def default() -> Registry:
-    """The registry of this kernel, which decorators use unless they get another."""
-    return _DEFAULT
-
-
-def into(registry: Registry | None) -> Registry:
-    """The registry for a decorator."""
+def default(registry: Registry | None = None) -> Registry:
+    """``registry``, or if none is given that of this kernel."""
     return _DEFAULT if registry is None else registry

@@ -114,7 +114,7 @@ def launch_tools(
 
     Raises DefinitionError if the agent is not registered.
     """
-    registry = registry or default()
+    registry = default(registry)
     mine, written = _Launcher(registry, _grant(identity, registry)), f"\n{grammar()}"
     offered = {
         "run_pipeline": _alike(run_pipeline, mine.registered),

@@ -27,6 +27,7 @@ from ..pictures.difference import (
     text_difference,
 )
 from ..pictures.plain import counted, html, line
+from .input import fields_of
 from .manifest import Manifest
 from .trace import Trace, uses
 
@@ -229,7 +230,7 @@ def _differences(
 
 def _unwritten(run: ComparedRun) -> set[str]:
     """The stores that still have the value of the input."""
-    input = run.input if isinstance(run.input, dict) else {}
+    input = fields_of(run.input)
     names = [name for name in run.stores if name in input]
     return {name for name in names if encode(run.stores[name]) == encode(input[name])}
 

@@ -201,7 +201,7 @@ def load(
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
     defined = check_definition(
-        text, language, strict=strict, registry=registry or default(), latent=latent
+        text, language, strict=strict, registry=default(registry), latent=latent
     )
     flow = _flow_of(defined.flow, file or language, text)
     flow = replace(flow, name=_checked_name(name)) if name is not None else flow
@@ -251,7 +251,7 @@ def register(
 ) -> Defined:
     """`define` with its findings. ``origin``: the cell's id or the file; if another origin has
     defined the name, there is a note (decision A2)."""
-    registry, file, text = registry or default(), file_name(text), source_of(text)
+    registry, file, text = default(registry), file_name(text), source_of(text)
     language = language or detect_language(text.text)
     defined = check_definition(
         text, language, strict=strict, registry=registry, latent=latent, given=given

@@ -141,6 +141,11 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
 R = TypeVar("R")
 
 
+def fields_of(input: Value) -> Mapping[str, Value]:
+    """The named values of an input; none if it is no mapping."""
+    return input if isinstance(input, dict) else {}
+
+
 def settle_input(input: Value, flow: Flow) -> Value:
     """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:

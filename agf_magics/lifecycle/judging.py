@@ -64,7 +64,7 @@ def score_over(
     Raises DefinitionError for a score that is none, before one is computed.
     """
     table = table_of(run)
-    registry, rows = registry or default(), list(table.rows())
+    registry, rows = default(registry), list(table.rows())
     names = [*table.terms.columns, *table.added]
     if against is not None and against not in names:
         hint = suggest(against, names, "the columns")
@@ -385,7 +385,7 @@ def check_over(
     Raises CheckFailed, DefinitionError, and StepError if the run itself fails.
     """
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
-    named_scorers(scores, registry or default())
+    named_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()

@@ -9,7 +9,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -35,7 +35,6 @@ from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
     StepError,
-    sort_by_place,
     suggest,
 )
 from ..text.late_imports import IN_BROWSER
@@ -46,6 +45,7 @@ from .define import link_flow as link_with_files
 from .input import (
     DEFAULTS,
     RunOptions,
+    fields_of,
     find_workers,
     missing_fields,
     prepare_workers,
@@ -55,7 +55,7 @@ from .input import (
 )
 from .lookup import reuse_results
 from .manifest import refused, start_journal
-from .run import EventQueue, Run, RunCancelled, live
+from .run import Run, RunCancelled, live
 from .settings import current, journal_file, keep_journal
 from .tracing import start_trace
 
@@ -297,12 +297,12 @@ def prepare_run(
     if over is not None:
         from .over import over_rows  # here: most runs have one input
 
-        flow = find_flow(flow, options.registry or default())
+        flow = find_flow(flow, default(options.registry))
         flow, input, options = over_rows(flow, over, input, options)
     prepared = link_run(flow, input, options, copies=options.dry)
     # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
     # with it. A run that replays made its calls before (decision D49).
-    is_kept = not (options.dry or rights().inside or prepared._recording is not None)
+    is_kept = not (options.dry or rights().inside or prepared._options.recording is not None)
     if is_kept and (path := journal_file()) is not None:
         start_journal(prepared, path)
     if options.reuse:
@@ -313,7 +313,7 @@ def prepare_run(
 def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
     """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
     context."""
-    registry = options.registry or default()
+    registry = default(options.registry)
     found_flow = find_flow(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
     if options.inline:
@@ -323,41 +323,30 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     flow_input = FlowInput(
         settle_input(input, found_flow), context=_context(found_flow, registry, copies)
     )
-    fields = flow_input.input if isinstance(flow_input.input, dict) else {}
+    fields = fields_of(flow_input.input)
     for missing in missing_fields(found_flow, fields):
         problems.add(missing)
-    recording = options.recording or replaying.get()
+    options = replace(options, recording=options.recording or replaying.get())
+    recording = options.recording
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = sort_by_place(
-        [*of_definition, *options.found, *unused_fields(found_flow, fields), *problems]
-    )
+    findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
     seen = {
         (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
     }
-    warnings = tuple(finding for finding in findings if (finding.code, finding.span) not in seen)
+    warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
-    linked_run = Run(
-        linked, flow_input, options.limits or current.settings.limits, warnings, options.dry
-    )
-    linked_run._asker, linked_run._budget = options.ask, options.budget
-    linked_run._about = options.note
-    linked_run._stream, linked_run._plans = options.stream, options.plans
-    linked_run._workers, linked_run._recording = workers, recording
+    limits = options.limits or current.settings.limits
+    linked_run = Run(linked, flow_input, limits, options, warnings)
+    linked_run._workers = workers
     if recording is not None:
         linked_run._notes = recording.notes
     for warning in about_workers:
         linked_run.progress.apply(warning)
-    linked_run._continuing, linked_run._queue = (
-        options.continuing,
-        EventQueue() if options.queue else None,
-    )
-    for value in options.secrets:
-        linked_run.secrets.learn(value)
     return linked_run
 
 
@@ -496,13 +485,13 @@ async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
 
 async def _main(run: Run, place: host.Host) -> engine.Done:
     run._place = place
-    place.asker = run._asker or (current.ask if place.waited else current.ask_in_background)
-    replaying.set(run._recording)
-    recording = run._recording
+    options, recording = run._options, run._options.recording
+    place.asker = options.ask or (current.ask if place.waited else current.ask_in_background)
+    replaying.set(recording)
     # A call that is not recorded is made here: there may be few.
     if run._workers is not None and (recording is None or not recording.replays_tools):
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
-    with watched_stdout() if run._stream else contextlib.nullcontext():
+    with watched_stdout() if options.stream else contextlib.nullcontext():
         return await engine.run(
             run._linked,
             run._given,
@@ -513,8 +502,8 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
             journal=run.journal,
             work=run.work,
             secrets=run.secrets,
-            stream=run._stream,
-            budget=run._budget,
+            stream=options.stream,
+            budget=options.budget,
             progress=run.progress if run._emit == run.progress.apply else None,
             recording=recording,
             notes=run._notes,

@@ -8,7 +8,6 @@ with the new run too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 from ..catalog import default
@@ -30,6 +29,7 @@ from ..journal.reuse import Reuse
 from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, suggest
+from .input import fields_of
 from .manifest import Manifest, read_manifest, refused
 from .run import Run, live
 from .settings import current, journal_file, this_notebook
@@ -80,7 +80,7 @@ def find_run(store: Store, run_id: str) -> RunRow:
 def check_given(order: Manifest, input: Value, run_id: str) -> None:
     """Raises DefinitionError if ``input`` lacks a part of the run's input that is not in the
     journal."""
-    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    fields = fields_of(input)
     if order.unkept and not input:
         hint = "give it again: --input VAR (in Python: input=…)"
         message = f"the input of run {run_id!r} is not in the journal: {order.unkept}"

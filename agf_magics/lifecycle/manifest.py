@@ -168,7 +168,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         found = json.loads(row.work)
         if found["format"] != FORMAT:
             raise DecodeError(f"it was written by version {found['version']} of agf-magics")
-        _require(checker(_AnyStored)(found))
+        _require(checker(_Stored)(found))
         _check_calls([list(chain(*one["calls"].values())) for one in found["flows"]])
         sources: dict[tuple[str, str], Source] = {}
 
@@ -185,8 +185,8 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
                 {step: tuple(calls) for step, calls in one["calls"].items()},
                 one["made"],
                 tuple(one["chosen"]),
-                tuple(one.get("latent", ())),
-                tuple(one["session"]) if one.get("session") else None,
+                tuple(one["latent"]),
+                tuple(one["session"]) if one["session"] else None,
             )
             for one in found["flows"]
         )
@@ -209,8 +209,8 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             ),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
-            notebook=found.get("notebook", ""),
-            functions=found.get("functions", {}),
+            notebook=found["notebook"],
+            functions=found["functions"],
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
@@ -228,9 +228,6 @@ class _StoredText(TypedDict):
     made: bool
     chosen: list[str]
     calls: dict[str, Annotated[list[int], bool]]
-
-
-class _AnyText(_StoredText, total=False):
     latent: list[str]
     session: tuple[str, str] | None
 
@@ -238,7 +235,7 @@ class _AnyText(_StoredText, total=False):
 class _Stored(TypedDict):
     version: str
     flows: Annotated[
-        list[Annotated[_AnyText, lambda text: text["made"] or not text.get("session")]],
+        list[Annotated[_StoredText, lambda text: text["made"] or not text["session"]]],
         lambda flows: flows and not flows[0]["made"],
     ]
     schemas: list[tuple[Annotated[str, lambda name: name in LANGUAGES], _Place]]
@@ -255,9 +252,6 @@ class _Stored(TypedDict):
     limits: dict[str, object]
     identity: str
     tools: list[str] | None
-
-
-class _AnyStored(_Stored, total=False):
     notebook: str
     functions: dict[str, dict[str, str]]
 

@@ -202,10 +202,8 @@ class PastRun:
     @property
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
-        once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return trace_rows(
-            self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once))
-        )
+        with as_definition_errors():
+            return trace_rows(self.progress, self._in_journal, self.secrets.shown)
 
     @property
     def calls(self) -> CallTable:

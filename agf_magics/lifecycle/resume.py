@@ -39,11 +39,12 @@ from ..journal.recorder import Journal
 from ..journal.records import Record, ReplayLog, is_within
 from ..journal.reuse import Reuse
 from ..journal.store import Store
-from ..text.diagnostics import Diagnostic, StepError, sort_by_place, suggest
+from ..text.diagnostics import Diagnostic, StepError, suggest
 from .influence import reached
 from .input import (
     DEFAULTS,
     RunOptions,
+    fields_of,
     find_workers,
     replaying,
     settle_input,
@@ -168,14 +169,13 @@ def prepare_resumed(
     with as_definition_errors():
         row = find_resumable(store, run_id)
         resumed = _resumed(store, row, run_id or row.listed.run_id, input, options)
-        resumed._asker = options.ask
-        resumed._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
             )
             answering = Answering(options.answer, otherwise)
-            resumed._asker, resumed._notes = answering.ask, answering.notes
+            resumed._options = replace(resumed._options, ask=answering.ask)
+            resumed._notes = answering.notes
     return resumed, row.listed
 
 
@@ -183,7 +183,7 @@ def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     """``run_id``: the id as the user wrote it, for errors."""
-    head, registry = row.listed, options.registry or default()
+    head, registry = row.listed, default(options.registry)
     order, earlier = _journaled(store, row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
     flow = linked.flow
@@ -193,21 +193,9 @@ def _resumed(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    resumed = Run(
-        linked,
-        flow_input,
-        options.limits or order.limits,
-        tuple(sort_by_place([*problems])),
-        dry=False,
-    )
+    resumed = Run(linked, flow_input, options.limits or order.limits, options, problems)
     resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
-    resumed._budget, resumed._continuing, resumed._workers = (
-        options.budget,
-        options.continuing,
-        workers,
-    )
-    for value in options.secrets:
-        resumed.secrets.learn(value)
+    resumed._workers = workers
     most = current.settings.journal_value
     watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
@@ -263,11 +251,11 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
     """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
     else may differ."""
-    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    fields = fields_of(input)
     check_given(order, input, run_id)
     if order.unkept:
         return input
-    original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
+    original = fields_of(order.input)
     other = [
         name
         for name, value in fields.items()
@@ -396,7 +384,7 @@ def rerun_from(
 ) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
-    registry = options.registry or default()
+    registry = default(options.registry)
     earlier = find_ended(run)
     key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
     flow = find_registered(earlier.name, registry)

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ..catalog import Tool
 from ..engine import host, job
 from ..engine import run as engine
-from ..engine.limits import ANYTHING, Budget, Limits
+from ..engine.limits import ANYTHING, Limits
 from ..engine.linked import Linked, callees_of, reachable_flows
 from ..engine.loop import cancel_background_calls, count_background_calls
-from ..engine.runner import Recording, clock
+from ..engine.runner import clock
 from ..flow.events import Event, RunEnded, StepAbandoned
 from ..flow.progress import Progress
 from ..flow.rows import Row, Usage
@@ -38,17 +38,16 @@ from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.file import JournalError
-from ..journal.queries import once_each
 from ..journal.recorder import Journal
-from ..journal.records import Record
 from ..journal.secrets import Secrets, names_a_secret
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
+from ..text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place, suggest
 from ..text.late_imports import Widgets
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
 from .influence import find_secret_sources
+from .input import RunOptions, fields_of
 from .settings import current
 from .trace import Trace, trace_rows
 
@@ -139,8 +138,8 @@ class Run:
         linked: Linked,
         flow_input: FlowInput,
         limits: Limits,
-        warnings: tuple[Diagnostic, ...],
-        dry: bool,
+        options: RunOptions,
+        warnings: Iterable[Diagnostic],
     ) -> None:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
@@ -151,10 +150,8 @@ class Run:
             messages = f"{count:,} earlier message{'s' * (count != 1)}"
             self._continues = f"reads {messages} of the context {context.name!r}"
         self._table: RowTable | None = None
-        self._about = ""
-        """Which rows of a table it has: a part of its note."""
         self.limits = limits
-        self.dry = dry
+        self.dry = options.dry
         self.progress = Progress(linked.flow, linked.callees)
         self._output: Value = None
         self.error: StepError | None = None
@@ -165,10 +162,6 @@ class Run:
         self.journal: Journal | None = None
         """None: the run is not journaled."""
         self.work = ""
-        self._stream = False
-        """Whether the text of models is reported while it arrives."""
-        self._plans = False
-        """Whether it asks a model for a plan."""
         self.secrets = Secrets()
         self._secret_paths: Collection[tuple[str, ...]] = ()
         """The places in the context of a plan that feed secret arguments."""
@@ -179,17 +172,12 @@ class Run:
         self.origin = ""
         """The cell that started it and shows its result: ``In[6]``."""
         self._linked = linked
-        self._asker: host.Asker | None = None
-        self._continuing: Callable[[str], str] | None = None
-        self._budget: Budget | None = None
-        """What earlier runs have used of the limits; None: nothing."""
-        self._recording: Recording | None = None
-        """What it replays; None: nothing."""
+        self._options = options
         self._notes: Callable[[], Iterable[Diagnostic]] = tuple
         """What it warns about at its end."""
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
-        self._warnings = warnings
+        self._warnings = tuple(sort_by_place([*warnings]))
         self._given = flow_input
         self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
@@ -199,7 +187,7 @@ class Run:
         self._bug: BaseException | None = None
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
-        self._queue: EventQueue | None = None
+        self._queue = EventQueue() if options.queue else None
         self._find_secrets()
 
     @property
@@ -277,7 +265,7 @@ class Run:
             finding.message for finding in self._warnings if finding.code == "model.configured"
         )
         return "; ".join(
-            filter(None, (self._kind, self._about, self._continues, *dict.fromkeys(others)))
+            filter(None, (self._kind, self._options.note, self._continues, *dict.fromkeys(others)))
         )
 
     @property
@@ -300,7 +288,7 @@ class Run:
         resume, or if it would fail in the same way."""
         if self.journal is None or (self.status == "error" and fails_again(self.error)):
             return ""
-        return (self._continuing or partial(current.words.resume, self.run_id))(self.status)
+        return (self._options.continuing or partial(current.words.resume, self.run_id))(self.status)
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -312,12 +300,9 @@ class Run:
     @property
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
-        calls: list[Record] = []
-        if self.journal is not None:
-            once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-            with contextlib.suppress(JournalError):  # the run has its own warning about the journal
-                calls += once_each(self.journal.store, self.journal.num, once)
-        return trace_rows(self.progress, calls, self.secrets.shown)
+        with contextlib.suppress(JournalError):  # the run has its own warning about the journal
+            return trace_rows(self.progress, self._in_journal, self.secrets.shown)
+        return trace_rows(self.progress, None, self.secrets.shown)
 
     @property
     def table(self) -> RowTable:
@@ -429,12 +414,14 @@ class Run:
             if isinstance(tool, Tool)
         ]
         self.secrets.surround(bound_secrets(tools))
+        for value in self._options.secrets:
+            self.secrets.learn(value)
         if not any(tool.secret for tool in tools):  # of nearly every run: nothing is followed
             return
         sources = find_secret_sources(self._linked)
         self.secrets.names, self.secrets.steps = sources.names, sources.steps
         self._secret_paths = sources.paths
-        for name in sources.names & set(self.input if isinstance(self.input, dict) else ()):
+        for name in sources.names & fields_of(self.input).keys():
             self.secrets.learn(self.input[name])
 
     def _log_to_keep(self) -> Any:

@@ -74,7 +74,7 @@ def stale(
     registered, and for each problem that a new run would have before its first step.
     """
     refuse_inside("stale")
-    return find_stale(run, input, registry or default())
+    return find_stale(run, input, default(registry))
 
 
 class Stale(Trace):

@@ -10,7 +10,9 @@ from ..flow.progress import FAILURES_KEPT, Failure, Progress
 from ..flow.rows import Row, cost_of, key_of
 from ..flow.values import Value
 from ..journal.codec import checker
+from ..journal.queries import once_each
 from ..journal.records import Count, Record, is_within
+from ..journal.store import Store
 from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import AgfError, StepError
 from ..text.late_imports import installed_only
@@ -20,12 +22,12 @@ MAX_SHOWN = 500
 
 
 def trace_rows(
-    progress: Progress,
-    calls: Iterable[Record] = (),
-    shown: Callable[[Value], Value] = lambda value: value,
+    progress: Progress, place: tuple[Store, int] | None, shown: Callable[[Value], Value]
 ) -> Trace:
-    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps
-    that run once; ``shown``: replaces the secrets in a value."""
+    """One row per step, in the order of the definition. ``place``: the journal that has the calls
+    of the steps that run once; ``shown``: replaces the secrets in a value. Raises JournalError."""
+    once = [row.key for row in progress.rows.values() if row.started and not row.many]
+    calls = once_each(*place, once) if place is not None else ()
     journaled = {"/".join(map(str, record.at)): record for record in calls}
     return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
 

@@ -229,7 +229,7 @@ class Explorer(Page):
     @classmethod
     def shows(cls, run: Run) -> bool:
         """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
-        return run._stream and run.run_id not in cls._broken_runs
+        return run._options.stream and run.run_id not in cls._broken_runs
 
     @classmethod
     def open(
