@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.judging import CheckFailed, check_over, score_over
     from .lifecycle.over import Over
-    from .lifecycle.replay import record, replay, replay_model
+    from .lifecycle.recording import record
+    from .lifecycle.replay import replay, replay_model
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
     from .notebook.report import report
@@ -65,7 +66,7 @@ else:
         "planning": (".planning", None),
         "report": (".notebook.report", "report"),
         "trace_to": (".lifecycle.tracing", "trace_to"),
-        "record": (".lifecycle.replay", "record"),
+        "record": (".lifecycle.recording", "record"),
         "replay": (".lifecycle.replay", "replay"),
         "replay_model": (".lifecycle.replay", "replay_model"),
     }

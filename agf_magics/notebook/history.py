@@ -28,7 +28,7 @@ from ..lifecycle.comparison import FIRST, SECOND
 from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.replay import record
+from ..lifecycle.recording import record
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
 from ..lifecycle.settings import journal_file, this_notebook
 from ..lifecycle.table_comparison import compare_over
