@@ -286,7 +286,7 @@ class Agents(Shelf[Agent | ModelAgent]):
 
     def __init__(self) -> None:
         super().__init__("agent", "write @agent above its def")
-        self._chosen: str | None = None
+        self._chosen = ""
 
     def add(self, thing: Agent | ModelAgent) -> None:
         if thing.default:
@@ -296,7 +296,7 @@ class Agents(Shelf[Agent | ModelAgent]):
     @property
     def default(self) -> Agent | ModelAgent | None:
         """The last one registered with ``default=True``, else the first one registered."""
-        chosen = self._held.get(self._chosen) if self._chosen is not None else None
+        chosen = self._held.get(self._chosen)
         if chosen is not None and chosen.default:
             return chosen
         return next(iter(list(self._held.values())), None)

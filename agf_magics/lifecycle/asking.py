@@ -123,11 +123,9 @@ class ReplyReader:
                 "plan fewer calls",
             )
             return
-        nodes = listed.items if isinstance(listed, Items) else ()
-        for number, call in enumerate(calls):
-            yield from self._call_violations(
-                number, call, nodes[number] if number < len(nodes) else None
-            )
+        assert isinstance(listed, Items), "the text is that of the reply"
+        for number, (call, fields_of_call) in enumerate(zip(calls, listed.items, strict=True)):
+            yield from self._call_violations(number, call, fields_of_call)
         yield from self._output_violations(reply.get("output"), fields.get("output"))
 
     def _call_violations(

@@ -281,8 +281,8 @@ def _texts(order: Manifest) -> dict[str, str]:
     """The texts of a run, each once, by language and name; and of the schemas that none of them
     declares."""
     texts: dict[str, str] = {}
-    for number, text in enumerate(order.flows):
-        if number == 0 or not text.made:
+    for text in order.flows:
+        if not text.made:
             texts.setdefault(f"{text.language} {text.name}", text.source.text)
     for number, (language, source) in enumerate(order.schemas, 1):
         texts.setdefault(f"{language} schema {number}", source.text)

@@ -181,7 +181,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         if ref.certain and name not in given and name not in missing:
             # The hint of a warning about the same token is more specific.
             hint = (
-                (ref.span and hints.get(ref.span))
+                hints.get(ref.span)
                 or suggest(name, given)
                 or (LATER if name in written else "")
                 or " else ".join(

@@ -62,13 +62,13 @@ def find_run(store: Store, run_id: str) -> RunRow:
         run.run_id for run in live.running if run.journal is not None
     ]  # its row may not be written yet
     run_ids = list(dict.fromkeys([*started, *(head.run_id for head in list_runs(store))]))
-    near = [each for each in run_ids if each.startswith(run_id)]
-    if run_id and len(near) == 1:
+    near = [each for each in run_ids if run_id and each.startswith(run_id)]
+    if len(near) == 1:
         row = read_run(store, near[0])
         if row is None:
             raise refused_running(run_id)
         return row
-    if run_id and near:
+    if near:
         message = f"{len(near):,} runs have ids that begin with {run_id!r}"
         raise refused("journal.unknown-run", message, f"write more of it: {', '.join(near[:5])}")
     hint = suggest(run_id, run_ids, "runs") or "the journal is empty"

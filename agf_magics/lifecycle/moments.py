@@ -336,12 +336,6 @@ def find_moments(run: Run | PastRun) -> Moments:
     return Moments(again.linked.flow, recorder.moments, note, run.secrets)
 
 
-def evaluate_again(run: Run | PastRun, shapes: Mapping[type[Step], Shape]) -> str:
-    """Evaluate the definition of ``run`` with its recorded results, by these ``shapes``. Returns
-    why the end is missing, else an empty text. Raises DefinitionError as `find_moments`."""
-    return _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
-
-
 class _Again:
     """An evaluation of the definition of a run."""
 
@@ -458,7 +452,8 @@ def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], st
     watched = step.body if isinstance(step, Each | Fold) else step
     recorder = _Evaluations((*key[:-1], watched.id), _reads(step), run.secrets)
     shape = type(watched)
-    note = evaluate_again(run, shapes={**SHAPES, shape: recorder.around(SHAPES[shape])})
+    shapes = {**SHAPES, shape: recorder.around(SHAPES[shape])}
+    note = _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
     kept = sorted(recorder.kept, key=lambda one: one.numbers)
     return kept, "; ".join(filter(None, (note, recorder.note)))
 

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, cast
@@ -234,14 +234,14 @@ def read(folder: Path) -> Settings:
         if path.is_file():
             settings = _read_project(path, settings)
             break
-    return replace(settings, **_environment())
+    return _with_environment(settings)
 
 
 def without_files() -> Settings:
     """The settings of a process that has read no file: the defaults and the environment. If that
     has a wrong value, only the defaults; `read` reports it."""
     try:
-        return replace(Settings(), **_environment())
+        return _with_environment(Settings())
     except DefinitionError:
         return Settings()
 
@@ -260,23 +260,24 @@ def variable(name: str) -> str:
     return f"AGF_MAGICS_{name.upper()}"
 
 
-def _environment() -> dict[str, Any]:
+def _with_environment(settings: Settings) -> Settings:
     values: dict[str, Any] = {}
     for name, kind in {**OPENING, "on": str}.items():
         text = os.environ.get(variable(name), "").strip()
-        value: Any = text if kind is str else SWITCHES.get(text.lower())
-        if text and value is None:
+        if not text:
+            continue
+        values[name] = text if kind is str else SWITCHES.get(text.lower())
+        if values[name] is None:
             message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
-        if name == "on" and text and read_word(text) is None:
-            message = f"{variable(name)} must be {TAKES}, got {shorten(text)!r}"
-            raise DefinitionError(Diagnostic("settings.environment", message))
-        if text:
-            values[name] = value
     # A word that switches it off, for tests, or the file (decision D50).
     if text := os.environ.get(variable("journal"), "").strip():
         values["journal"] = "" if SWITCHES.get(text.lower()) is False else text
-    return values
+    try:
+        return replace(settings, **values)
+    except SettingError as error:
+        message = f"{variable(error.name)} {error.problem}"
+        raise DefinitionError(Diagnostic("settings.environment", message)) from None
 
 
 class _Table(NamedTuple):
@@ -294,11 +295,11 @@ class _Table(NamedTuple):
         """The keys as they are written, by the names of their settings."""
         return {key.replace("-", "_"): key for key in self.keys}
 
-    def span(self, key: str | None = None) -> Span:
+    def span(self, key: str = "") -> Span:
         """The key, where it can be found; else the header."""
         at = self.start
-        for line in self.source.text[at:].splitlines(keepends=True) if key is not None else ():
-            if key is not None and line.partition("=")[0].strip(" \t\"'") == key:
+        for line in self.source.text[at:].splitlines(keepends=True) if key else ():
+            if line.partition("=")[0].strip(" \t\"'") == key:
                 at += line.index(key)
                 return self.source.span(at, at + len(key))
             at += len(line)
@@ -357,9 +358,11 @@ def _read_project(path: Path, before: Settings) -> Settings:
                 Diagnostic("settings.person-only", message, table.span(key), hint)
             )
     settings = _with_table(before, table, "settings.pyproject")
-    _refuse_higher_limits(settings, before, table)
-    _refuse_journal_elsewhere(settings, before, table)
-    _refuse_address(settings, before, table)
+    for name, message, how in _person_only(settings, before):
+        key = name.replace("_", "-")
+        hint = f"only you can: {how}%config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        span = table.span(table.written.get(name, key))
+        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
     return settings
 
 
@@ -380,54 +383,31 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
         raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
 
 
-def _refuse_higher_limits(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project can only lower a limit (decision D4)."""
+def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, str, str]]:
+    """What a project sets and cannot (decision D4): the setting, why, and a further way to set it.
+
+    A project can only lower a limit, and writes no file outside of its folder. It does not choose
+    where values are sent, nor how many processes start.
+    """
     for name in LIMITING:
         limit, most = getattr(settings, name), getattr(before, name)
-        if _as_limit(name, limit) <= _as_limit(name, most):
-            continue
-        key = name.replace("_", "-")
-        message = f"a project can only lower {key}: {limit} is more than {most}"
-        if limit == 0:
-            message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
-        hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
-        span = table.span(table.written.get(name, key))
-        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
+        if _as_limit(name, limit) > _as_limit(name, most):
+            told = f"{limit} is more than {most}"
+            told = told if limit else f"0 is no limit, and there is one: {most}"
+            yield name, f"a project can only lower {name.replace('_', '-')}: {told}", ""
+    if settings.journal and settings.journal != before.journal:
+        path = PurePath(settings.journal)
+        leaves = path.is_absolute() or path.drive or ".." in path.parts
+        if leaves or settings.journal.startswith("~"):
+            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
+            yield "journal", message, ""
+    if settings.on not in (before.on, "", *FOR_PROJECTS):
+        message = f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to"
+        yield "on", f"{message} {shorten(settings.on)!r}", f"--on {settings.on}, "
 
 
 def _as_limit(name: str, value: float) -> float:
     return math.inf if value == 0 and name in UNLIMITED_BY_0 else value
-
-
-def _refuse_journal_elsewhere(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project cannot choose a file outside of its folder that is written."""
-    if settings.journal and settings.journal != before.journal:
-        path = PurePath(settings.journal)
-        if (
-            path.is_absolute()
-            or path.drive
-            or ".." in path.parts
-            or settings.journal.startswith("~")
-        ):
-            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
-            hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
-            raise DefinitionError(
-                Diagnostic("settings.person-only", message, table.span("journal"), hint)
-            )
-
-
-def _refuse_address(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project cannot choose where values are sent, nor how many processes start."""
-    if settings.on != before.on and settings.on not in ("", *FOR_PROJECTS):
-        message = (
-            f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to "
-            f"{shorten(settings.on)!r}"
-        )
-        hint = (
-            f"only you can: --on {settings.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
-            f"your own config.toml"
-        )
-        raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
 
 
 OPENING: Mapping[str, type] = {

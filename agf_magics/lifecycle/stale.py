@@ -207,7 +207,8 @@ def _table(
     for row in now.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        rows.append(_table_row(row, state, why, "new" if before is None else "", forecast))
+        change, made = "new" if before is None else "", forecast.made[row.key]
+        rows.append(_table_row(row, state, why, change, made, forecast.taken[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():
@@ -226,15 +227,15 @@ def _table(
 
 
 def _table_row(
-    row: Row, state: State, why: str, change: str, forecast: Forecast | None = None
+    row: Row, state: State, why: str, change: str, calls: int = 0, reused: int = 0
 ) -> dict[str, Any]:
     return {
         "step": row.id,
         "kind": row.word,
         "label": row.label,
         "state": state,
-        "calls": forecast.made[row.key] if forecast is not None else 0,
-        "reused": forecast.taken[row.key] if forecast is not None else 0,
+        "calls": calls,
+        "reused": reused,
         "why": why,
         "change": change,
         "key": row.key,
@@ -367,7 +368,7 @@ class RecordedCalls:
         self._run_id, self._read, self.is_complete = run_id, read, is_complete
         self.functions = functions
         self._by_arguments: dict[tuple[str, str], Record] = {}
-        self._by_path: dict[StepPath, Record] = {}
+        self._by_path: dict[tuple[StepPath, str], Record] = {}
         self._by_name: dict[str, Record] = {}
         self._failed: dict[StepPath, Record] = {}
         self._handled: set[StepPath] = set()
@@ -383,7 +384,8 @@ class RecordedCalls:
                     self._handled.add(record.at)
                 case "finished" if record.form != "again":
                     self._failed.pop(record.at, None)
-                    self._by_path[record.at] = self._by_name[record.name] = record
+                    self._by_path[record.at, record.name] = record
+                    self._by_name[record.name] = record
                     if record.given is not None and len(record.given) <= MOST_TEXT:
                         self._by_arguments[record.name, record.given] = record
 
@@ -395,10 +397,9 @@ class RecordedCalls:
         is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
         if is_same and not self._handled.isdisjoint(around(call.key.at)):
             return failed
-        by_path = self._by_path.get(call.key.at)
         candidates = (
             self._by_arguments.get((call.name, call.given or "")),
-            by_path if by_path is not None and by_path.name == call.name else None,
+            self._by_path.get((call.key.at, call.name)),
             self._by_name.get(call.name),
         )
         return next(filter(None, map(self._readable, candidates)), None)
