@@ -388,11 +388,20 @@ class Registry:
 
         ``tools``: the tools to add. Required.
         """
-        found = copy.copy(self)
-        found.tools = Shelf("tool", "write @tool above its def")
+        more = self.without("tools")
         for tool in (*self.tools.values(), *tools):
-            found.tools.add(tool)
-        return found
+            more.tools.add(tool)
+        return more
+
+    def without(self, *shelves: str) -> Registry:
+        """Return a copy with nothing on these shelves; everything else is shared.
+
+        ``shelves``: the names of the shelves, such as ``"tools"``. Required.
+        """
+        other, empty = copy.copy(self), Registry()
+        for shelf in shelves:
+            setattr(other, shelf, getattr(empty, shelf))
+        return other
 
     def named(self, name: str) -> Model:
         """Return the model that a definition names.

@@ -227,13 +227,14 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         passed = {name: one for name, one in given.items() if one is not None or fields.get(name)}
         return mine.registered(flow.name, passed if named else given.get("input"))
 
-    properties = accepts.get("properties", {}) if named else {}
-    taken = [
-        _parameter(name, properties.get(name), accepts, fields[name])
-        for name in sorted(fields, key=lambda name: not fields[name])
-        if named
-    ]
-    if not named:
+    properties: Mapping[str, Any] = {}
+    if named:
+        properties = accepts.get("properties", {})
+        taken = [
+            _parameter(name, properties.get(name), accepts, fields[name])
+            for name in sorted(fields, key=lambda name: not fields[name])
+        ]
+    else:
         kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
         taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (

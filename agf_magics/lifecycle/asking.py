@@ -14,7 +14,6 @@ resumed planner continues.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from functools import partial
 from typing import Any, Final
 
 from ..catalog import Model, ModelAgent, Registry, parse_json_reply
-from ..catalog.registry import Agents
 from ..flow.json_schema import describe_all, judge
 from ..flow.session import ASKED_AGAIN
 from ..flow.steps import Flow
@@ -313,8 +311,7 @@ class ModelPlanner:
 
     def registry(self, reader: ReplyReader) -> Registry:
         """A registry in which the model answers the request."""
-        assignment, registry = self.assignment, copy.copy(self.ticks.options.registry)
-        registry.agents = Agents()
+        assignment, registry = self.assignment, self.ticks.options.registry.without("agents")
         agent = ModelAgent(
             name=AGENT,
             model=assignment.model,

@@ -162,13 +162,15 @@ def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool)
     given = [{**row.input, "output": row.output, "row": dict(row.input)} for row in done]
     judged = launch.run(flow, over=Over(table=given, yes=yes), registry=registry)
     values = iter(judged.table.rows())
-    outcomes = list[Outcome]()
-    for row in rows:
-        judgement = next(values) if row.status == "ok" else None
-        error = judgement.error if judgement is not None else None
-        output = judgement.output if judgement is not None else None
-        outcomes.append((output, error.diagnostic if error is not None else None))
-    return outcomes
+
+    def outcome(row: TableRow) -> Outcome:
+        if row.status != "ok":
+            return None, None
+        judgement = next(values)
+        error = judgement.error
+        return judgement.output, error.diagnostic if error is not None else None
+
+    return [outcome(row) for row in rows]
 
 
 def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:

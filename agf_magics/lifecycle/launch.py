@@ -206,10 +206,17 @@ async def arun(
     Raises the same errors as `run`.
     """
     options = RunOptions(
-        registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
     )
     started = prepare_run(flow, input, await prepare_workers(options), over)
-    await run_here(started, make_emitter(started, on_event))
+    await run_here(started)
     return started.result() if raises else started
 
 
@@ -281,8 +288,7 @@ def start_run(
 ) -> Run:
     """Start a run and return it at once."""
     started = prepare_run(flow, input, options, over)
-    listener = make_emitter(started, options.on_event)
-    start_on_engine(started, listener, options.enter, options.background)
+    start_on_engine(started)
     return started
 
 
@@ -383,11 +389,12 @@ def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     return Context(name, context.log) if copies else context
 
 
-def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
-    """A function that applies each event to the progress of ``run`` and passes it to ``listener``,
-    to the queue of the run and to its trace without secrets. A listener that raises is dropped with
-    a warning."""
+def make_emitter(run: Run) -> Callable[[Event], None]:
+    """A function that applies each event to the progress of ``run`` and passes it to its listener,
+    to its queue and to its trace without secrets. A listener that raises is dropped with a
+    warning."""
     progress, secrets, queue = run.progress, run.secrets, run._queue
+    listener = run._options.on_event
     is_traced = current.tracing is not None or current.settings.tracing
     spans = start_trace(run) if is_traced else None
     listeners: list[Callable[[Event], None]] = [
@@ -430,23 +437,18 @@ def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> 
     return run
 
 
-def start_on_engine(
-    run: Run,
-    emit: Callable[[Event], None],
-    enter: Callable[[], None] | None = None,
-    background: bool = False,
-) -> None:
+def start_on_engine(run: Run) -> None:
     """Start ``run`` on the engine's loop and return at once."""
-    run.background, run._emit = background, emit
-    if not background:
+    run._emit = make_emitter(run)
+    if not run.background:
         hold_for(run.cancel)
     _hold_context(run)
     live.add(run)
     try:
         run._job = job.Job(
             partial(_main, run),
-            enter=enter,
-            waited=not background,
+            enter=run._options.enter,
+            waited=not run.background,
             over=partial(_end, run),
             limit=_limit(run),
         )
@@ -462,10 +464,11 @@ def start_on_engine(
         raise
 
 
-async def run_here(run: Run, emit: Callable[[Event], None]) -> None:
+async def run_here(run: Run) -> None:
     """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
     cancelled, but not if only the run was."""
-    run._emit, task, loop = emit, asyncio.current_task(), asyncio.get_running_loop()
+    run._emit = make_emitter(run)
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
     assert task is not None
     run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
     _hold_context(run)

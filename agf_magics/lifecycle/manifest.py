@@ -362,10 +362,7 @@ def _version() -> str:
 def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
     """The flow of the run, linked with the definitions and schemas of its manifest and everything
     else of ``registry``; and the problems that were found. Raises DefinitionError."""
-    then = Registry()
-    for shelf, now in vars(registry).items():
-        if shelf not in ("flows", "schemas"):
-            setattr(then, shelf, now)
+    then = registry.without("flows", "schemas")
     for language, source in order.schemas:
         for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)

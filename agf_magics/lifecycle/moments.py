@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
-from ..catalog import MASK, Context, Registry, agent, default, tool
+from ..catalog import MASK, Context, agent, default, tool
 from ..catalog.models import Model
 from ..engine.host import Host, NoUser
 from ..engine.limits import Grant, Limits, granted, refuse_inside
@@ -383,11 +383,8 @@ def _past(run: Run) -> PastRun:
 def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     """The definitions of a past run, linked with functions that only have the names of those that
     it called."""
-    now, then = default(), Registry()
-    for shelf, things in vars(now).items():
-        if shelf not in ("tools", "agents"):
-            setattr(then, shelf, things)
-    for registered in now.agents.values():
+    then = default().without("tools", "agents")
+    for registered in default().agents.values():
         then.agents.add(registered)
     for kind, name in callees:
         if kind in REGISTER:

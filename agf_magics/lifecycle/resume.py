@@ -49,7 +49,7 @@ from .input import (
     replaying,
     settle_input,
 )
-from .launch import find_registered, make_emitter, prepare_run, start_on_engine, wait_for
+from .launch import find_registered, prepare_run, start_on_engine, wait_for
 from .lookup import (
     as_definition_errors,
     check_given,
@@ -134,8 +134,7 @@ def resume_run(
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
-            listener = make_emitter(resumed, options.on_event)
-            start_on_engine(resumed, listener, options.enter, options.background)
+            start_on_engine(resumed)
     except JournalError as error:
         raise unusable(error) from None
     except BaseException:
@@ -393,8 +392,7 @@ def rerun_from(
     if again.journal is not None:
         results = [(earlier.run_id, _before(earlier, key))]
         again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
-    listener = make_emitter(again, options.on_event)
-    start_on_engine(again, listener, options.enter, options.background)
+    start_on_engine(again)
     return again
 
 

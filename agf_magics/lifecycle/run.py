@@ -167,7 +167,7 @@ class Run:
         """The places in the context of a plan that feed secret arguments."""
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
-        self.background = False
+        self.background = options.background
         """Whether it runs in the background."""
         self.origin = ""
         """The cell that started it and shows its result: ``In[6]``."""

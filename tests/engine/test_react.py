@@ -521,7 +521,7 @@ def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> 
     agf.define(ASK, registry=registry)
     with served(registry, silent):
         going.append(prepare_run("sum", None, RunOptions(registry=registry)))
-        start_on_engine(going[0], going[0].progress.apply)
+        start_on_engine(going[0])
         going[0].wait()
     assert going[0].status == "cancelled"
     assert going[0].steps["steps[0]/session.ask"].state == "cancelled"
