@@ -330,8 +330,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
         settle_input(input, found_flow), context=_context(found_flow, registry, copies)
     )
     fields = fields_of(flow_input.input)
-    for missing in missing_fields(found_flow, fields):
-        problems.add(missing)
+    problems.extend(missing_fields(found_flow, fields))
     options = replace(options, recording=options.recording or replaying.get())
     recording = options.recording
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
