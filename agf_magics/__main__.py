@@ -36,15 +36,15 @@ from .languages import detect_language, recognized_language
 from .languages.over import OVER
 from .lifecycle import settings
 from .lifecycle.define import DEFINITIONS, check_definition, source_of
-from .lifecycle.input import RunOptions
+from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
 from .lifecycle.launch import start_run, wait_for
 from .lifecycle.manifest import refused
 from .lifecycle.past_runs import chosen_rows
 from .lifecycle.replay import Replay
 from .lifecycle.resume import resume_run
+from .lifecycle.run import LiveLine
 from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
-from .lifecycle.terminal import LiveLine, ask_at_prompt
 from .notebook.given import value
 from .notebook.options import Token, options_hint
 from .pictures.page import progress_text

@@ -46,6 +46,7 @@ from .input import (
     RunOptions,
     fields_of,
     find_workers,
+    parse_answer,
     replaying,
     settle_input,
 )
@@ -64,7 +65,6 @@ from .manifest import Manifest, link_as_it_was, read_manifest, refused, watch
 from .past_run import PastRun, find_ended, input_again
 from .run import Run
 from .settings import current
-from .terminal import parse_answer
 
 
 def resume(

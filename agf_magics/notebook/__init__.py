@@ -97,8 +97,8 @@ def unload(shell: Any) -> None:
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
+    from ..lifecycle.input import ask_at_prompt
     from ..lifecycle.settings import current
-    from ..lifecycle.terminal import ask_at_prompt
     from .view import is_watched, view_mode
     from .watching import asker
 

@@ -35,8 +35,8 @@ from ..flow.events import Question
 from ..flow.progress import Progress
 from ..flow.steps import Flow, outermost
 from ..flow.values import Value
+from ..lifecycle.input import format_question, parse_answer
 from ..lifecycle.run import Run
-from ..lifecycle.terminal import format_question, parse_answer
 from ..pictures.diagram import SMALLEST, Diagram
 from ..pictures.plain import counted, html, line
 from ..pictures.values import list_rows

@@ -22,7 +22,7 @@ from ..flow.progress import Row
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.terminal import LiveLine
+from ..lifecycle.run import LiveLine
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline

@@ -15,8 +15,8 @@ import pytest
 
 from agf_magics.engine.host import NoUser
 from agf_magics.flow.events import Question
+from agf_magics.lifecycle.input import TRIES, ask_at_prompt, format_question, parse_answer
 from agf_magics.lifecycle.settings import current
-from agf_magics.lifecycle.terminal import TRIES, ask_at_prompt, format_question, parse_answer
 from agf_magics.notebook import output
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started
 
