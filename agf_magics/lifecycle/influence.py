@@ -75,11 +75,11 @@ def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
 class SecretSources(NamedTuple):
     """What feeds a secret argument of a tool, directly or through other values."""
 
-    names: frozenset[str]
+    names: frozenset[str] = frozenset()
     """Inputs and stores."""
-    steps: frozenset[tuple[int, str]]
+    steps: frozenset[tuple[int, str]] = frozenset()
     """The steps that write them, by the identity of their flow and their id."""
-    paths: frozenset[tuple[str, ...]]
+    paths: frozenset[tuple[str, ...]] = frozenset()
     """Places in the context of a plan: a kind of message, and a name in it."""
 
 

@@ -350,6 +350,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     linked_run._workers = workers
     if recording is not None:
         linked_run._notes = recording.notes
+        linked_run._find_secrets()
     for warning in about_workers:
         linked_run.progress.apply(warning)
     return linked_run

@@ -430,6 +430,7 @@ def watch(run: Run, journal: Journal) -> None:
     journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
     journal.used = lambda: _used(run.progress.usage)
     journal.rows.secret = run.secrets
+    run._find_secrets()
 
 
 def _used(usage: Usage) -> tuple[int | None, str | None]:

@@ -15,14 +15,13 @@ from collections import deque
 from collections.abc import (
     AsyncIterator,
     Callable,
-    Collection,
     Generator,
     Iterable,
     Iterator,
     Mapping,
 )
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
 from ..catalog import Tool
@@ -47,7 +46,7 @@ from ..text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place, s
 from ..text.late_imports import Widgets
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
-from .influence import find_secret_sources
+from .influence import SecretSources, find_secret_sources
 from .input import RunOptions, fields_of
 from .settings import current
 from .trace import Trace, trace_rows
@@ -164,8 +163,6 @@ class Run:
         """None: the run is not journaled."""
         self.work = ""
         self.secrets = Secrets()
-        self._secret_paths: Collection[tuple[str, ...]] = ()
-        """The places in the context of a plan that feed secret arguments."""
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.background = options.background
@@ -189,7 +186,7 @@ class Run:
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
         self._queue = EventQueue() if options.queue else None
-        self._find_secrets()
+        self._has_secrets = self._surround()
 
     @property
     def flow(self) -> Flow:
@@ -404,9 +401,9 @@ class Run:
         if self.journal is not None and self._cancel_reason in (None, "interrupt"):
             self.journal.leave_open()
 
-    def _find_secrets(self) -> None:
-        """Find which of its values are secret, before any tool is called: the manifest with the
-        input is on disk before the first one."""
+    def _surround(self) -> bool:
+        """Tell its secrets what a `functools.partial` gives to its tools. Whether one of these takes
+        a secret argument."""
         tools = [
             tool
             for flow in reachable_flows(self._linked)
@@ -417,11 +414,19 @@ class Run:
         self.secrets.surround(bound_secrets(tools))
         for value in self._options.secrets:
             self.secrets.learn(value)
-        if not any(tool.secret for tool in tools):  # of nearly every run: nothing is followed
-            return
-        sources = find_secret_sources(self._linked)
+        return any(tool.secret for tool in tools)
+
+    @cached_property
+    def _secret_sources(self) -> SecretSources:
+        """What feeds the secret arguments of its tools. Of nearly every run nothing is followed."""
+        return find_secret_sources(self._linked) if self._has_secrets else SecretSources()
+
+    def _find_secrets(self) -> None:
+        """Find which of its values are secret before any tool is called: the manifest with the
+        input is on disk before the first one. Without a journal, a secret is learned with the call
+        that receives it, and elements without it may leave the kernel."""
+        sources = self._secret_sources
         self.secrets.names, self.secrets.steps = sources.names, sources.steps
-        self._secret_paths = sources.paths
         for name in sources.names & fields_of(self.input).keys():
             self.secrets.learn(self.input[name])
 
@@ -430,9 +435,10 @@ class Run:
         log, extension = self.context and self.context.log, self.flow.extension
         if log is None or extension is None:
             return log
-        if not self._secret_paths and not self.secrets.active:
+        paths = self._secret_sources.paths
+        if not paths and not self.secrets.active:
             return log
-        return extension.without_secrets(log, self._secret_paths, self.secrets.holds_any)
+        return extension.without_secrets(log, paths, self.secrets.holds_any)
 
     def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop
