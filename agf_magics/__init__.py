@@ -34,9 +34,8 @@ from .lifecycle.define import define, evaluate, load
 from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
 from .lifecycle.past_run import PastRun, import_run
 from .lifecycle.past_runs import export, runs
-from .lifecycle.persistence import own_files
 from .lifecycle.resume import rerun, resume
-from .lifecycle.settings import current
+from .lifecycle.settings import current, own_files
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
 from .text.late_imports import IN_BROWSER, Widgets
 from .workers.on import Workers
@@ -47,7 +46,8 @@ if TYPE_CHECKING:
     from .lifecycle.contexts import NamedContext, context
     from .lifecycle.judging import CheckFailed, check_over, score_over
     from .lifecycle.over import Over
-    from .lifecycle.replay import record, replay, replay_model
+    from .lifecycle.recording import record
+    from .lifecycle.replay import replay, replay_model
     from .lifecycle.stale import stale
     from .lifecycle.table_comparison import compare_over
     from .lifecycle.tracing import trace_to
@@ -67,7 +67,7 @@ else:
         "stale": (".lifecycle.stale", "stale"),
         "report": (".notebook.report", "report"),
         "trace_to": (".lifecycle.tracing", "trace_to"),
-        "record": (".lifecycle.replay", "record"),
+        "record": (".lifecycle.recording", "record"),
         "replay": (".lifecycle.replay", "replay"),
         "replay_model": (".lifecycle.replay", "replay_model"),
     }
@@ -151,7 +151,7 @@ def draw(
 
     if isinstance(flow, Run | PastRun):
         return Diagram(flow.flow, flow.progress, direction)
-    return Diagram(find_flow(flow, registry or default()), direction=direction)
+    return Diagram(find_flow(flow, default(registry)), direction=direction)
 
 
 def load_ipython_extension(shell: Any) -> None:

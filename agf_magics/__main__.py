@@ -37,12 +37,12 @@ from .languages import detect_language, recognized_language
 from .languages.over import OVER
 from .lifecycle import settings
 from .lifecycle.define import DEFINITIONS, check_definition, source_of
-from .lifecycle.driving import LiveLine, wait_for
 from .lifecycle.input import RunOptions, ask_at_prompt
 from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
-from .lifecycle.launch import start_run
+from .lifecycle.launch import start_run, wait_for
 from .lifecycle.manifest import refused
 from .lifecycle.resume import resume_run
+from .lifecycle.run import LiveLine
 from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
 from .notebook import commands
 from .notebook.given import (

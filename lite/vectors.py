@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.loop import OwnLoop
+from agf_magics.engine.browser import OwnLoop
 
 sys.path.insert(0, "/drive")
 

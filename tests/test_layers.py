@@ -63,7 +63,7 @@ WHERE = {
     "_thread": ("engine",),
     "sqlite3": ("journal",),
     "wasmtime": ("pictures.layout",),
-    "pandas": ("lifecycle.run", "lifecycle.table"), "polars": ("lifecycle.table",),
+    "pandas": ("lifecycle.trace", "lifecycle.table"), "polars": ("lifecycle.table",),
     "duckdb": ("catalog.builtin",),
     "pyarrow": ("flow.tables", "lifecycle.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.tracing",),

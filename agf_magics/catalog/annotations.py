@@ -107,7 +107,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     whole = _compiled(wanted, False)[1]
     schema = whole["properties"]["it"]
     return (
-        {**schema, **{key: whole[key] for key in ("$defs",) if key in whole}}
+        {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
         if schema.keys() - {"title"}
         else None
     )

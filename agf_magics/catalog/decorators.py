@@ -10,7 +10,8 @@ from ..flow.session import STEPS
 from ..flow.values import Value
 from .agents import ModelAgent, make_agent
 from .models import model_of
-from .registry import Registry, check_policy, into, make_policy, make_transform
+from .registry import Registry, check_policy, make_policy, make_transform
+from .registry import default as registry_or_default
 from .throttle import Retry, make_throttle
 from .tools import F, Names, Where, checked_names, make_tool, name_of
 
@@ -99,7 +100,7 @@ def tool(
 
     def register(function: F) -> F:
         full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
-        tools = into(registry).tools
+        tools = registry_or_default(registry).tools
         before = tools[full_name].throttle if full_name in tools else None
         throttle = make_throttle(retry, rate, at_once, before)
         tools.add(
@@ -175,7 +176,9 @@ def agent(
             name_of(function, "agent", name),
             None if tools is None else checked_names(tools, "tools"),
         )
-        into(registry).agents.add(make_agent(function, own_name, may_use, default, where, timeout))
+        registry_or_default(registry).agents.add(
+            make_agent(function, own_name, may_use, default, where, timeout)
+        )
         return function
 
     return register if function is None else register(function)
@@ -233,7 +236,7 @@ def transform(
     named = function if isinstance(function, str) else name
 
     def register(function: F) -> F:
-        into(registry).transforms.add(
+        registry_or_default(registry).transforms.add(
             make_transform(function, name_of(function, "transform", named), where, timeout)
         )
         return function
@@ -276,7 +279,9 @@ def policy(
     check_policy(name, builder)
 
     def register(function: F) -> F:
-        into(registry).policies.add(make_policy(function, name, builder, where, timeout))
+        registry_or_default(registry).policies.add(
+            make_policy(function, name, builder, where, timeout)
+        )
         return function
 
     return register
@@ -328,5 +333,5 @@ def model_agent(
         steps=max_steps,
         settings=settings or None,
     )
-    into(registry).agents.add(made)
+    registry_or_default(registry).agents.add(made)
     return made

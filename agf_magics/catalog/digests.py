@@ -346,10 +346,9 @@ def add_parts(thing: Any, digest: Digest) -> None:
     elif not is_ours(kind.__module__) or not has_plain_state(kind):
         raise NoDigest
     else:
-        _, arguments, state, items, entries = (*thing.__reduce_ex__(2), None, None, None)[:5]
+        # Only a list and a dict have items beside their state, and these are registered.
+        _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
         digest.all("instance", (arguments, state))
-        if items is not None or entries is not None:
-            raise NoDigest
 
 
 def _add_typing(digest: Digest, thing: Any) -> None:
@@ -363,10 +362,7 @@ def _add_typing(digest: Digest, thing: Any) -> None:
 
 def add_generic(alias: Any, digest: Digest) -> None:
     """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
-    origin = get_origin(alias)
-    if origin is None:
-        raise NoDigest
-    digest.add_value(origin)
+    digest.add_value(get_origin(alias))
     digest.all("arguments", get_args(alias))
 
 

@@ -236,9 +236,7 @@ def _digest(thing: Any, most: int | None = None) -> Digest | None:
     digest = Digest(most)
     try:
         digest.add_value(thing)
-    except (NoDigest, RecursionError):
-        return None
-    except Exception:  # of a user's class
+    except Exception:  # NoDigest, a nesting that is too deep, any error of a user's class
         return None
     return digest
 

@@ -398,7 +398,7 @@ class Model:
             return
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
-        if find_spec("pydantic_ai") is None or _absent(package):
+        if any(map(_absent, ("pydantic_ai", package))):
             raise fault(
                 "model.not-installed",
                 f"{self.name} needs {package}, which is not installed",
@@ -420,8 +420,6 @@ class Model:
 
             ollama = os.environ.get("OLLAMA_BASE_URL") or _OLLAMA if provider == "ollama" else ""
             return made(provider, model, self._base_url or ollama)
-        except StepError:
-            raise
         except ImportError as error:
             group = str(error).partition("[")[2].partition("]")[0] or provider
             found = fault(

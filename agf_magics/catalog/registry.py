@@ -286,7 +286,7 @@ class Agents(Shelf[Agent | ModelAgent]):
 
     def __init__(self) -> None:
         super().__init__("agent", "write @agent above its def")
-        self._chosen: str | None = None
+        self._chosen = ""
 
     def add(self, thing: Agent | ModelAgent) -> None:
         if thing.default:
@@ -296,7 +296,7 @@ class Agents(Shelf[Agent | ModelAgent]):
     @property
     def default(self) -> Agent | ModelAgent | None:
         """The last one registered with ``default=True``, else the first one registered."""
-        chosen = self._held.get(self._chosen) if self._chosen is not None else None
+        chosen = self._held.get(self._chosen)
         if chosen is not None and chosen.default:
             return chosen
         return next(iter(list(self._held.values())), None)
@@ -388,11 +388,20 @@ class Registry:
 
         ``tools``: the tools to add. Required.
         """
-        found = copy.copy(self)
-        found.tools = Shelf("tool", "write @tool above its def")
+        more = self.without("tools")
         for tool in (*self.tools.values(), *tools):
-            found.tools.add(tool)
-        return found
+            more.tools.add(tool)
+        return more
+
+    def without(self, *shelves: str) -> Registry:
+        """Return a copy with nothing on these shelves; everything else is shared.
+
+        ``shelves``: the names of the shelves, such as ``"tools"``. Required.
+        """
+        other, empty = copy.copy(self), Registry()
+        for shelf in shelves:
+            setattr(other, shelf, getattr(empty, shelf))
+        return other
 
     def named(self, name: str) -> Model:
         """Return the model that a definition names.
@@ -408,11 +417,6 @@ class Registry:
 _DEFAULT = Registry()
 
 
-def default() -> Registry:
-    """The registry of this kernel, which decorators use unless they get another."""
-    return _DEFAULT
-
-
-def into(registry: Registry | None) -> Registry:
-    """The registry for a decorator."""
+def default(registry: Registry | None = None) -> Registry:
+    """``registry``, or if none is given that of this kernel."""
     return _DEFAULT if registry is None else registry

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
@@ -42,6 +43,11 @@ _RATE = re.compile(r"([1-9][0-9]{0,4})/(s|min|h)", re.ASCII)
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 LONGEST = 3600.0
 """Seconds that a pause may have."""
+
+
+def is_number(value: object, kind: type = Real) -> bool:
+    """Whether ``value`` is a number of this kind, which True and False are not."""
+    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ class Retry:
     most: float = 60.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.times, bool) or not isinstance(self.times, int) or self.times < 0:
+        if not is_number(self.times, int) or self.times < 0:
             raise ValueError(f"Retry: times must be a number from 0, got {self.times!r}")
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
@@ -81,8 +87,7 @@ class Retry:
         object.__setattr__(self, "on", kinds)
         for name in ("first", "factor", "most"):
             value = getattr(self, name)
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not (is_number and 0 <= value <= LONGEST):
+            if not (is_number(value) and 0 <= value <= LONGEST):
                 message = f"Retry: {name} must be a number from 0 to {LONGEST:g}, got {value!r}"
                 raise ValueError(message)
 
@@ -165,17 +170,17 @@ class Gate:
         """Set the limits. Raises TypeError or ValueError."""
         if rate is not None and not isinstance(rate, str):
             raise TypeError(f'rate must be a text such as "20/s", got {rate!r}')
-        found = _RATE.fullmatch(rate) if rate is not None else None
-        if rate is not None and found is None:
+        written = _RATE.fullmatch("1/s" if rate is None else rate)
+        if written is None:
             forms = '"20/s", "100/min" or "1000/h", with a number from 1'
             raise ValueError(f"rate must be written {forms}, got {rate!r}")
-        if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int)):
+        if at_once is not None and not is_number(at_once, int):
             raise TypeError(f"at_once must be a number, got {at_once!r}")
         if at_once is not None and at_once < 1:
             raise ValueError(f"at_once must be at least 1, got {at_once!r}")
         with self._lock:
             self.at_once = at_once
-            self._rate, self._per = (int(found[1]), _SECONDS[found[2]]) if found else (0, 0.0)
+            self._rate, self._per = (int(written[1]), _SECONDS[written[2]]) if rate else (0, 0.0)
             self._starts = deque(self._starts, self._rate)
 
     async def pass_through(self, make: Callable[[], Awaitable[T]]) -> T:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
 
 from ..flow.events import Question
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError
+from .throttle import is_number
 
 MOST_CHOICES = 100
 LONGEST_TEXT = 200
@@ -139,26 +139,23 @@ def no_user(question: Question, why: str, hint: str) -> StepError:
     return StepError(Diagnostic("step.no-user", message, hint=hint))
 
 
-def checked_report(done: object, total: object, text: object) -> Report:
+def checked_report(done: Any, total: Any, text: Any) -> Report:
     """Raises StepError ``tool.progress``."""
     for name, value in (("done", done), ("total", total)):
-        is_number = isinstance(value, Real) and not isinstance(value, bool)
-        if value is not None and not (
-            is_number and 0 <= value <= LARGEST  # type: ignore[operator]  # not NaN
-        ):
+        if value is not None and not (is_number(value) and 0 <= value <= LARGEST):  # not NaN
             message = f"progress: {name} must be a number from 0 to {LARGEST:g}, got {value!r:.100}"
             raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
     if not isinstance(text, str):
         message = f"progress: text must be text, got {text!r:.100}"
         raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
-    done, total = (None if one is None else float(one) for one in (done, total))  # type: ignore[arg-type]
+    done, total = (None if one is None else float(one) for one in (done, total))
     return Report(done, total or None, text[:LONGEST_TEXT])
 
 
 _REPORT = 'for example progress(3, total=10, text="page 3"); without a total: progress(3)'
 
 
-def _checked_question(text: object, choices: object) -> Question:
+def _checked_question(text: Any, choices: Any) -> Question:
     """Raises StepError ``tool.ask``."""
     why = ""
     if not isinstance(text, str) or not text.strip():
@@ -170,8 +167,6 @@ def _checked_question(text: object, choices: object) -> Question:
     if why:
         hint = 'for example ask("Follow this link?", choices=["yes", "no"])'
         raise StepError(Diagnostic("tool.ask", f"ask: {why}", hint=hint))
-    assert isinstance(text, str)
-    assert isinstance(choices, list | tuple)
     return Question(text[:LONGEST_QUESTION], tuple(choices))
 
 

@@ -19,13 +19,14 @@ import sys
 import types
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
 from ..flow.patterns import unusable
 from ..flow.step import DerivedTool
 from ..flow.values import Value
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .throttle import Throttle
+from .throttle import Throttle, is_number
 from .tool_context import ToolContext, is_context
 
 if TYPE_CHECKING:
@@ -61,11 +62,12 @@ def name_of(
             kind = "a lambda" if own == "<lambda>" else "a partial"
             raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
         name = own or type(function).__name__
-    for part, word in ((name, "name"), (group, "group")):
-        if part is not None:
-            checked_name(part, what, word)
+    checked_name(name, what, "name")
     _refuse_shape(function, what, name)
-    return f"{group}__{name}" if group is not None else name
+    if group is None:
+        return name
+    checked_name(group, what, "group")
+    return f"{group}__{name}"
 
 
 def description_of(function: Callable[..., Any]) -> str:
@@ -127,13 +129,13 @@ def callable_by_name(
     return by_name
 
 
-def checked_limits(where: object, timeout: object) -> None:
+def checked_limits(where: object, timeout: Any) -> None:
     """Raise TypeError or ValueError for a wrong place or time."""
     if where is not None and where not in PLACES:
         raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
     if timeout is None:
         return
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)):
+    if not is_number(timeout):
         raise TypeError(f"timeout must be a number of seconds, got {timeout!r}")
     if not (math.isfinite(timeout) and timeout > 0):
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
@@ -191,21 +193,6 @@ class Arguments:
     """``validate`` gives the checked arguments or raises pydantic's ValidationError, which
     `explain` makes readable."""
 
-    __slots__ = (
-        "_function",
-        "_gives",
-        "_model",
-        "_refused",
-        "_unchecked",
-        "_what",
-        "context",
-        "more",
-        "parameters",
-        "secret",
-        "signature",
-        "validate",
-    )
-
     def __init__(
         self,
         function: Callable[..., Any],
@@ -219,7 +206,6 @@ class Arguments:
         self._function, self._what = function, what
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
-        self._gives: tuple[dict[str, Any] | None] | None = None
         self.signature = signature_of(function)
         """None: unknown."""
         self.parameters: dict[str, inspect.Parameter] = {}
@@ -269,18 +255,14 @@ class Arguments:
 
         return takes(self.schema)
 
-    @property
+    @cached_property
     def gives(self) -> dict[str, Any] | None:
         """JSON Schema of the result; None if it has no annotation or is not JSON."""
         if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
             return None
-        if self._gives is None:
-            from .annotations import schema_of
+        from .annotations import schema_of
 
-            self._gives = (
-                schema_of(self.signature.return_annotation, names_around(self._function)),
-            )
-        return self._gives[0]
+        return schema_of(self.signature.return_annotation, names_around(self._function))
 
     def explain(
         self, code: str, who: str, error: Exception, given: Mapping[str, Value]
@@ -445,11 +427,7 @@ _CONTEXT = "_tool_context"
 def are_resources(value: object) -> bool:
     """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""
     return isinstance(value, Mapping) and all(
-        isinstance(name, str)
-        and isinstance(amount, int | float)
-        and not isinstance(amount, bool)
-        and amount > 0
-        for name, amount in value.items()
+        isinstance(name, str) and is_number(amount) and amount > 0 for name, amount in value.items()
     )
 
 

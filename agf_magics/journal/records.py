@@ -347,6 +347,8 @@ def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
     return cause
 
 
+NO_LARGE: Mapping[str, str] = {}
+
 Row = tuple[Any, ...]
 """The cells of `COLUMNS`, and their checksum."""
 

@@ -25,12 +25,11 @@ from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
 from .define import load
-from .driving import live, wait_for
 from .input import RunOptions
-from .launch import start_run
+from .launch import start_run, wait_for
 from .past_run import PastRun
 from .past_runs import find_past_run
-from .run import Run
+from .run import Run, live
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
@@ -115,7 +114,7 @@ def launch_tools(
 
     Raises DefinitionError if the agent is not registered.
     """
-    registry = registry or default()
+    registry = default(registry)
     mine, written = _Launcher(registry, _grant(identity, registry)), f"\n{grammar()}"
     offered = {
         "run_pipeline": _alike(run_pipeline, mine.registered),
@@ -228,13 +227,14 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         passed = {name: one for name, one in given.items() if one is not None or fields.get(name)}
         return mine.registered(flow.name, passed if named else given.get("input"))
 
-    properties = accepts.get("properties", {}) if named else {}
-    taken = [
-        _parameter(name, properties.get(name), accepts, fields[name])
-        for name in sorted(fields, key=lambda name: not fields[name])
-        if named
-    ]
-    if not named:
+    properties: Mapping[str, Any] = {}
+    if named:
+        properties = accepts.get("properties", {})
+        taken = [
+            _parameter(name, properties.get(name), accepts, fields[name])
+            for name in sorted(fields, key=lambda name: not fields[name])
+        ]
+    else:
         kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
         taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (

@@ -14,7 +14,6 @@ resumed planner continues.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from functools import partial
 from typing import Any, Final
 
 from ..catalog import Model, ModelAgent, Registry, parse_json_reply
-from ..catalog.registry import Agents
 from ..flow.json_schema import describe_all, judge
 from ..flow.session import ASKED_AGAIN
 from ..flow.steps import Flow
@@ -123,11 +121,9 @@ class ReplyReader:
                 "plan fewer calls",
             )
             return
-        nodes = listed.items if isinstance(listed, Items) else ()
-        for number, call in enumerate(calls):
-            yield from self._call_violations(
-                number, call, nodes[number] if number < len(nodes) else None
-            )
+        assert isinstance(listed, Items), "the text is that of the reply"
+        for number, (call, fields_of_call) in enumerate(zip(calls, listed.items, strict=True)):
+            yield from self._call_violations(number, call, fields_of_call)
         yield from self._output_violations(reply.get("output"), fields.get("output"))
 
     def _call_violations(
@@ -315,8 +311,7 @@ class ModelPlanner:
 
     def registry(self, reader: ReplyReader) -> Registry:
         """A registry in which the model answers the request."""
-        assignment, registry = self.assignment, copy.copy(self.ticks.options.registry)
-        registry.agents = Agents()
+        assignment, registry = self.assignment, self.ticks.options.registry.without("agents")
         agent = ModelAgent(
             name=AGENT,
             model=assignment.model,

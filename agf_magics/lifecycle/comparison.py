@@ -8,7 +8,7 @@ differ.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -27,9 +27,9 @@ from ..pictures.difference import (
     text_difference,
 )
 from ..pictures.plain import counted, html, line
+from .input import fields_of
 from .manifest import Manifest
-from .persistence import uses
-from .run import Trace
+from .trace import Trace, uses
 
 MOST_VALUES = 100
 """Rows of the table of values."""
@@ -91,14 +91,10 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
-            for title, part in self._titled(Trace._repr_html_, diff_html)
-        )
+        return parts_html(self._titled(Trace._repr_html_, diff_html))
 
     def __repr__(self) -> str:
-        titled = self._titled(Trace.__repr__, diff_text)
-        return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in titled)
+        return parts_text(self._titled(Trace.__repr__, diff_text))
 
     def _titled(
         self, table: Callable[[Trace], str], text: Callable[[str], str]
@@ -118,6 +114,19 @@ class Comparison(Trace):
             f"Values that differ{more}" if self.values else "The values are the same",
             "Definitions that differ" if self.definitions else "The definitions are the same",
         )
+
+
+def parts_html(parts: Iterable[tuple[str, str]]) -> str:
+    """Parts as HTML, each with its title."""
+    return "".join(
+        f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>{part}'
+        for title, part in parts
+    )
+
+
+def parts_text(parts: Iterable[tuple[str, str]]) -> str:
+    """Parts as text, each with its title."""
+    return "\n\n".join(f"{title}\n{part}".rstrip("\n") for title, part in parts)
 
 
 class _Call(NamedTuple):
@@ -230,7 +239,7 @@ def _differences(
 
 def _unwritten(run: ComparedRun) -> set[str]:
     """The stores that still have the value of the input."""
-    input = run.input if isinstance(run.input, dict) else {}
+    input = fields_of(run.input)
     names = [name for name in run.stores if name in input]
     return {name for name in names if encode(run.stores[name]) == encode(input[name])}
 
@@ -281,8 +290,8 @@ def _texts(order: Manifest) -> dict[str, str]:
     """The texts of a run, each once, by language and name; and of the schemas that none of them
     declares."""
     texts: dict[str, str] = {}
-    for number, text in enumerate(order.flows):
-        if number == 0 or not text.made:
+    for text in order.flows:
+        if not text.made:
             texts.setdefault(f"{text.language} {text.name}", text.source.text)
     for number, (language, source) in enumerate(order.schemas, 1):
         texts.setdefault(f"{language} schema {number}", source.text)

@@ -38,7 +38,7 @@ def context(name: str, *, registry: Registry | None = None) -> NamedContext:
     - ``name``: the name of the context. Required.
     - ``registry``: the `Registry` that contains it. Default None: the registry of this process.
     """
-    return NamedContext(name, registry or default())
+    return NamedContext(name, default(registry))
 
 
 class NamedContext(Sequence[Mapping[str, Value]]):

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -32,7 +33,6 @@ from ..text.diagnostics import (
     Diagnostics,
     safe,
     share_suggestion_budget,
-    sort_by_place,
     suggest,
 )
 from ..text.nodes import shorten
@@ -53,18 +53,19 @@ DEFINITIONS = (".yaml", ".yml", ".json")
 SWITCH = "%config AgfMagics.allow_import = True"
 
 
-def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow] | None = None) -> Files:
+def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Files:
     """A function that opens a file for the linker. ``define`` loads a definition; files in
     ``loaded`` are not read."""
-    loaded = {} if loaded is None else loaded
 
     def opened(name: Name, around: Flow) -> Flow | Tool:
         python, module = FUNCTION.fullmatch(name.text), MODULE.fullmatch(name.text)
         if module and not python:
-            return _function(module["module"], module["function"], name)
+            return _function(
+                partial(importlib.import_module, module["module"]), module["function"], name
+            )
         path = _within(Path(python["path"] if python else name.text), name, around, loaded)
         if python:
-            return _function(path, python["function"], name)
+            return _function(partial(_imported, path), python["function"], name)
         if path not in loaded:
             loaded[path] = replace(_defined(path, name, define), file=str(path))
         return loaded[path]
@@ -119,7 +120,7 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
     return place
 
 
-def _function(where: Path | str, function: str, name: Name) -> Tool:
+def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool:
     """A function of a Python file or an installed module as a tool, which is not registered."""
     if not current.settings.allow_import:
         message = f"{name.text!r} is not imported: a definition cannot run code by itself"
@@ -130,9 +131,7 @@ def _function(where: Path | str, function: str, name: Name) -> Tool:
             f"{SWITCH} allows it, or register the function with @tool",
         )
     try:
-        value = getattr(
-            importlib.import_module(where) if isinstance(where, str) else _imported(where), function
-        )
+        value = getattr(find(), function)
     except BaseException as error:  # of user code
         raise _refused(
             "file.import",
@@ -202,7 +201,7 @@ def load(
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
     defined = check_definition(
-        text, language, strict=strict, registry=registry or default(), latent=latent
+        text, language, strict=strict, registry=default(registry), latent=latent
     )
     flow = _flow_of(defined.flow, file or language, text)
     flow = replace(flow, name=_checked_name(name)) if name is not None else flow
@@ -252,7 +251,7 @@ def register(
 ) -> Defined:
     """`define` with its findings. ``origin``: the cell's id or the file; if another origin has
     defined the name, there is a note (decision A2)."""
-    registry, file, text = registry or default(), file_name(text), source_of(text)
+    registry, file, text = default(registry), file_name(text), source_of(text)
     language = language or detect_language(text.text)
     defined = check_definition(
         text, language, strict=strict, registry=registry, latent=latent, given=given
@@ -430,7 +429,7 @@ def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
     cached: Linked | None = flow.linked.get(version)
     if cached is not None:
         return cached, Diagnostics()
-    files, opened = file_opener(_of_file), list[Name]()
+    files, opened = file_opener(_of_file, {}), list[Name]()
 
     def open_file(name: Name, around: Flow) -> Flow | Tool:
         opened.append(name)
@@ -555,7 +554,3 @@ def language_of(name: str) -> Language:
             Diagnostic("define.language", f"unknown language {name!r}", hint=hint)
         )
     return LANGUAGES[name]
-
-
-def sort_findings(*groups: tuple[Diagnostic, ...]) -> tuple[Diagnostic, ...]:
-    return tuple(sort_by_place([d for group in groups for d in group]))

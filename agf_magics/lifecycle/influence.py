@@ -18,9 +18,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from collections.abc import Sequence as Several
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..catalog import Tool
 from ..engine.linked import Linked, callees_of, flows_of
@@ -39,7 +37,6 @@ from ..flow.steps import (
     every,
 )
 from ..flow.wiring import Read, follow, own_reads
-from ..journal.secrets import names_a_secret
 
 Scope = Any
 """A flow: the ids of the calls that lead to it, or for all its calls together its identity."""
@@ -75,45 +72,21 @@ def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
     }
 
 
-def find_secret_sources(
-    flows: Several[Linked],
-) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
-    """The names of inputs and stores that feed secret arguments, and the steps (flow number and id)
-    that write them.
-
-    Followed back through expressions, elements, and the arguments of calls. ``flows``: those of
-    `Linked.reachable`.
-    """
-    numbers = {id(flow): number for number, flow in enumerate(flows)}
-    feeding = _feeding(flows)
-    return (
-        frozenset(node[2][-1] for node in feeding if node[1] == "store"),
-        frozenset((numbers[node[0]], node[2]) for node in feeding if node[1] == "value"),
-    )
-
-
-def bound_secrets(flows: Several[Linked]) -> Iterator[str]:
-    """The texts that a `functools.partial` gives to the tools of these flows for parameters whose
-    names say that they are secrets (decision D42)."""
-    for flow in flows:
-        for callee in flow.callees.values():
-            function = callee.function if isinstance(callee, Tool) else None
-            while isinstance(function, partial):
-                for name, value in function.keywords.items():
-                    if names_a_secret(name) and isinstance(value, str):
-                        yield value
-                function = function.func
-
-
-def secret_paths(linked: Linked) -> frozenset[tuple[str, ...]]:
-    """The places in a plan's context that feed secret arguments: a kind of message, and a name in
-    it."""
-    feeding = _feeding(linked.reachable)
-    return frozenset(node[2] for node in feeding if node[:2] == (id(linked), "store"))
-
-
-def _feeding(flows: Several[Linked]) -> set[Node]:
+class SecretSources(NamedTuple):
     """What feeds a secret argument of a tool, directly or through other values."""
+
+    names: frozenset[str] = frozenset()
+    """Inputs and stores."""
+    steps: frozenset[tuple[int, str]] = frozenset()
+    """The steps that write them, by the identity of their flow and their id."""
+    paths: frozenset[tuple[str, ...]] = frozenset()
+    """Places in the context of a plan: a kind of message, and a name in it."""
+
+
+def find_secret_sources(linked: Linked) -> SecretSources:
+    """What feeds the secret arguments of all tools that a flow may call. Followed back through
+    expressions, elements, and the arguments of calls."""
+    flows = linked.reachable
     secret = {
         (id(flow), "argument", step, name)
         for flow in flows
@@ -122,10 +95,15 @@ def _feeding(flows: Several[Linked]) -> set[Node]:
         if isinstance(tool, Tool) and tool.secret
         for name in (*tool.secret, ALL)
     }
-    if not secret:  # of nearly every run: nothing is followed
-        return set()
-    graph = Influence(flows[0], per_call=False)
-    return spread(secret, backwards(graph.carries), backwards(graph.stores))
+    graph = Influence(linked, per_call=False)
+    feeding = spread(secret, backwards(graph.carries), backwards(graph.stores))
+    stores = [(scope, path) for scope, what, path, *_ in feeding if what == "store"]
+    steps = [(scope, node[0]) for scope, what, *node in feeding if what == "value"]
+    return SecretSources(
+        frozenset(path[-1] for _, path in stores),
+        frozenset((id(graph.flows[scope].flow), step) for scope, step in steps),
+        frozenset(path for scope, path in stores if scope == id(linked)),
+    )
 
 
 class Influence:

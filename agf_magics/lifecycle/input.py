@@ -1,14 +1,11 @@
-"""The options of a run, in one value: what `run`, `arun`, `start`, `resume` and the notebook pass
-on.
+"""What a run gets of a person: its options, its input, and the answers to its questions.
 
-Which workers a run uses: those of its options, otherwise those of the settings.
+`RunOptions` is what `run`, `arun`, `start`, `resume` and the notebook pass on. The input is copied
+and checked before the first step.
 
-The input of a run, before its first step: a copy of it, and the fields that it lacks.
-
-A question to a person who types the answer: in a cell, in a terminal, through a pipe.
-
-The question is repeated until the answer is understood. If no one can answer (no standard input, or
-its end), the engine denies an approval and lets a run wait (decision A18).
+An answer is typed in a cell, in a terminal, or comes through a pipe. The question is repeated until
+the answer is understood. If no one can answer (no standard input, or its end), the engine denies an
+approval and lets a run wait (decision A18).
 """
 
 from __future__ import annotations
@@ -155,6 +152,11 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
 R = TypeVar("R")
 
 
+def fields_of(input: Value) -> Mapping[str, Value]:
+    """The named values of an input; none if it is no mapping."""
+    return input if isinstance(input, dict) else {}
+
+
 def settle_input(input: Value, flow: Flow) -> Value:
     """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:
@@ -272,6 +274,8 @@ def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
 
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
 TRIES = 20
 """The number of answers that are tried: a pipe may send anything."""
 

@@ -64,7 +64,7 @@ def score_over(
     Raises DefinitionError for a score that is none, before one is computed.
     """
     table = table_of(run)
-    registry, rows = registry or default(), list(table.rows())
+    registry, rows = default(registry), list(table.rows())
     names = [*table.terms.columns, *table.added]
     if against is not None and against not in names:
         hint = suggest(against, names, "the columns")
@@ -162,13 +162,15 @@ def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool)
     given = [{**row.input, "output": row.output, "row": dict(row.input)} for row in done]
     judged = launch.run(flow, over=Over(table=given, yes=yes), registry=registry)
     values = iter(judged.table.rows())
-    outcomes = list[Outcome]()
-    for row in rows:
-        judgement = next(values) if row.status == "ok" else None
-        error = judgement.error if judgement is not None else None
-        output = judgement.output if judgement is not None else None
-        outcomes.append((output, error.diagnostic if error is not None else None))
-    return outcomes
+
+    def outcome(row: TableRow) -> Outcome:
+        if row.status != "ok":
+            return None, None
+        judgement = next(values)
+        error = judgement.error
+        return judgement.output, error.diagnostic if error is not None else None
+
+    return [outcome(row) for row in rows]
 
 
 def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
@@ -385,7 +387,7 @@ def check_over(
     Raises CheckFailed, DefinitionError, and StepError if the run itself fails.
     """
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
-    named_scorers(scores, registry or default())
+    named_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()

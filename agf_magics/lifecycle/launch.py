@@ -3,33 +3,49 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import inspect
+import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ..catalog import Context, Registry, default
+from ..engine import host, job
+from ..engine import runner as engine
 from ..engine.checks import gate, kernel_bound
+from ..engine.concurrent import SHAPES
 from ..engine.failures import describe_exception
 from ..engine.host import Asker
-from ..engine.interrupts import held_interrupts
+from ..engine.interrupts import Held, held_interrupts, hold_for
 from ..engine.limits import Limits, rights
-from ..engine.runner import clock
+from ..engine.runner import clock, duration_exceeded
+from ..engine.user_code import watched_stdout
 from ..flow.events import Event, Warned
 from ..flow.progress import AFTER_END
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import (
+    AgfError,
+    DefinitionError,
+    Diagnostic,
+    StepError,
+    suggest,
+)
+from ..text.late_imports import IN_BROWSER
+from ..workers.queue import CallQueue
 from ..workers.sending import STAY, is_worker
-from .define import for_input, load, sort_findings
+from .define import for_input, load
 from .define import link_flow as link_with_files
-from .driving import Live, live, run_here, start_on_engine, wait_for
 from .input import (
     DEFAULTS,
     RunOptions,
+    fields_of,
     find_workers,
     missing_fields,
     prepare_workers,
@@ -38,9 +54,9 @@ from .input import (
     unused_fields,
 )
 from .lookup import reuse_results
-from .persistence import start_journal
-from .run import EventQueue, Run, RunCancelled, Trace
-from .settings import current
+from .manifest import refused, start_journal
+from .run import Run, RunCancelled, live
+from .settings import current, journal_file, keep_journal
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -194,10 +210,17 @@ async def arun(
     Raises the same errors as `run`.
     """
     options = RunOptions(
-        registry=registry, limits=limits, stream=stream, dry=dry, ask=ask, reuse=reuse, on=on
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
     )
     started = prepare_run(flow, input, await prepare_workers(options), over)
-    await run_here(started, make_emitter(started, on_event))
+    await run_here(started)
     return started.result() if raises else started
 
 
@@ -269,8 +292,7 @@ def start_run(
 ) -> Run:
     """Start a run and return it at once."""
     started = prepare_run(flow, input, options, over)
-    listener = make_emitter(started, options.on_event)
-    start_on_engine(started, listener, options.enter, options.background)
+    start_on_engine(started)
     return started
 
 
@@ -285,10 +307,14 @@ def prepare_run(
     if over is not None:
         from .over import over_rows  # here: most runs have one input
 
-        flow = find_flow(flow, options.registry or default())
+        flow = find_flow(flow, default(options.registry))
         flow, input, options = over_rows(flow, over, input, options)
     prepared = link_run(flow, input, options, copies=options.dry)
-    start_journal(prepared)
+    # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
+    # with it. A run that replays made its calls before (decision D49).
+    is_kept = not (options.dry or rights().inside or prepared._options.recording is not None)
+    if is_kept and (path := journal_file()) is not None:
+        start_journal(prepared, path)
     if options.reuse:
         reuse_results(prepared, options.reuse)
     return prepared
@@ -297,7 +323,7 @@ def prepare_run(
 def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
     """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
     context."""
-    registry = options.registry or default()
+    registry = default(options.registry)
     found_flow = find_flow(flow, registry)
     linked, problems = link_with_files(found_flow, registry)
     if options.inline:
@@ -307,41 +333,30 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     flow_input = FlowInput(
         settle_input(input, found_flow), context=_context(found_flow, registry, copies)
     )
-    fields = flow_input.input if isinstance(flow_input.input, dict) else {}
-    for missing in missing_fields(found_flow, fields):
-        problems.add(missing)
-    recording = options.recording or replaying.get()
+    fields = fields_of(flow_input.input)
+    problems.extend(missing_fields(found_flow, fields))
+    options = replace(options, recording=options.recording or replaying.get())
+    recording = options.recording
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = sort_findings(
-        (*of_definition, *options.found, *unused_fields(found_flow, fields)), tuple(problems)
-    )
+    findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
     seen = {
         (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
     }
-    warnings = tuple(finding for finding in findings if (finding.code, finding.span) not in seen)
+    warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
-    linked_run = Run(
-        linked, flow_input, options.limits or current.settings.limits, warnings, options.dry
-    )
-    linked_run._asker, linked_run._budget = options.ask, options.budget
-    linked_run._about = options.note
-    linked_run._stream, linked_run._plans = options.stream, options.plans
-    linked_run._workers, linked_run._recording = workers, recording
+    limits = options.limits or current.settings.limits
+    linked_run = Run(linked, flow_input, limits, options, warnings)
+    linked_run._workers = workers
     if recording is not None:
         linked_run._notes = recording.notes
+        linked_run._find_secrets()
     for warning in about_workers:
         linked_run.progress.apply(warning)
-    linked_run._continuing, linked_run._queue = (
-        options.continuing,
-        EventQueue() if options.queue else None,
-    )
-    for value in options.secrets:
-        linked_run.secrets.learn(value)
     return linked_run
 
 
@@ -378,11 +393,12 @@ def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     return Context(name, context.log) if copies else context
 
 
-def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable[[Event], None]:
-    """A function that applies each event to the progress of ``run`` and passes it to ``listener``,
-    to the queue of the run and to its trace without secrets. A listener that raises is dropped with
-    a warning."""
+def make_emitter(run: Run) -> Callable[[Event], None]:
+    """A function that applies each event to the progress of ``run`` and passes it to its listener,
+    to its queue and to its trace without secrets. A listener that raises is dropped with a
+    warning."""
     progress, secrets, queue = run.progress, run.secrets, run._queue
+    listener = run._options.on_event
     spans = None
     if current.tracing is not None or current.settings.tracing:
         from .tracing import start_trace
@@ -415,11 +431,159 @@ def make_emitter(run: Run, listener: Callable[[Event], None] | None) -> Callable
     return emit
 
 
+def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
+    """Wait for the end of a run that was started while interrupts are ``held``. An exception
+    cancels the run; an interrupt raises nothing."""
+    try:
+        wait(run)
+    except BaseException:
+        run.cancel("interrupt")
+        raise
+    finally:
+        held.ended = True
+    return run
+
+
+def start_on_engine(run: Run) -> None:
+    """Start ``run`` on the engine's loop and return at once."""
+    run._emit = make_emitter(run)
+    if not run.background:
+        hold_for(run.cancel)
+    _hold_context(run)
+    live.add(run)
+    try:
+        run._job = job.Job(
+            partial(_main, run),
+            enter=run._options.enter,
+            waited=not run.background,
+            over=partial(_end, run),
+            limit=_limit(run),
+        )
+        run._job.start()
+        if run._reason is not None:
+            run._job.cancel(run._reason)
+    except BaseException:
+        if run._is_started:
+            run.cancel("the start was interrupted")
+        else:
+            _release_context(run)
+            live.end(run)
+        raise
+
+
+async def run_here(run: Run) -> None:
+    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
+    cancelled, but not if only the run was."""
+    run._emit = make_emitter(run)
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    _hold_context(run)
+    live.add(run)
+    outcome: tuple[engine.Done] | BaseException
+    try:
+        outcome = (await job.here(partial(_main, run)),)
+    except BaseException as error:
+        outcome = error
+    run._stop = None
+    _end(run, outcome)
+    if isinstance(outcome, asyncio.CancelledError) and run._reason is not None:
+        task.uncancel()
+    elif isinstance(outcome, BaseException) and not isinstance(outcome, AgfError):
+        raise outcome
+
+
+async def _main(run: Run, place: host.Host) -> engine.Done:
+    run._place = place
+    options, recording = run._options, run._options.recording
+    place.asker = options.ask or (current.ask if place.waited else current.ask_in_background)
+    replaying.set(recording)
+    # A call that is not recorded is made here: there may be few.
+    if run._workers is not None and (recording is None or not recording.replays_tools):
+        place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
+    with watched_stdout() if options.stream else contextlib.nullcontext():
+        return await engine.run(
+            run._linked,
+            run._given,
+            host=place,
+            emit=run._emit,
+            limits=run.limits,
+            dry=run.dry,
+            journal=run.journal,
+            work=run.work,
+            secrets=run.secrets,
+            stream=options.stream,
+            budget=options.budget,
+            progress=run.progress if run._emit == run.progress.apply else None,
+            recording=recording,
+            notes=run._notes,
+            shapes=SHAPES,
+        )
+
+
+def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
+    """Record the end on the run."""
+    _release_context(run)
+    match outcome:
+        case (done,):
+            run._output = done.ended.output
+            run.calls, run.sessions = done.calls, done.sessions
+        case asyncio.CancelledError() as stop:
+            run._end_early("cancelled", getattr(stop, "left_running", "left running"))
+            run._set_cancelled(stop)
+            if run._cancel_reason in (None, "interrupt"):
+                live.interrupted.append((run, time.monotonic()))
+        case AgfError() as error:
+            assert isinstance(error, StepError), "every failure in a run is a step's failure"
+            run._end_early("error", error.diagnostic.hint or "left running", error)
+            run.error = error
+        case BaseException() as bug:
+            run._bug = bug
+    if run._queue is not None:
+        run._queue.close()
+    live.end(run)
+    if IN_BROWSER and run.journal is not None:
+        keep_journal(run.journal.store)
+
+
+def _limit(run: Run) -> job.Limit | None:
+    """The time after which the run is ended from outside if a tool prevents it from ending."""
+    timeout, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
+    if timeout is not None and (cap is None or timeout <= cap):
+        return job.Limit(
+            timeout, lambda left: engine.timeout_exceeded(run._linked, run.limits, left)
+        )
+    if cap is not None:
+        return job.Limit(cap, lambda left: duration_exceeded(run.flow, left))
+    return None
+
+
+def _hold_context(run: Run) -> None:
+    """Lock the run's named context while it runs."""
+    if run.context is not None:
+        run.context.hold(run.run_id)
+
+
+def _release_context(run: Run) -> None:
+    """Unlock it, without secrets in its log."""
+    if (context := run.context) is not None:
+        if context.holder == run.run_id:
+            context.log = run._log_to_keep()
+        context.release(run.run_id)
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]
+
+
 __all__ = [
-    "Live",
     "Run",
     "RunCancelled",
-    "Trace",
     "arun",
     "find_flow",
     "live",

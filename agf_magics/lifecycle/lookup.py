@@ -8,11 +8,9 @@ with the new run too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
-from ..catalog import Registry, default
-from ..flow.steps import Flow
+from ..catalog import default
 from ..flow.values import Value, type_name
 from ..journal.call_rows import Reuse
 from ..journal.codec import DecodeError, SignatureError
@@ -31,11 +29,10 @@ from ..journal.records import Record
 from ..journal.store import Store
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, suggest
-from .driving import live
+from .input import fields_of
 from .manifest import Manifest, read_manifest, refused
-from .persistence import journal_file, this_notebook
-from .run import Run
-from .settings import current
+from .run import Run, live
+from .settings import current, journal_file, this_notebook
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -65,13 +62,13 @@ def find_run(store: Store, run_id: str) -> RunRow:
         run.run_id for run in live.running if run.journal is not None
     ]  # its row may not be written yet
     run_ids = list(dict.fromkeys([*started, *(head.run_id for head in list_runs(store))]))
-    near = [each for each in run_ids if each.startswith(run_id)]
-    if run_id and len(near) == 1:
+    near = [each for each in run_ids if run_id and each.startswith(run_id)]
+    if len(near) == 1:
         row = read_run(store, near[0])
         if row is None:
             raise refused_running(run_id)
         return row
-    if run_id and near:
+    if near:
         message = f"{len(near):,} runs have ids that begin with {run_id!r}"
         raise refused("journal.unknown-run", message, f"write more of it: {', '.join(near[:5])}")
     hint = suggest(run_id, run_ids, "runs") or "the journal is empty"
@@ -80,19 +77,10 @@ def find_run(store: Store, run_id: str) -> RunRow:
     raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
 
 
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
-    DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]
-
-
 def check_given(order: Manifest, input: Value, run_id: str) -> None:
     """Raises DefinitionError if ``input`` lacks a part of the run's input that is not in the
     journal."""
-    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    fields = fields_of(input)
     if order.unkept and not input:
         hint = "give it again: --input VAR (in Python: input=…)"
         message = f"the input of run {run_id!r} is not in the journal: {order.unkept}"

@@ -1,30 +1,42 @@
-"""The manifest of a run: everything that is needed to do it, journaled before its first step.
+"""What the journal has of a run besides its calls: its manifest and the tree of its steps.
 
-It has the texts of the definitions, of the schemas they use and of all definitions they call: a
-resumed run loads these texts, not the edited ones. Tools and agents are functions of the kernel and
-are looked up again.
+The manifest has everything that is needed to do the run, and is journaled before its first step:
+the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
+run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
+looked up again.
+
+The tree is journaled at the end of the run: one row per step, also of steps whose results are not
+journaled. When a process journals its first run, old runs are deleted.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import secrets as random
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from functools import cache, reduce
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ..catalog import Agent, Policy, Registry, Tool, Transform
-from ..engine.limits import Grant, Limits
+from ..engine.limits import Grant, Limits, rights
 from ..engine.link import link
 from ..engine.linked import Linked, asked_model, flows_of
+from ..engine.runner import clock
+from ..flow.events import Warned
+from ..flow.progress import Progress
+from ..flow.rows import PRICE, Row, Usage
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..flow.wiring import check
+from ..journal import queries
 from ..journal.codec import (
     DecodeError,
     SignatureError,
@@ -34,16 +46,22 @@ from ..journal.codec import (
     encode_value,
     is_signed,
     part_digest,
+    preview,
     sign,
     user_key,
 )
-from ..journal.queries import RunRow, keep_parts
+from ..journal.file import JournalError, not_journaled
+from ..journal.queries import ENDED, RunHead, RunRow, keep_parts
+from ..journal.recorder import Journal
+from ..journal.records import Count
+from ..journal.secrets import Secrets
+from ..journal.store import ROOM, Store
 from ..languages import LANGUAGES
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, StepError
 from ..text.source import Source
 from .define import file_opener, load, load_definition
 from .run import Run
-from .settings import current
+from .settings import current, this_notebook
 
 FORMAT = 1
 
@@ -95,8 +113,10 @@ class Manifest(NamedTuple):
     """By the name of a callee: the digests of the parts of its function."""
 
 
-def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -> str:
-    """The manifest of ``run`` as JSON. ``flows``: those that it may run, its own first."""
+def write_manifest(run: Run, grant: Grant) -> str:
+    """The manifest of ``run`` as JSON."""
+    assert run.journal is not None, "a run without a journal has no manifest"
+    flows = run._linked.reachable
     numbers = {id(each): number for number, each in enumerate(flows)}
     secret, public = frozenset[str](), run.input
     if isinstance(run.input, dict):
@@ -105,16 +125,16 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
             name for name, value in run.input.items() if name in names or holds(value, near=False)
         )
         public = {name: value for name, value in run.input.items() if name not in secret}
-    context_name, context = _context(run)
+    context_name, context = _context(run, run.journal)
     manifest = {
         "format": FORMAT,
         "version": _version(),
         "python": sys.version.split()[0],
         "folder": str(Path.cwd()),
-        "notebook": notebook,
+        "notebook": this_notebook(),
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "functions": _functions(run, flows),
+        "functions": _functions(run.journal, flows),
         "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
@@ -126,15 +146,15 @@ def write_manifest(run: Run, flows: list[Linked], grant: Grant, notebook: str) -
     return encode(manifest)
 
 
-def _context(run: Run) -> tuple[str, str]:
+def _context(run: Run, journal: Journal) -> tuple[str, str]:
     """The name of a run's named context, and the digest that names its messages, without secrets,
     in the journal. Raises JournalError."""
     context = run.context
-    if context is None or run.journal is None:
+    if context is None:
         return "", ""
     texts = [encode(_packed(message, "", "message")) for message in run._log_to_keep() or ()]
-    run.journal.part = keep_parts(run.journal.store, texts)
-    return context.name, run.journal.part.hex()
+    journal.part = keep_parts(journal.store, texts)
+    return context.name, journal.part.hex()
 
 
 def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
@@ -148,7 +168,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         found = json.loads(row.work)
         if found["format"] != FORMAT:
             raise DecodeError(f"it was written by version {found['version']} of agf-magics")
-        _require(checker(_AnyStored)(found))
+        _require(checker(_Stored)(found))
         _check_calls([list(chain(*one["calls"].values())) for one in found["flows"]])
         sources: dict[tuple[str, str], Source] = {}
 
@@ -165,8 +185,8 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
                 {step: tuple(calls) for step, calls in one["calls"].items()},
                 one["made"],
                 tuple(one["chosen"]),
-                tuple(one.get("latent", ())),
-                tuple(one["session"]) if one.get("session") else None,
+                tuple(one["latent"]),
+                tuple(one["session"]) if one["session"] else None,
             )
             for one in found["flows"]
         )
@@ -189,8 +209,8 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             ),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
-            notebook=found.get("notebook", ""),
-            functions=found.get("functions", {}),
+            notebook=found["notebook"],
+            functions=found["functions"],
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
@@ -208,9 +228,6 @@ class _StoredText(TypedDict):
     made: bool
     chosen: list[str]
     calls: dict[str, Annotated[list[int], bool]]
-
-
-class _AnyText(_StoredText, total=False):
     latent: list[str]
     session: tuple[str, str] | None
 
@@ -218,7 +235,7 @@ class _AnyText(_StoredText, total=False):
 class _Stored(TypedDict):
     version: str
     flows: Annotated[
-        list[Annotated[_AnyText, lambda text: text["made"] or not text.get("session")]],
+        list[Annotated[_StoredText, lambda text: text["made"] or not text["session"]]],
         lambda flows: flows and not flows[0]["made"],
     ]
     schemas: list[tuple[Annotated[str, lambda name: name in LANGUAGES], _Place]]
@@ -235,9 +252,6 @@ class _Stored(TypedDict):
     limits: dict[str, object]
     identity: str
     tools: list[str] | None
-
-
-class _AnyStored(_Stored, total=False):
     notebook: str
     functions: dict[str, dict[str, str]]
 
@@ -297,12 +311,11 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
                 yield ["pipeline", _source(schema.span.source)]
 
 
-def _functions(run: Run, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
+def _functions(journal: Journal, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
     """The digests of the parts of the functions that the steps call."""
-    assert run.journal is not None, "a run without a journal has no manifest"
     callees = [callee for each in flows for callee in each.callees.values()]
     digests = {
-        callee.name: run.journal.rows.digests.function(callee)
+        callee.name: journal.rows.digests.function(callee)
         for callee in callees
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
@@ -349,10 +362,7 @@ def _version() -> str:
 def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
     """The flow of the run, linked with the definitions and schemas of its manifest and everything
     else of ``registry``; and the problems that were found. Raises DefinitionError."""
-    then = Registry()
-    for shelf, now in vars(registry).items():
-        if shelf not in ("flows", "schemas"):
-            setattr(then, shelf, now)
+    then = registry.without("flows", "schemas")
     for language, source in order.schemas:
         for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)
@@ -398,3 +408,162 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
 
 def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
     return DefinitionError(Diagnostic(code, message, hint=hint))
+
+
+def start_journal(run: Run, path: Path) -> None:
+    """Journal ``run`` from before its first step on. A run that cannot be journaled has a warning
+    and continues."""
+    try:
+        store = Store.at(path)
+        _forget_old_runs(store)
+        most = current.settings.journal_value
+        watch(run, Journal(store, random.randbits(36) * ROOM, run.run_id, most))
+        run.work = write_manifest(run, rights().grant)
+    except JournalError as error:
+        run.journal = None
+        run.progress.apply(Warned(clock(), not_journaled(error)))
+
+
+def watch(run: Run, journal: Journal) -> None:
+    """Give a run its journal, which reads the state and the secrets of the run."""
+    run.journal = journal
+    journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
+    journal.used = lambda: _used(run.progress.usage)
+    journal.rows.secret = run.secrets
+    run._find_secrets()
+
+
+def _used(usage: Usage) -> tuple[int | None, str | None]:
+    """The tokens and the cost as the journal lists them."""
+    cost = f"{usage.cost:f}" if usage.cost is not None else None
+    return usage.tokens if usage.requests else None, cost if cost is None or PRICE.fullmatch(
+        cost
+    ) else None
+
+
+def _forget_old_runs(store: Store) -> None:
+    """Delete the runs that are too old, once in a process. Raises JournalError."""
+    if store.path in _pruned:
+        return
+    _pruned.add(store.path)
+    days, size = current.settings.journal_days, current.settings.journal_size
+    since = time.time() - days * DAY if days else 0.0
+    if queries.has_older(store, since) or 0 < size < queries.size(store.path):
+        # Thousands of runs take seconds: the run that happens to be first does not wait.
+        store.in_background(lambda: forget_old(store, days, size, automatic=True))
+
+
+_pruned: set[Path] = set()
+"""Journals whose old runs were deleted: once in a process."""
+
+
+DAY = 86_400.0
+
+
+NEWEST_KEPT = 10
+"""Runs that are never deleted because of their age alone, unless the user asks for it."""
+
+
+def forget_old(store: Store, days: float, size: int, *, automatic: bool = False) -> int:
+    """Delete runs that ended or were interrupted more than ``days`` ago, and then the oldest ones
+    until the journal takes at most ``size`` bytes; 0: no limit. Running and waiting runs stay.
+
+    ``automatic``: nobody asked. Then interrupted runs stay, and a run is old if it ended ``days``
+    before each of the last `NEWEST_KEPT` runs: so a clock that is days ahead deletes nothing.
+
+    Returns the number of deleted runs. Raises JournalError.
+    """
+    statuses = ENDED if automatic else (*ENDED, "interrupted")
+    runs = queries.list_runs(store)
+    now = time.time()
+    if automatic:
+        now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
+    ended = [run for run in runs if run.status in statuses]
+    old = _old(store, ended, now - days * DAY if days else 0.0, size)
+    return queries.forget(store, old) if old else 0
+
+
+def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    old = [run for run in runs if (run.ended or run.started) < since]
+    if size and queries.size(store.path) > size:
+        sizes = queries.sizes(store)
+        left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
+        for run in reversed(runs):
+            if left <= size:
+                break
+            if run not in old:
+                old.append(run)
+                left -= sizes.get(run.num, 0)
+    return old
+
+
+COUNTS = (
+    "started",
+    "finished",
+    "failed",
+    "cancelled",
+    "left",
+    "skipped",
+    "dropped",
+    "retried",
+    "earlier",
+)
+
+
+OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+
+
+_Time = int | Annotated[float, isfinite] | None
+
+
+_is_row = checker(
+    tuple[
+        list[str],
+        Annotated[list[Count], lambda counts: len(counts) == len(COUNTS)],
+        tuple[bool, bool, bool, Count | None, str | None, _Time, _Time],
+        object,
+        tuple[str, str] | None,
+    ]
+)
+"""A row: its key, the values of `COUNTS`, those of `OTHERS`, its value, the code and the message of
+its error."""
+
+
+def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
+    """The state of each row, as JSON."""
+    return [
+        [list(key), *_row(row, secrets)]
+        for key, row in progress.rows.items()
+        if row.started or row.skipped
+    ]
+
+
+def restore_rows(progress: Progress, rows: list[Any]) -> None:
+    """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
+    for stored in rows:
+        if not _is_row(stored):
+            raise ValueError("a row of the tree is damaged")
+        key, counts, others, value, error = stored
+        row = progress.rows.get(tuple(key))
+        if row is None:
+            continue
+        for name, number in zip(COUNTS, counts, strict=True):
+            setattr(row, name, number)
+        for name, other in zip(OTHERS, others, strict=True):
+            setattr(row, name, other)
+        row.value = value
+        row.error = StepError(Diagnostic(*error)) if error is not None else None
+
+
+def _row(row: Row, secrets: Secrets) -> list[Any]:
+    described = None
+    if isinstance(row.error, AgfError):
+        described = [row.error.code, secrets.text(row.error.diagnostic.message)]
+    elif row.error is not None:
+        described = ["step.tool-failed", type(row.error).__name__]
+    return [
+        [getattr(row, name) for name in COUNTS],
+        [getattr(row, name) for name in OTHERS],
+        secrets.shown(preview(secrets.shown(row.value), 3, [40])),
+        described,
+    ]

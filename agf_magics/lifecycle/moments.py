@@ -18,7 +18,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple, NoReturn
 
-from ..catalog import MASK, Context, Registry, agent, default, tool
+from ..catalog import MASK, Context, agent, default, tool
 from ..catalog.models import Model
 from ..engine.concurrent import SHAPES
 from ..engine.host import Host, NoUser
@@ -332,12 +332,6 @@ def find_moments(run: Run | PastRun) -> Moments:
     return Moments(again.linked.flow, recorder.moments, note, run.secrets)
 
 
-def evaluate_again(run: Run | PastRun, shapes: Mapping[type[Step], Shape]) -> str:
-    """Evaluate the definition of ``run`` with its recorded results, by these ``shapes``. Returns
-    why the end is missing, else an empty text. Raises DefinitionError as `find_moments`."""
-    return _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
-
-
 class _Again:
     """An evaluation of the definition of a run."""
 
@@ -385,11 +379,8 @@ def _past(run: Run) -> PastRun:
 def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     """The definitions of a past run, linked with functions that only have the names of those that
     it called."""
-    now, then = default(), Registry()
-    for shelf, things in vars(now).items():
-        if shelf not in ("tools", "agents"):
-            setattr(then, shelf, things)
-    for registered in now.agents.values():
+    then = default().without("tools", "agents")
+    for registered in default().agents.values():
         then.agents.add(registered)
     for kind, name in callees:
         if kind in REGISTER:
@@ -454,7 +445,8 @@ def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], st
     watched = step.body if isinstance(step, Each | Fold) else step
     recorder = _Evaluations((*key[:-1], watched.id), _reads(step), run.secrets)
     shape = type(watched)
-    note = evaluate_again(run, shapes={**SHAPES, shape: recorder.around(SHAPES[shape])})
+    shapes = {**SHAPES, shape: recorder.around(SHAPES[shape])}
+    note = _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
     kept = sorted(recorder.kept, key=lambda one: one.numbers)
     return kept, "; ".join(filter(None, (note, recorder.note)))
 

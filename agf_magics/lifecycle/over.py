@@ -107,7 +107,7 @@ def over_rows(
     )
     options = replace(
         options,
-        registry=_with_flow(options.registry or default(), flow),
+        registry=_with_flow(default(options.registry), flow),
         # Of the whole run: those of a row are in its definition.
         limits=replace(limits, spawns=0, timeout=None),
         note=note,

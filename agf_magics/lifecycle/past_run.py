@@ -34,7 +34,6 @@ from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import Widgets
 from ..text.source import Source, path_error_reason
 from .comparison import Comparison, compare
-from .driving import live
 from .lookup import (
     as_definition_errors,
     check_given,
@@ -45,19 +44,10 @@ from .lookup import (
     refused_running,
     unusable,
 )
-from .manifest import Manifest, Text, load_text, read_manifest, refused
-from .persistence import restore_calls, restore_rows, uses
-from .run import (
-    CallTable,
-    NamedValues,
-    Run,
-    Trace,
-    fails_again,
-    no_keys,
-    trace_rows,
-    unknown_attribute,
-)
+from .manifest import Manifest, Text, load_text, read_manifest, refused, restore_rows
+from .run import NamedValues, Run, fails_again, live, no_keys, unknown_attribute
 from .settings import current
+from .trace import CallTable, Trace, restore_calls, trace_rows, uses
 
 if TYPE_CHECKING:
     from .table import RowTable
@@ -214,10 +204,8 @@ class PastRun:
     @property
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
-        once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-        return trace_rows(
-            self.progress, _readable(queries.once_each(self._store, self._row.listed.num, once))
-        )
+        with as_definition_errors():
+            return trace_rows(self.progress, self._in_journal, self.secrets.shown)
 
     @property
     def calls(self) -> CallTable:

@@ -32,7 +32,6 @@ from ..journal.queries import RunHead
 from ..pictures.plain import counted
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.source import UNUSABLE, path_error_reason
-from .driving import live
 from .lookup import (
     UNFINISHED,
     as_definition_errors,
@@ -41,12 +40,11 @@ from .lookup import (
     find_run,
     journal,
 )
-from .manifest import refused
+from .manifest import forget_old, refused
 from .past_run import PastRun
 from .past_run import find_past_run as find_past_run
-from .persistence import forget_old, journal_file, own_files
-from .run import Run
-from .settings import current
+from .run import Run, live
+from .settings import current, journal_file, own_files
 
 if TYPE_CHECKING:
     from .over import Over

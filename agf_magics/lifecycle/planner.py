@@ -197,7 +197,7 @@ def run_planner(
     Returns a `PlannerResult`. Raises DefinitionError ``planner.no-tools`` if there is no tool to
     call, and StepError ``planner.reply`` if a model does not reply with a valid plan.
     """
-    registry, fields = registry or default(), settle_fields(input or {})
+    registry, fields = default(registry), settle_fields(input or {})
     options = TickOptions(
         context=context,
         max_ticks=checked_ticks(max_ticks),

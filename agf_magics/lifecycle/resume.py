@@ -40,22 +40,20 @@ from ..journal.recorder import Journal
 from ..journal.records import Record, ReplayLog, is_within
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError, suggest
-from .define import sort_findings
-from .driving import start_on_engine, wait_for
 from .influence import reached
 from .input import (
     DEFAULTS,
     RunOptions,
+    fields_of,
     find_workers,
     parse_answer,
     replaying,
     settle_input,
 )
-from .launch import make_emitter, prepare_run
+from .launch import find_registered, prepare_run, start_on_engine, wait_for
 from .lookup import (
     as_definition_errors,
     check_given,
-    find_registered,
     find_resumable,
     find_run,
     journal,
@@ -63,9 +61,8 @@ from .lookup import (
     unpickled,
     unusable,
 )
-from .manifest import Manifest, link_as_it_was, read_manifest, refused
+from .manifest import Manifest, link_as_it_was, read_manifest, refused, watch
 from .past_run import PastRun, find_ended, input_again
-from .persistence import watch
 from .run import Run
 from .settings import current
 
@@ -137,8 +134,7 @@ def resume_run(
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
-            listener = make_emitter(resumed, options.on_event)
-            start_on_engine(resumed, listener, options.enter, options.background)
+            start_on_engine(resumed)
     except JournalError as error:
         raise unusable(error) from None
     except BaseException:
@@ -172,14 +168,13 @@ def prepare_resumed(
     with as_definition_errors():
         row = find_resumable(store, run_id)
         resumed = _resumed(store, row, run_id or row.listed.run_id, input, options)
-        resumed._asker = options.ask
-        resumed._stream = options.stream
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
             )
             answering = Answering(options.answer, otherwise)
-            resumed._asker, resumed._notes = answering.ask, answering.notes
+            resumed._options = replace(resumed._options, ask=answering.ask)
+            resumed._notes = answering.notes
     return resumed, row.listed
 
 
@@ -187,7 +182,7 @@ def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     """``run_id``: the id as the user wrote it, for errors."""
-    head, registry = row.listed, options.registry or default()
+    head, registry = row.listed, default(options.registry)
     order, earlier = _journaled(store, row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
     flow = linked.flow
@@ -197,23 +192,11 @@ def _resumed(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    resumed = Run(
-        linked,
-        flow_input,
-        options.limits or order.limits,
-        sort_findings(tuple(problems)),
-        dry=False,
-    )
+    resumed = Run(linked, flow_input, options.limits or order.limits, options, problems)
     resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
-    resumed._budget, resumed._continuing, resumed._workers = (
-        options.budget,
-        options.continuing,
-        workers,
-    )
-    for value in options.secrets:
-        resumed.secrets.learn(value)
-    resumed.journal = Journal(store, head.num, head.run_id, current.settings.journal_value, earlier)
-    watch(resumed)
+    resumed._workers = workers
+    most = current.settings.journal_value
+    watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
         resumed.progress.apply(warned)
     return resumed
@@ -267,11 +250,11 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
 def _given(order: Manifest, input: Value, run_id: str) -> Value:
     """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
     else may differ."""
-    fields: Mapping[str, Value] = input if isinstance(input, dict) else {}
+    fields = fields_of(input)
     check_given(order, input, run_id)
     if order.unkept:
         return input
-    original: Mapping[str, Value] = order.input if isinstance(order.input, dict) else {}
+    original = fields_of(order.input)
     other = [
         name
         for name, value in fields.items()
@@ -400,7 +383,7 @@ def rerun_from(
 ) -> Run:
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
-    registry = options.registry or default()
+    registry = default(options.registry)
     earlier = find_ended(run)
     key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
     flow = find_registered(earlier.name, registry)
@@ -409,8 +392,7 @@ def rerun_from(
     if again.journal is not None:
         results = [(earlier.run_id, _before(earlier, key))]
         again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
-    listener = make_emitter(again, options.on_event)
-    start_on_engine(again, listener, options.enter, options.background)
+    start_on_engine(again)
     return again
 
 

@@ -1,9 +1,5 @@
-"""The events of a run for `async for`: they wait in order until they are read.
-
-Tables of a run's steps and calls.
-
-The handle of a run, running or ended. How a run is started and ended: driving.py.
-"""
+"""The handle of a run, running or ended, the runs of this process, and the line that a running run
+has in a terminal. How a run is started and ended: launch.py."""
 
 from __future__ import annotations
 
@@ -12,19 +8,29 @@ import contextlib
 import itertools
 import re
 import secrets
+import shutil
+import time
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from decimal import Decimal
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
 
+from ..catalog import Tool
 from ..engine import host, job
 from ..engine import runner as engine
 from ..engine.job import cancel_background_calls, count_background_calls
-from ..engine.limits import ANYTHING, Budget, Limits
-from ..engine.linked import Linked
-from ..engine.runner import Recording, clock
+from ..engine.limits import ANYTHING, Limits
+from ..engine.linked import Linked, callees_of
+from ..engine.runner import clock
 from ..flow.events import Event, RunEnded, StepAbandoned
 from ..flow.progress import Progress
 from ..flow.rows import Row, Usage
@@ -32,19 +38,18 @@ from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.file import JournalError
-from ..journal.queries import once_each
 from ..journal.recorder import Journal
-from ..journal.records import Record
-from ..journal.secrets import Secrets
+from ..journal.secrets import Secrets, names_a_secret
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..pictures.values import cell_text, table_html, table_text
-from ..text.diagnostics import AgfError, Diagnostic, StepError, suggest
-from ..text.late_imports import Widgets, installed_only
+from ..text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place, suggest
+from ..text.late_imports import Widgets
 from ..text.source import Source
 from ..workers.backend import WorkerBackend
-from .influence import bound_secrets, secret_paths
+from .influence import SecretSources, find_secret_sources
+from .input import RunOptions, fields_of
 from .settings import current
+from .trace import Trace, trace_rows
 
 if TYPE_CHECKING:
     from .table import RowTable
@@ -88,91 +93,6 @@ class EventQueue:
         if (wake := self._wake) is not None:
             with contextlib.suppress(RuntimeError):  # the loop of the reader is closed
                 wake()
-
-
-MAX_SHOWN = 500
-"""The number of rows that are displayed."""
-
-
-def trace_rows(
-    progress: Progress,
-    calls: Iterable[Record] = (),
-    shown: Callable[[Value], Value] = lambda value: value,
-) -> Trace:
-    """One row per step, in the order of the definition. ``calls``: journaled calls of the steps
-    that run once; ``shown``: replaces the secrets in a value."""
-    journaled = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
-
-
-class Trace(tuple[dict[str, Any], ...]):
-    """The rows of a run's steps; ``to_pandas()`` gives a DataFrame."""
-
-    columns: ClassVar[tuple[str, ...]] = (
-        "step",
-        "kind",
-        "label",
-        "status",
-        "ok",
-        "failed",
-        "took",
-        "error",
-    )
-    """The displayed columns; a row has more keys."""
-
-    def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row per step. Raises ImportError without pandas."""
-        with installed_only():
-            import pandas
-
-        return pandas.DataFrame(list(self))
-
-    def _repr_html_(self) -> str:
-        columns, rows = self._table()
-        more = f"<p>… {len(self) - len(rows):,} more</p>" if len(self) > len(rows) else ""
-        return table_html(columns, rows) + more
-
-    def __repr__(self) -> str:
-        columns, rows = self._table()
-        more = [f"… {len(self) - len(rows):,} more"] if len(self) > len(rows) else []
-        return "\n".join([*table_text(columns, rows), *more])
-
-    def _table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        columns = self.columns
-        return columns, tuple(
-            tuple(_cell(row, column) for column in columns) for row in self[:MAX_SHOWN]
-        )
-
-
-class CallTable(Trace):
-    """The calls of a run, in the order of their ends."""
-
-    columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
-
-
-TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
-
-
-def _cell(row: dict[str, Any], column: str) -> str:
-    most = 60 if column != "step" else 100
-    return cell_text(row[TIMES.get(column, column)], column in TIMES, most)
-
-
-def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
-    return {
-        "step": row.id,
-        "kind": row.word,
-        "label": row.label,
-        "status": row.state,
-        "started": row.started,
-        "ok": row.finished,
-        "failed": row.failed,
-        "seconds": row.seconds,
-        "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
-        "attempts": row.started or None,
-        "input": call.given_shown if call is not None else None,
-        "output": call.value_shown if call is not None else None if row.many else shown(row.value),
-    }
 
 
 class RunCancelled(StepError):
@@ -223,8 +143,8 @@ class Run:
         linked: Linked,
         flow_input: FlowInput,
         limits: Limits,
-        warnings: tuple[Diagnostic, ...],
-        dry: bool,
+        options: RunOptions,
+        warnings: Iterable[Diagnostic],
     ) -> None:
         name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
@@ -235,10 +155,8 @@ class Run:
             messages = f"{count:,} earlier message{'s' * (count != 1)}"
             self._continues = f"reads {messages} of the context {context.name!r}"
         self._table: RowTable | None = None
-        self._about = ""
-        """Which rows of a table it has: a part of its note."""
         self.limits = limits
-        self.dry = dry
+        self.dry = options.dry
         self.progress = Progress(linked.flow, linked.callees)
         self._output: Value = None
         self.error: StepError | None = None
@@ -249,30 +167,20 @@ class Run:
         self.journal: Journal | None = None
         """None: the run is not journaled."""
         self.work = ""
-        self._stream = False
-        """Whether the text of models is reported while it arrives."""
-        self._plans = False
-        """Whether it asks a model for a plan."""
         self.secrets = Secrets()
-        self.secrets.surround(bound_secrets(linked.reachable))
         self.grant = ANYTHING
         """The tools that it may use; a resumed run may use no more than the original one."""
-        self.background = False
+        self.background = options.background
         """Whether it runs in the background."""
         self.origin = ""
         """The cell that started it and shows its result: ``In[6]``."""
         self._linked = linked
-        self._asker: host.Asker | None = None
-        self._continuing: Callable[[str], str] | None = None
-        self._budget: Budget | None = None
-        """What earlier runs have used of the limits; None: nothing."""
-        self._recording: Recording | None = None
-        """What it replays; None: nothing."""
+        self._options = options
         self._notes: Callable[[], Iterable[Diagnostic]] = tuple
         """What it warns about at its end."""
         self._workers: WorkerBackend | None = None
         """What makes its concurrent calls; None: threads."""
-        self._warnings = warnings
+        self._warnings = tuple(sort_by_place([*warnings]))
         self._given = flow_input
         self._job: job.Job[engine.Done] | None = None
         self._stop: Callable[[], object] | None = None
@@ -282,7 +190,8 @@ class Run:
         self._bug: BaseException | None = None
         self._place: host.Host | None = None
         self._emit: Callable[[Event], None] = self.progress.apply
-        self._queue: EventQueue | None = None
+        self._queue = EventQueue() if options.queue else None
+        self._has_secrets = self._surround()
 
     @property
     def flow(self) -> Flow:
@@ -359,7 +268,7 @@ class Run:
             finding.message for finding in self._warnings if finding.code == "model.configured"
         )
         return "; ".join(
-            filter(None, (self._kind, self._about, self._continues, *dict.fromkeys(others)))
+            filter(None, (self._kind, self._options.note, self._continues, *dict.fromkeys(others)))
         )
 
     @property
@@ -382,7 +291,7 @@ class Run:
         resume, or if it would fail in the same way."""
         if self.journal is None or (self.status == "error" and fails_again(self.error)):
             return ""
-        return (self._continuing or partial(current.words.resume, self.run_id))(self.status)
+        return (self._options.continuing or partial(current.words.resume, self.run_id))(self.status)
 
     @property
     def steps(self) -> Mapping[str, Row]:
@@ -394,12 +303,9 @@ class Run:
     @property
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
-        calls: list[Record] = []
-        if self.journal is not None:
-            once = [row.key for row in self.progress.rows.values() if row.started and not row.many]
-            with contextlib.suppress(JournalError):  # the run has its own warning about the journal
-                calls += once_each(self.journal.store, self.journal.num, once)
-        return trace_rows(self.progress, calls, self.secrets.shown)
+        with contextlib.suppress(JournalError):  # the run has its own warning about the journal
+            return trace_rows(self.progress, self._in_journal, self.secrets.shown)
+        return trace_rows(self.progress, None, self.secrets.shown)
 
     @property
     def table(self) -> RowTable:
@@ -500,12 +406,41 @@ class Run:
         if self.journal is not None and self._cancel_reason in (None, "interrupt"):
             self.journal.leave_open()
 
+    def _surround(self) -> bool:
+        """Tell its secrets what a `functools.partial` gives to its tools. Whether one of these takes
+        a secret argument."""
+        tools = [
+            tool
+            for flow in self._linked.reachable
+            for callee in flow.callees.values()
+            for tool in callees_of(callee)
+            if isinstance(tool, Tool)
+        ]
+        self.secrets.surround(bound_secrets(tools))
+        for value in self._options.secrets:
+            self.secrets.learn(value)
+        return any(tool.secret for tool in tools)
+
+    @cached_property
+    def _secret_sources(self) -> SecretSources:
+        """What feeds the secret arguments of its tools. Of nearly every run nothing is followed."""
+        return find_secret_sources(self._linked) if self._has_secrets else SecretSources()
+
+    def _find_secrets(self) -> None:
+        """Find which of its values are secret before any tool is called: the manifest with the
+        input is on disk before the first one. Without a journal, a secret is learned with the call
+        that receives it, and elements without it may leave the kernel."""
+        sources = self._secret_sources
+        self.secrets.names, self.secrets.steps = sources.names, sources.steps
+        for name in sources.names & fields_of(self.input).keys():
+            self.secrets.learn(self.input[name])
+
     def _log_to_keep(self) -> Any:
         """The messages of its named context, without secrets; None: there are none."""
         log, extension = self.context and self.context.log, self.flow.extension
         if log is None or extension is None:
             return log
-        paths = secret_paths(self._linked)
+        paths = self._secret_sources.paths
         if not paths and not self.secrets.active:
             return log
         return extension.without_secrets(log, paths, self.secrets.holds_any)
@@ -565,3 +500,110 @@ def fails_again(error: BaseException | None) -> bool:
         and error.code != "policy.invalid-output"
         and error.code.partition(".")[0] in DETERMINED
     )
+
+
+def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
+    """The texts that a `functools.partial` gives to these tools for parameters whose names say that
+    they are secrets (decision D42)."""
+    for tool in tools:
+        function: Any = tool.function
+        while isinstance(function, partial):
+            for name, value in function.keywords.items():
+                if names_a_secret(name) and isinstance(value, str):
+                    yield value
+            function = function.func
+
+
+JUST_NOW = 2.0
+"""The longest time between the interrupt and the request to exit when a kernel is shut down, in
+seconds."""
+
+
+class Live:
+    """The running runs, and the last background runs that have ended."""
+
+    MAX_ENDED = 100
+
+    def __init__(self) -> None:
+        self._running: dict[str, Run] = {}
+        self._ended: dict[str, Run] = {}
+        self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
+        """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
+
+    @property
+    def running(self) -> tuple[Run, ...]:
+        """All running runs, in the order of their starts."""
+        return tuple(self._running.values())
+
+    @property
+    def ended(self) -> tuple[Run, ...]:
+        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
+        the order of their ends."""
+        return tuple(self._ended.values())
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter((*self.ended, *self.running))
+
+    def find(self, run_id: str) -> Run | None:
+        return self._running.get(run_id) or self._ended.get(run_id)
+
+    def add(self, run: Run) -> None:
+        self._running[run.run_id] = run
+
+    def end(self, run: Run) -> None:
+        if (run.background or run._fired) and run.progress.ended is not None:
+            self._ended[run.run_id] = run
+            for old in list(self._ended)[: -self.MAX_ENDED]:
+                self._ended.pop(old, None)
+        self._running.pop(run.run_id, None)
+
+    def forget(self) -> None:
+        """Forget the runs that have ended."""
+        self._ended.clear()
+        self.interrupted.clear()
+
+    def leave_open(self) -> None:
+        """Prepare for the exit of the process. A kernel restart interrupts the kernel first, so a
+        run that was interrupted just now counts as interrupted, not as cancelled by the user."""
+        now = time.monotonic()
+        for run in (
+            *self.running,
+            *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW),
+        ):
+            run._leave_open()
+
+
+live = Live()
+"""The one of this process. Its dicts are changed by single operations and read as snapshots: any
+thread may read."""
+
+
+_BEGIN = "\r\x1b[2K"
+"""Goes to the begin of the line and empties it."""
+
+
+class LiveLine:
+    """It is written only into a terminal, and only while a run has it: what is left is the end of
+    the run, which others write."""
+
+    SECONDS = 0.25
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+
+    def show(self, run: Run) -> None:
+        if not self._is_terminal or run.done or run.progress.asked:
+            return self.clear()
+        from ..pictures.page import live_line  # here: most processes have no such line
+
+        text = live_line(run.progress, clock())[: shutil.get_terminal_size().columns - 1]
+        if text != self._shown:
+            self._shown = text
+            self._file.write(f"{_BEGIN}{text}")
+            self._file.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            self._file.write(_BEGIN)
+            self._file.flush()

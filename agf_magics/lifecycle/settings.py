@@ -1,28 +1,34 @@
-"""The words of ``--on``: what a text says about where the concurrent calls of a run are made.
-
-A module of its own, because the settings read these texts too and must not import the workers.
+"""The settings of this process, and where its files are.
 
 Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
-environment variables < ``%config AgfMagics.*``.
+environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
+pyproject.toml may come from a stranger, so it cannot set the settings that open something
+(`OPENING`, decision D4).
 
-No definition reads or changes them. A pyproject.toml may come from a stranger, so it cannot set the
-settings that open something (`OPENING`, decision D4).
+The words of ``--on`` are read here too, because the settings must not import the workers.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-from collections.abc import Mapping
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, cast
 
 from ..engine.host import Asker
 from ..engine.limits import Limits
-from ..journal.codec import user_folder
+from ..journal import file as journal
+from ..journal.codec import key_file, user_folder
+from ..journal.store import Store
 from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.late_imports import IN_BROWSER
 from ..text.nodes import shorten
 from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
@@ -227,14 +233,14 @@ def read(folder: Path) -> Settings:
         if path.is_file():
             settings = _read_project(path, settings)
             break
-    return replace(settings, **_environment())
+    return _with_environment(settings)
 
 
 def without_files() -> Settings:
     """The settings of a process that has read no file: the defaults and the environment. If that
     has a wrong value, only the defaults; `read` reports it."""
     try:
-        return replace(Settings(), **_environment())
+        return _with_environment(Settings())
     except DefinitionError:
         return Settings()
 
@@ -253,23 +259,24 @@ def variable(name: str) -> str:
     return f"AGF_MAGICS_{name.upper()}"
 
 
-def _environment() -> dict[str, Any]:
+def _with_environment(settings: Settings) -> Settings:
     values: dict[str, Any] = {}
     for name, kind in {**OPENING, "on": str}.items():
         text = os.environ.get(variable(name), "").strip()
-        value: Any = text if kind is str else SWITCHES.get(text.lower())
-        if text and value is None:
+        if not text:
+            continue
+        values[name] = text if kind is str else SWITCHES.get(text.lower())
+        if values[name] is None:
             message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
             raise DefinitionError(Diagnostic("settings.environment", message))
-        if name == "on" and text and read_word(text) is None:
-            message = f"{variable(name)} must be {TAKES}, got {shorten(text)!r}"
-            raise DefinitionError(Diagnostic("settings.environment", message))
-        if text:
-            values[name] = value
     # A word that switches it off, for tests, or the file (decision D50).
     if text := os.environ.get(variable("journal"), "").strip():
         values["journal"] = "" if SWITCHES.get(text.lower()) is False else text
-    return values
+    try:
+        return replace(settings, **values)
+    except SettingError as error:
+        message = f"{variable(error.name)} {error.problem}"
+        raise DefinitionError(Diagnostic("settings.environment", message)) from None
 
 
 class _Table(NamedTuple):
@@ -287,11 +294,11 @@ class _Table(NamedTuple):
         """The keys as they are written, by the names of their settings."""
         return {key.replace("-", "_"): key for key in self.keys}
 
-    def span(self, key: str | None = None) -> Span:
+    def span(self, key: str = "") -> Span:
         """The key, where it can be found; else the header."""
         at = self.start
-        for line in self.source.text[at:].splitlines(keepends=True) if key is not None else ():
-            if key is not None and line.partition("=")[0].strip(" \t\"'") == key:
+        for line in self.source.text[at:].splitlines(keepends=True) if key else ():
+            if line.partition("=")[0].strip(" \t\"'") == key:
                 at += line.index(key)
                 return self.source.span(at, at + len(key))
             at += len(line)
@@ -357,9 +364,11 @@ def _read_project(path: Path, before: Settings) -> Settings:
                 Diagnostic("settings.person-only", message, table.span(key), hint)
             )
     settings = _with_table(before, table, "settings.pyproject")
-    _refuse_higher_limits(settings, before, table)
-    _refuse_journal_elsewhere(settings, before, table)
-    _refuse_address(settings, before, table)
+    for name, message, how in _person_only(settings, before):
+        key = name.replace("_", "-")
+        hint = f"only you can: {how}%config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        span = table.span(table.written.get(name, key))
+        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
     return settings
 
 
@@ -380,54 +389,31 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
         raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
 
 
-def _refuse_higher_limits(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project can only lower a limit (decision D4)."""
+def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, str, str]]:
+    """What a project sets and cannot (decision D4): the setting, why, and a further way to set it.
+
+    A project can only lower a limit, and writes no file outside of its folder. It does not choose
+    where values are sent, nor how many processes start.
+    """
     for name in LIMITING:
         limit, most = getattr(settings, name), getattr(before, name)
-        if _as_limit(name, limit) <= _as_limit(name, most):
-            continue
-        key = name.replace("_", "-")
-        message = f"a project can only lower {key}: {limit} is more than {most}"
-        if limit == 0:
-            message = f"a project can only lower {key}: 0 is no limit, and there is one: {most}"
-        hint = f"only you can: %config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
-        span = table.span(table.written.get(name, key))
-        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
+        if _as_limit(name, limit) > _as_limit(name, most):
+            told = f"{limit} is more than {most}"
+            told = told if limit else f"0 is no limit, and there is one: {most}"
+            yield name, f"a project can only lower {name.replace('_', '-')}: {told}", ""
+    if settings.journal and settings.journal != before.journal:
+        path = PurePath(settings.journal)
+        leaves = path.is_absolute() or path.drive or ".." in path.parts
+        if leaves or settings.journal.startswith("~"):
+            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
+            yield "journal", message, ""
+    if settings.on not in (before.on, "", *FOR_PROJECTS):
+        message = f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to"
+        yield "on", f"{message} {shorten(settings.on)!r}", f"--on {settings.on}, "
 
 
 def _as_limit(name: str, value: float) -> float:
     return math.inf if value == 0 and name in UNLIMITED_BY_0 else value
-
-
-def _refuse_journal_elsewhere(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project cannot choose a file outside of its folder that is written."""
-    if settings.journal and settings.journal != before.journal:
-        path = PurePath(settings.journal)
-        if (
-            path.is_absolute()
-            or path.drive
-            or ".." in path.parts
-            or settings.journal.startswith("~")
-        ):
-            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
-            hint = "only you can: %config AgfMagics.journal = …, or your own config.toml"
-            raise DefinitionError(
-                Diagnostic("settings.person-only", message, table.span("journal"), hint)
-            )
-
-
-def _refuse_address(settings: Settings, before: Settings, table: _Table) -> None:
-    """A project cannot choose where values are sent, nor how many processes start."""
-    if settings.on != before.on and settings.on not in ("", *FOR_PROJECTS):
-        message = (
-            f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to "
-            f"{shorten(settings.on)!r}"
-        )
-        hint = (
-            f"only you can: --on {settings.on}, %config AgfMagics.on = …, {variable('on')}=…, or "
-            f"your own config.toml"
-        )
-        raise DefinitionError(Diagnostic("settings.person-only", message, table.span("on"), hint))
 
 
 OPENING: Mapping[str, type] = {
@@ -493,3 +479,88 @@ class Current:
 
 
 current = Current()
+
+
+# --- the files ---
+
+PROJECT = ("pyproject.toml", ".git", ".agf")
+"""Files and folders that mark a project's folder."""
+
+
+def journal_file() -> Path | None:
+    """The file that the settings name, relative to the project that contains the current folder;
+    None: no journal."""
+    name = current.settings.journal
+    if not name:
+        return None
+    path = Path(name).expanduser()
+    # The user chose an absolute path, links included; a link in the project's folder may come with
+    # the project.
+    chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+    return _held(chosen) if IN_BROWSER else chosen
+
+
+IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
+"""Where SQLite works on the journals of a page. The storage of JupyterLite, /drive, has no locks and
+no shared memory, and keeps what is written only when a file is closed."""
+
+
+def _held(path: Path) -> Path:
+    """The journal ``path`` in memory; what the storage has of it is read first."""
+    held = IN_MEMORY / path.relative_to(path.anchor)
+    if not held.exists():
+        held.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists():
+            shutil.copy(path, held)
+    return held
+
+
+def keep_journal(store: Store) -> None:
+    """In a browser: put the journal into the storage of the page, which a reload leaves."""
+    store.flush()
+    store.checkpoint()
+    path = Path("/") / store.path.relative_to(IN_MEMORY)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(store.path, path)
+    except OSError as error:
+        message = f"the journal is in memory only, and a reload ends it: {path}: {error}"
+        warnings.warn(message, stacklevel=2)
+
+
+def _project() -> Path:
+    """The nearest folder above that has a mark of a project, else the current folder.
+
+    The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
+    what is above may come from anybody (decision A19)."""
+    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    for folder in (here, *here.parents):
+        if folder != here and not journal.is_private(folder):
+            break
+        if any((folder / mark).exists() for mark in PROJECT):
+            return folder
+        if folder == home or os.path.ismount(folder) or not journal.is_private(folder):
+            break
+    return here
+
+
+def own_files() -> tuple[Path, ...]:
+    """The files that only this package may touch: the journal, the user's key and settings."""
+    path, user = journal_file(), [user_file()]
+    with contextlib.suppress(RuntimeError):  # there is no home folder
+        user.append(key_file())
+    runs = (
+        [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]
+        if path is not None
+        else []
+    )
+    return (
+        *runs,
+        *(file.with_name("owners") for file in runs[:1]),
+        *(file.parent for file in user if file is not None),
+    )
+
+
+def this_notebook() -> str:
+    """The path of the notebook of this kernel, as its server gives it; empty elsewhere."""
+    return os.environ.get("JPY_SESSION_NAME", "")

@@ -32,18 +32,18 @@ from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
 from .influence import dependents
 from .input import RunOptions
-from .launch import link_run
+from .launch import find_registered, link_run
 from .lookup import (
     as_definition_errors,
-    find_registered,
     latest_runs,
     unpickled,
 )
+from .manifest import watch
 from .moments import Bounded, OfflineJournal, refuse_call, run_offline
 from .past_run import PastRun, find_ended, find_past_run, input_again
-from .persistence import watch
-from .run import Run, Trace
+from .run import Run
 from .settings import current
+from .trace import Trace
 
 State = Literal["again", "depends", "reused", "unknown", ""]
 """``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs
@@ -73,7 +73,7 @@ def stale(
     registered, and for each problem that a new run would have before its first step.
     """
     refuse_inside("stale")
-    return find_stale(run, input, registry or default())
+    return find_stale(run, input, default(registry))
 
 
 class Stale(Trace):
@@ -150,8 +150,7 @@ def find_stale(
     flow = run.flow if is_live else find_registered(past.name, registry)
     now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, now, unpickles)
-    now.journal = forecast
-    watch(now)
+    watch(now, forecast)
     error = run_offline(
         now._linked,
         now._given,
@@ -206,7 +205,8 @@ def _table(
     for row in now.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        rows.append(_table_row(row, state, why, "new" if before is None else "", forecast))
+        change, made = "new" if before is None else "", forecast.made[row.key]
+        rows.append(_table_row(row, state, why, change, made, forecast.taken[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():
@@ -225,15 +225,15 @@ def _table(
 
 
 def _table_row(
-    row: Row, state: State, why: str, change: str, forecast: Forecast | None = None
+    row: Row, state: State, why: str, change: str, calls: int = 0, reused: int = 0
 ) -> dict[str, Any]:
     return {
         "step": row.id,
         "kind": row.word,
         "label": row.label,
         "state": state,
-        "calls": forecast.made[row.key] if forecast is not None else 0,
-        "reused": forecast.taken[row.key] if forecast is not None else 0,
+        "calls": calls,
+        "reused": reused,
         "why": why,
         "change": change,
         "key": row.key,
@@ -366,7 +366,7 @@ class RecordedCalls:
         self._run_id, self._read, self.is_complete = run_id, read, is_complete
         self.functions = functions
         self._by_arguments: dict[tuple[str, str], Record] = {}
-        self._by_path: dict[StepPath, Record] = {}
+        self._by_path: dict[tuple[StepPath, str], Record] = {}
         self._by_name: dict[str, Record] = {}
         self._failed: dict[StepPath, Record] = {}
         self._handled: set[StepPath] = set()
@@ -382,7 +382,8 @@ class RecordedCalls:
                     self._handled.add(record.at)
                 case "finished" if record.form != "again":
                     self._failed.pop(record.at, None)
-                    self._by_path[record.at] = self._by_name[record.name] = record
+                    self._by_path[record.at, record.name] = record
+                    self._by_name[record.name] = record
                     if record.given is not None and len(record.given) <= MOST_TEXT:
                         self._by_arguments[record.name, record.given] = record
 
@@ -394,10 +395,9 @@ class RecordedCalls:
         is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
         if is_same and not self._handled.isdisjoint(around(call.key.at)):
             return failed
-        by_path = self._by_path.get(call.key.at)
         candidates = (
             self._by_arguments.get((call.name, call.given or "")),
-            by_path if by_path is not None and by_path.name == call.name else None,
+            self._by_path.get((call.key.at, call.name)),
             self._by_name.get(call.name),
         )
         return next(filter(None, map(self._readable, candidates)), None)

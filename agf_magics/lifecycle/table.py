@@ -28,6 +28,7 @@ from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..text.late_imports import installed_only
 from ..text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
+from .input import fields_of
 from .scores import Scores
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
@@ -397,8 +398,7 @@ class RowTable:
     @cached_property
     def _given(self) -> Sequence[Value] | None:
         """The table that was given, if this process or the journal has it."""
-        given = self.run.input
-        rows = given.get(ROWS) if isinstance(given, dict) else None
+        rows = fields_of(self.run.input).get(ROWS)
         return rows if isinstance(rows, list | Rows) else None
 
     @cached_property

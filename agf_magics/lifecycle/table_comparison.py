@@ -8,15 +8,16 @@ that of the rows which both runs have, so that its interval is narrow: the same 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..pictures.difference import diff_html, diff_text, text_difference
-from ..pictures.plain import counted, duration, html, line
+from ..pictures.plain import counted, duration, line
 from ..pictures.values import table_html, table_text, value_text
 from ..text.diagnostics import DefinitionError, Diagnostic
+from .comparison import parts_html, parts_text
 from .judging import table_of
 from .launch import Run
 from .past_run import PastRun, find_past_run
@@ -122,51 +123,41 @@ class TableComparison:
 
     # --- display ---
 
-    def _parts(self) -> Iterator[tuple[str, Cells | None, str]]:
-        """The parts: a title, a table or None, a unified diff."""
+    def _parts(
+        self, table: Callable[..., str], text: Callable[[str], str]
+    ) -> Iterator[tuple[str, str]]:
+        """The parts with their titles. ``table``: shows columns and rows; ``text``: a diff."""
         title = ", compared with ".join(self.runs)
         by = f"by {self.key!r}" if self.key else "by number"
-        yield f"{title}: {counted(self.matched, 'row')} matched {by}", self.totals, ""
+        yield f"{title}: {counted(self.matched, 'row')} matched {by}", table(*self.totals)
         scores = tuple(
             (n, str(self.first.scores[n].mean), str(self.other.scores[n].mean), str(difference))
             for n, difference in self.scores.items()
         )
         if scores:
             columns = ("score", "first", "other", "paired difference [95 %]")
-            yield f"Scores; seed {self.seed}", (columns, scores), ""
+            yield f"Scores; seed {self.seed}", table(columns, scores)
         rows = tuple(
             (_text(row.key), _outcome(row.first), _outcome(row.other))
             for row in self.changed[:MOST_CHANGED]
         )
         more = f", the first {MOST_CHANGED}" if len(self.changed) > MOST_CHANGED else ""
-        changed = f"{counted(len(self.changed), 'row')} changed{more}"
-        yield changed, ((self.key or "row", "first", "other"), rows) if rows else None, ""
+        changed = table((self.key or "row", "first", "other"), rows) if rows else ""
+        yield f"{counted(len(self.changed), 'row')} changed{more}", changed
         if self.first.run._in_journal is None or self.other.run._in_journal is None:
             return
         if self.tools:
-            yield f"Tools that differ: {', '.join(self.tools)}", None, ""
-        same = "The definitions are the same"
-        yield "Definitions that differ" if self.definitions else same, None, self.definitions
+            yield f"Tools that differ: {', '.join(self.tools)}", ""
+        if self.definitions:
+            yield "Definitions that differ", text(self.definitions)
+        else:
+            yield "The definitions are the same", ""
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f'<p style="margin:8px 0 2px"><strong>{html(line(title, 300))}</strong></p>'
-            + (table_html(*cells) if cells else "")
-            + (diff_html(difference) if difference else "")
-            for title, cells, difference in self._parts()
-        )
+        return parts_html(self._parts(table_html, diff_html))
 
     def __repr__(self) -> str:
-        return "\n\n".join(
-            "\n".join(
-                [
-                    title,
-                    *(table_text(*cells) if cells else []),
-                    *([diff_text(difference)] if difference else []),
-                ]
-            ).rstrip()
-            for title, cells, difference in self._parts()
-        )
+        return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))
 
 
 def _matched(

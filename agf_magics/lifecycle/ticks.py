@@ -23,9 +23,8 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan import Log
 from ..text.diagnostics import AgfError, Diagnostic, StepError
-from .driving import wait_for, was_interrupted
 from .input import RunOptions
-from .launch import start_run
+from .launch import start_run, wait_for
 from .run import Run, RunCancelled
 
 Begin = Callable[[RunOptions], Run]
@@ -184,7 +183,7 @@ class Ticks:
     def ends(self, run: Run, tick: PlannedTick) -> bool:
         """Whether ``run`` of a plan is the last one."""
         self.error = run.error
-        if run.error is None and was_interrupted(run):
+        if run.error is None and run._cancel_reason is not None:
             message = f"planner {self.options.context!r} was cancelled"
             cancelled = self.error = RunCancelled(Diagnostic("run.cancelled", message))
             cancelled.run = run

@@ -167,7 +167,7 @@ class _Spans:
                 self._end_run(when, status, failure)
 
     def _start_run(self, name: str, when: float) -> None:
-        kind = "plan" if self._run._plans else "flow"
+        kind = "plan" if self._run._options.plans else "flow"
         self._root = self._span(f"{OPERATIONS[kind]} {name}", self._outside, when)
         self._name(self._root, kind, name)
         self._root.set_attribute("agf.run", self._run.run_id)

@@ -21,8 +21,8 @@ from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES, OURS
 from ..languages.pipeline import WORDS
 from ..lifecycle.launch import live
-from ..lifecycle.persistence import this_notebook
 from ..lifecycle.settings import WORDS as WORKER_WORDS
+from ..lifecycle.settings import this_notebook
 from ..pictures.dot import DIRECTIONS
 from ..pictures.plain import line as one_line
 from ..workers.on import can_run

@@ -28,8 +28,8 @@ from ..lifecycle.comparison import FIRST, SECOND
 from ..lifecycle.define import load
 from ..lifecycle.input import RunOptions
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.persistence import journal_file, this_notebook
 from ..lifecycle.resume import failed_step, rerun_from, resume_run
+from ..lifecycle.settings import journal_file, this_notebook
 from ..pictures.difference import diff_text
 from ..pictures.page import status
 from ..pictures.plain import counted, duration, line, money, plain
@@ -331,7 +331,7 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     if exported is not None:
         write_by(exported, run.export)
     if recorded is not None:
-        from ..lifecycle.replay import record
+        from ..lifecycle.recording import record
 
         write_by(recorded, lambda path: record(run, path))
     if reported is not None:

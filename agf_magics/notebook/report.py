@@ -21,10 +21,9 @@ from ..flow.rows import Row
 from ..flow.steps import Invoke
 from ..journal.secrets import LEAST, Secrets
 from ..lifecycle.comparison import Comparison
-from ..lifecycle.driving import live
 from ..lifecycle.past_run import PastRun, find_past_run
 from ..lifecycle.past_runs import calls_of
-from ..lifecycle.run import Run
+from ..lifecycle.run import Run, live
 from ..lifecycle.table import LABEL
 from ..lifecycle.table_comparison import TableComparison
 from ..pictures import counters as look

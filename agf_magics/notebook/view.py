@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..engine.runner import clock
 from ..flow.progress import Row
 from ..flow.steps import Flow
-from ..lifecycle.driving import LiveLine
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
+from ..lifecycle.run import LiveLine
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
 from ..pictures.page import DIM, headline
@@ -208,7 +208,7 @@ class Explorer(Page):
     @classmethod
     def shows(cls, run: Run) -> bool:
         """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
-        return run._stream and run.run_id not in cls._broken_runs
+        return run._options.stream and run.run_id not in cls._broken_runs
 
     @classmethod
     def open(

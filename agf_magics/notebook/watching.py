@@ -35,10 +35,10 @@ from ..engine.interrupts import held_interrupts
 from ..flow.events import Question
 from ..flow.steps import Flow
 from ..flow.values import Value
-from ..lifecycle.driving import live, wait_for
 from ..lifecycle.input import ask_at_prompt
+from ..lifecycle.launch import wait_for
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.run import Run
+from ..lifecycle.run import Run, live
 from ..pictures.diagram import Diagram
 from ..pictures.plain import line, plain
 from ..text.diagnostics import AgfError, Diagnostic, StepError, merge_equal, suggest, wrapped

@@ -18,8 +18,16 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.persistence import journal_file
-from agf_magics.lifecycle.settings import OPENING, Settings, current, read, user_file, variable, without_files
+from agf_magics.lifecycle.settings import (
+    OPENING,
+    Settings,
+    current,
+    journal_file,
+    read,
+    user_file,
+    variable,
+    without_files,
+)
 from agf_magics.text.diagnostics import DefinitionError
 from tests.slow import slow_but
 

@@ -469,7 +469,7 @@ def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def digests(key: bytes | None) -> list[Any]:
-        monkeypatch.setattr("agf_magics.journal.reuse.user_key", lambda: key)
+        monkeypatch.setattr("agf_magics.journal.call_rows.user_key", lambda: key)
         folder = tmp_path / repr(key)
         played("4a!7q", lambda token: [token], folder)
         with contextlib.closing(sqlite3.connect(folder / "runs.sqlite")) as connection:

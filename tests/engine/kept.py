@@ -15,7 +15,7 @@ from agf_magics.journal.queries import END
 from agf_magics.journal.records import COLUMNS, UNREADABLE
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import settings
-from agf_magics.lifecycle.driving import live
+from agf_magics.lifecycle.run import live
 
 HEAD = "num, run, name, language, started, work_crc"
 """The columns of a run in ``head_crc``."""

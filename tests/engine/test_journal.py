@@ -43,7 +43,7 @@ from agf_magics.journal.codec import (
 )
 from agf_magics.journal.store import ROOM, Store
 from agf_magics.lifecycle import past_runs, settings
-from agf_magics.lifecycle.persistence import NEWEST_KEPT, forget_old
+from agf_magics.lifecycle.manifest import NEWEST_KEPT, forget_old
 from agf_magics.pictures.run_page import past_html, past_text
 from tests.engine import kept
 

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.driving import run_here
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import make_emitter, prepare_run
+from agf_magics.lifecycle.launch import prepare_run, run_here
 from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -283,10 +282,10 @@ def test_a_run_that_is_cancelled_ends_whenever_that_is(made: tuple[str, str], mo
     if flow is None:
         return
     told: list[ev.Event] = []
-    run = prepare_run(flow, GIVEN, RunOptions(registry=registry))
+    run = prepare_run(flow, GIVEN, RunOptions(registry=registry, on_event=told.append))
 
     async def main() -> None:
-        work = asyncio.ensure_future(run_here(run, make_emitter(run, told.append)))
+        work = asyncio.ensure_future(run_here(run))
         await asyncio.sleep(moment)
         run.cancel()
         await work
@@ -318,5 +317,5 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
             again, found = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
             assert again.journal is not None
             assert claim(again.journal.store, found)
-            run_virtual(run_here(again, make_emitter(again, None)))
+            run_virtual(run_here(again))
             assert told(again) == wanted

@@ -21,9 +21,8 @@ import agf_magics as agf
 from agf_magics.engine.linked import model_binding
 from agf_magics.flow import events as ev
 from agf_magics.flow.steps import Name
-from agf_magics.lifecycle.driving import start_on_engine
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import prepare_run
+from agf_magics.lifecycle.launch import prepare_run, start_on_engine
 from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.lifecycle.resume import resume
 from agf_magics.text.diagnostics import Diagnostics
@@ -522,7 +521,7 @@ def test_a_run_is_cancelled_while_a_server_is_silent(registry: agf.Registry) -> 
     agf.define(ASK, registry=registry)
     with served(registry, silent):
         going.append(prepare_run("sum", None, RunOptions(registry=registry)))
-        start_on_engine(going[0], going[0].progress.apply)
+        start_on_engine(going[0])
         going[0].wait()
     assert going[0].status == "cancelled"
     assert going[0].steps["steps[0]/session.ask"].state == "cancelled"

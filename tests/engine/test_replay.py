@@ -16,7 +16,7 @@ import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine import host
 from agf_magics.engine import runner as perform
-from agf_magics.lifecycle import replay as recordings
+from agf_magics.lifecycle import recording as recordings
 from agf_magics.lifecycle.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.driving import run_here
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import make_emitter
+from agf_magics.lifecycle.launch import run_here
 from agf_magics.lifecycle.resume import prepare_resumed, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
@@ -467,7 +466,7 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
         again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
         assert again.journal is not None
         assert claim(again.journal.store, head)
-        run_virtual(run_here(again, make_emitter(again, None)))
+        run_virtual(run_here(again))
     assert sorted(called) == ["note", "wrong"]
     assert first.error is not None
     assert again.error is not None

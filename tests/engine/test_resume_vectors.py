@@ -14,9 +14,8 @@ import agf_magics as agf
 from agf_magics.engine import host
 from agf_magics.engine import runner as perform
 from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.driving import run_here
 from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import make_emitter
+from agf_magics.lifecycle.launch import run_here
 from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
@@ -78,7 +77,7 @@ class World:
         assert claim(made.journal.store, found)
 
         async def main() -> agf.Run:
-            await run_here(made, make_emitter(made, None))
+            await run_here(made)
             return made
 
         return self._virtual(main())

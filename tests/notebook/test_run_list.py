@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle.driving import live
+from agf_magics.lifecycle.run import live
 from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.history import moment
 from agf_magics.notebook.options import split
