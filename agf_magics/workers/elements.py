@@ -46,7 +46,7 @@ from .program import (
     time_limit_of,
     version_of_workers,
 )
-from .sending import HEAVY, NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
+from .sending import NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
 
 FORCE = 1.0
 """Seconds in which the worker of a chunk that did not end in time is ended."""
@@ -69,13 +69,11 @@ def element_pool(
         return None
     sources, modules = sources_of(site.step, inside.linked), own_modules()
     try:
-        made = make_program(site, inside, sources, modules)
-        program = applied(read_program, (version_of_workers(), made))
+        pickled = make_program(site, inside, sources, modules)
     except Exception:
-        program = b""
-    if not 0 < len(program) <= HEAVY:
         # Calls are sent instead: their errors and warnings name the part.
         return None
+    program = applied(read_program, (version_of_workers(), pickled))
     options = {
         "kernel": KERNEL,
         "most": RESULT,

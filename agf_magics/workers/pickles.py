@@ -35,7 +35,7 @@ from ..journal.collected import Collected, CollectedRecords
 from ..text.diagnostics import StepError
 from ..text.source import Source
 from .chunk import described, reduce_exception
-from .sending import ByName, by_value_pickler, dumped_by_value, raised_there
+from .sending import HEAVY, ByName, by_value_pickler, dumped_by_value, raised_there
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -54,9 +54,9 @@ class Unreadable(Exception):
 
 def dump_program(program: Any, modules: Sequence[str]) -> bytes:
     """A program; the notebook's own ``modules`` travel by value. Raises whatever pickling
-    raises."""
-
-    return dumped_by_value(program, modules, _asking(by_value_pickler(), _reduce_program))
+    raises, and ValueError for a heavy one."""
+    # Bounded: a table of 100 MB in its frame was pickled and copied in vain.
+    return dumped_by_value(program, modules, _asking(by_value_pickler(), _reduce_program), HEAVY)
 
 
 def _asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
