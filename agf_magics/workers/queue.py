@@ -33,6 +33,7 @@ from .backend import (
     Lost,
     Shown,
     WorkerBackend,
+    write_print,
 )
 from .sending import (
     HEAVY,
@@ -272,8 +273,7 @@ class CallLine(Line[CallEntry]):
         elif lost.late is not None:
             error = TimedOut(lost.late, NO_SIGN)
         else:
-            losses = entry.workers or [str(lost)]
-            error = StepError(worker_lost(self.name, "call", losses, lost.gone))
+            error = StepError(worker_lost(self.name, "call", entry.workers, lost.gone))
         entry.end((False, error))
 
 
@@ -337,10 +337,8 @@ class CallFlight(Flight[CallEntry]):
     ) -> None:
         line = self.line
         for i, name, text in prints:
-            stream = sys.stderr if name == "stderr" else sys.stdout
-            if stream is not None:
-                # In the context of the call: a watched run gives it to the step.
-                self.entries[i].call.context.run(stream.write, text)
+            # In the context of the call: a watched run gives it to the step.
+            self.entries[i].call.context.run(write_print, name, text)
         if marks == "x":
             raise self._unread(raised_there(*data[0]))
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
@@ -390,7 +388,7 @@ class CallFlight(Flight[CallEntry]):
                 return True, value
             case "e":
                 error = raised_there(*value)
-                if isinstance(error, ModuleNotFoundError) and is_here(error):
+                if is_here(error):
                     failure = StepError(
                         lacking_module(self.line.name, self.line.backend.name, error)
                     )

@@ -28,14 +28,15 @@ import threading
 import types
 import weakref
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from ..catalog.digests import is_ours
 from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
+from .chunk import asking, by_name, reduce_exception
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
@@ -64,12 +65,7 @@ class Program:
         has the large ones, of which each call gets a copy."""
         if shared is not None:
             given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
-        try:
-            file = io.BytesIO()
-            ByName(file, self.modules).dump(given)
-            return file.getvalue()
-        except Exception:
-            return dumped_by_value(given, self.modules)  # cloudpickle can do more
+        return dumped(given, self.modules)
 
 
 def own_modules() -> list[str]:
@@ -89,24 +85,6 @@ def _is_own(name: str, module: types.ModuleType) -> bool:
     # By the module too: another one with this name may be in its place later. Asking for each of
     # 1,700 modules took a third of the time in which a run of few calls starts.
     return name != "__main__" and is_ours(name)
-
-
-class ByName(pickle.Pickler):
-    """Plain pickle, which raises PicklingError for what belongs to the notebook: a worker cannot
-    import it.
-
-    It looks at objects, functions and classes only. A search for the names in the bytes took half
-    of the CPU time of a fan-out over texts of 100 kB."""
-
-    def __init__(self, file: io.BytesIO, modules: Collection[str] = ()) -> None:
-        """``modules``: the notebook's own, besides ``__main__``."""
-        super().__init__(file, 5)
-        self.own = frozenset(("__main__", *modules))
-
-    def reducer_override(self, thing: Any) -> Any:
-        if getattr(thing, "__module__", None) in self.own:
-            raise pickle.PicklingError("it travels by value")
-        return NotImplemented
 
 
 LARGE = 200_000
@@ -195,6 +173,16 @@ PYTHON = sysconfig.get_python_version()
 _LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_python_version))
 """On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
 compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
+
+
+def dumped(
+    value: Any, modules: Sequence[str], reduce: Callable[[Any], Any] = reduce_exception
+) -> bytes:
+    """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
+    ``modules``. ``reduce``: asked first."""
+    with contextlib.suppress(Exception):
+        return by_name(value, modules, reduce)
+    return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
 
 
 def dumped_by_value(
@@ -496,7 +484,7 @@ def is_worker() -> bool:
     return held is not None and not hasattr(held, "kernel")
 
 
-def is_here(error: BaseException) -> bool:
+def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
     """Whether ``error`` says that a module is missing which this process has."""
     top = str(getattr(error, "name", None)).partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or not top.isidentifier():

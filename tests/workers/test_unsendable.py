@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agf_magics.workers import chunk
-from agf_magics.workers.sending import ByName
+from agf_magics.workers.chunk import ByName
 from tests.workers.fans import run_fan
 
 
@@ -95,9 +95,8 @@ T.__module__ = "__main__"
 
 @pytest.mark.parametrize("thing", [Own, Own(), [{"a": (Own(),)}], T], ids=["class", "object", "part", "variable"])
 def test_things_of_the_notebook_are_not_pickled_by_name(thing: Any) -> None:
-    for pickler in (ByName(io.BytesIO()), chunk._ByName(io.BytesIO(), 5)):
-        with pytest.raises(pickle.PicklingError):
-            pickler.dump(thing)
+    with pytest.raises(pickle.PicklingError):
+        ByName(io.BytesIO()).dump(thing)
 
 
 def test_things_of_own_modules_are_not_pickled_by_name() -> None:
