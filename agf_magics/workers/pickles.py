@@ -294,14 +294,15 @@ _is_outcome = checker(
 )
 _is_answer = checker(
     tuple[
-        Annotated[list[tuple[bool, object, list[object], object]], bool],
+        Annotated[list, bool],  # type: ignore[type-arg]
         object,
         _Count,
         _Time,
         _Time,
     ]
 )
-"""The fields of `element_chunk.Answer`, of its elements those of `element_chunk.Element`."""
+"""The fields of `element_chunk.Answer`. `_check` has those of its elements: for thousands of them,
+it takes a tenth of the time."""
 _is_count = checker(Annotated[tuple[_Count, _Count], lambda count: count[1] <= count[0]])
 
 
@@ -344,9 +345,11 @@ def read_answer(
 
 def _check(i: int, element: Any, reader: Reader) -> None:
     """Raise unless this is an answer for element ``i``."""
+    if type(element) is not tuple:
+        raise ValueError("an element has another form")
     ok, value, events, records = element
     # A CancelledError or KeyboardInterrupt would end the run as if the person had.
-    if not (ok or isinstance(value, Exception)):
+    if type(ok) is not bool or type(events) is not list or not (ok or isinstance(value, Exception)):
         raise ValueError("an element has neither a value nor a failure")
     for event in events:
         at = getattr(event, "at", None)

@@ -203,20 +203,12 @@ class CallLine(Line[CallEntry]):
         }
 
     def add(self, entries: Sequence[CallEntry], first: bool = False) -> None:
-        if isinstance(self.program, Exception):
-            # In the next turn: who adds calls is not ready for their ends.
-            asyncio.get_running_loop().call_soon(self._refuse_all, list(entries), self.program)
-            return
         if first:
             self.waiting.extendleft(reversed(entries))
         else:
             self.waiting.extend(entries)
+        # In the next turn: who adds calls is not ready for their ends.
         self.dispatcher.wake()
-
-    def _refuse_all(self, entries: list[CallEntry], error: Exception) -> None:
-        for entry in entries:
-            if entry.call.take():
-                entry.end((False, error))
 
     @property
     def has_more(self) -> bool:
@@ -237,7 +229,9 @@ class CallLine(Line[CallEntry]):
         return entries
 
     def pack(self, entries: list[CallEntry]) -> bytes:
-        assert isinstance(self.program, Program)
+        if isinstance(self.program, Exception):
+            # It is raised for each call: its traceback would grow.
+            raise self.program.with_traceback(None)
         pool = entries[0].pool
         given = [entry.call.given for entry in entries]
         return self.program.pack(given, pool.shared if pool is not None else None)
@@ -250,8 +244,9 @@ class CallLine(Line[CallEntry]):
         return flight
 
     def refuse(self, entry: CallEntry, error: Exception) -> None:
-        assert isinstance(self.program, Program)
-        entry.end((False, unsendable_arguments(self.program, entry.call.given, error)))
+        if isinstance(self.program, Program):
+            error = unsendable_arguments(self.program, entry.call.given, error)
+        entry.end((False, error))
 
     def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:
         for entry in reversed(entries):

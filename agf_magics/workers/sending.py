@@ -257,8 +257,7 @@ def other_python(error: BaseException) -> str:
 def loadable(run: Callable[..., Any]) -> Later:
     """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
     there; any other one needs this package."""
-    modules = [run.__module__] if run.__module__ in BY_VALUE else []
-    return Later(_LOADS, dumped_by_value(run, modules))
+    return Later(_LOADS, dumped_by_value(run, [*BY_VALUE & {run.__module__}]))
 
 
 def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
@@ -288,7 +287,7 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
-BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
 
 
