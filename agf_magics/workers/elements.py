@@ -403,14 +403,12 @@ class ElementPool(Parts, Line[ElementEntry]):
         """Cancel the chunks in flight, and wait until they have landed, at most the grace of the
         run; then end their workers, if the backend may. Returns those that are left running. A
         second cancellation of this task ends the waiting."""
-        running = dict(self.flights)
-        for flight in running:
-            flight.cancel()
-        waited = await self._wait(running, self.site.run.host.grace)
-        if running and waited and getattr(self.backend, "kills", False):
+        running, kills = dict(self.flights), bool(getattr(self.backend, "kills", False))
+        for seconds in (self.site.run.host.grace, FORCE)[: 1 + kills]:
             for flight in running:
                 flight.cancel()
-            await self._wait(running, FORCE)
+            if not await self._wait(running, seconds):
+                break
         return running
 
     async def _wait(self, flights: dict[Flight[ElementEntry], None], seconds: float) -> bool:

@@ -316,16 +316,18 @@ class CallFlight(Flight[CallEntry]):
         if isinstance(outcome, Lost):
             line.lose(self, outcome)
             return
-        error = outcome if isinstance(outcome, BaseException) else None
+        if isinstance(outcome, BaseException):
+            self._fail(outcome)
+            return
         try:
-            if error is None:
-                self._open(*outcome)
-        except Exception as problem:
+            self._open(*outcome)
+        except Exception as error:
             # A backend of a person may return anything.
-            error = problem
-        if error is not None:
-            failure = self._failure(error)
-            _report([(entry, (False, failure)) for entry in self.entries])
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        failure = self._failure(error)
+        _report([(entry, (False, failure)) for entry in self.entries])
 
     def _open(
         self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
