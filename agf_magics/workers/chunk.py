@@ -315,27 +315,15 @@ class ByName(pickle.Pickler):
     It looks at objects, functions and classes only. A search for the names in the bytes took half
     of the CPU time of a fan-out over texts of 100 kB."""
 
-    def __init__(
-        self,
-        file: io.BytesIO,
-        modules: Collection[str] = (),
-        reduce: Callable[[Any], Any] = reduce_exception,
-    ) -> None:
-        """``modules``: the notebook's own, besides ``__main__``. ``reduce``: asked first."""
-        super().__init__(file, 5)
-        self._own, self._reduce = frozenset(("__main__", *modules)), reduce
+    own: Collection[str] = frozenset({"__main__"})
+    """The modules of the notebook."""
+    reduce: Callable[[Any], Any] = staticmethod(reduce_exception)
+    """Asked for everything else."""
 
     def reducer_override(self, thing: Any) -> Any:
-        if getattr(thing, "__module__", None) in self._own:
+        if getattr(thing, "__module__", None) in self.own:
             raise pickle.PicklingError("it travels by value")
-        return self._reduce(thing)
-
-
-def by_name(value: Any, *options: Any) -> bytes:
-    """``value`` by plain pickle; ``options``: those of `ByName`."""
-    file = io.BytesIO()
-    ByName(file, *options).dump(value)
-    return file.getvalue()
+        return self.reduce(thing)
 
 
 def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
@@ -352,12 +340,13 @@ def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
 def _dumped(value: Any) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
-        return by_name(value)
+        file = io.BytesIO()
+        ByName(file, 5).dump(value)
+        return file.getvalue()
     except Exception:
-        pass
+        file = io.BytesIO()
     import cloudpickle
 
-    file = io.BytesIO()
     asking(cloudpickle.Pickler, reduce_exception)(file, protocol=5).dump(value)
     return file.getvalue()
 

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, TypeGuard
 from ..catalog.digests import is_ours
 from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
-from .chunk import asking, by_name, reduce_exception
+from .chunk import ByName, asking, reduce_exception
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
@@ -181,7 +181,11 @@ def dumped(
     """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
     ``modules``. ``reduce``: asked first."""
     with contextlib.suppress(Exception):
-        return by_name(value, modules, reduce)
+        file = io.BytesIO()
+        pickler = ByName(file, 5)
+        pickler.own, pickler.reduce = {"__main__", *modules}, reduce
+        pickler.dump(value)
+        return file.getvalue()
     return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
 
 

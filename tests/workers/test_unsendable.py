@@ -100,12 +100,16 @@ def test_things_of_the_notebook_are_not_pickled_by_name(thing: Any) -> None:
 
 
 def test_things_of_own_modules_are_not_pickled_by_name() -> None:
+    pickler = ByName(io.BytesIO())
+    pickler.own = {__name__}
     with pytest.raises(pickle.PicklingError):
-        ByName(io.BytesIO(), [__name__]).dump([test_things_of_own_modules_are_not_pickled_by_name])
+        pickler.dump([test_things_of_own_modules_are_not_pickled_by_name])
 
 
 def test_a_text_that_names_the_notebook_is_a_text() -> None:
     file, text = io.BytesIO(), "if __name__ == '__main__': ..."
-    ByName(file, ["tests"]).dump([text, "tests"])
+    pickler = ByName(file)
+    pickler.own = {"tests"}
+    pickler.dump([text, "tests"])
     assert pickle.loads(file.getvalue()) == [text, "tests"]
     assert pickle.loads(chunk._dumped(text)) == text
