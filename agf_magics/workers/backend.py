@@ -402,9 +402,8 @@ class Dispatcher:
             # The context of the run, not of the thread on which a backend reports: its
             # rights and its prints.
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
-            backend: Any = self.backend
-            getattr(backend, "notify_started", nothing)(lambda: self._call(self._show_started))
-            getattr(backend, "notify_warning", nothing)(self.warn_soon)
+            getattr(self.backend, "notify_started", nothing)(lambda: self._call(self._show_started))
+            getattr(self.backend, "notify_warning", nothing)(self.warn_soon)
         # Not now: the other calls of this turn belong into the same chunk.
         if not self._due:
             self._due = True

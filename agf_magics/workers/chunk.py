@@ -326,17 +326,6 @@ class ByName(pickle.Pickler):
         return self.reduce(thing)
 
 
-def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
-    """A pickler that asks ``reduce`` first."""
-
-    class Asking(pickler):  # type: ignore[misc]
-        def reducer_override(self, thing: Any) -> Any:
-            reduced = reduce(thing)
-            return super().reducer_override(thing) if reduced is NotImplemented else reduced
-
-    return Asking
-
-
 def _dumped(value: Any) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
@@ -347,7 +336,12 @@ def _dumped(value: Any) -> bytes:
         file = io.BytesIO()
     import cloudpickle
 
-    asking(cloudpickle.Pickler, reduce_exception)(file, protocol=5).dump(value)
+    class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = reduce_exception(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
+
+    Cloud(file, protocol=5).dump(value)
     return file.getvalue()
 
 

@@ -32,8 +32,8 @@ from ..journal.codec import checker
 from ..journal.collected import Collected, CollectedRecords
 from ..text.diagnostics import StepError
 from ..text.source import Source
-from .chunk import asking, described, reduce_exception
-from .sending import HEAVY, by_value_pickler, dumped, dumped_by_value, raised_there
+from .chunk import described, reduce_exception
+from .sending import HEAVY, asking, by_value_pickler, dumped, dumped_by_value, raised_there
 
 PACKAGE = __name__.partition(".")[0]
 

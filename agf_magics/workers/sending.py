@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, TypeGuard
 from ..catalog.digests import is_ours
 from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
-from .chunk import ByName, asking, reduce_exception
+from .chunk import ByName, reduce_exception
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
@@ -187,6 +187,17 @@ def dumped(
         pickler.dump(value)
         return file.getvalue()
     return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
+
+
+def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
+    """A pickler that asks ``reduce`` first."""
+
+    class Asking(pickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = reduce(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
+
+    return Asking
 
 
 def dumped_by_value(
