@@ -17,6 +17,7 @@ import contextlib
 import contextvars
 import os
 import secrets
+import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +129,23 @@ class BackendStatus(NamedTuple):
     """Whether its workers can be restarted."""
     starting: int = 0
     """How many workers are being started."""
+
+
+def options_of(order: tuple[Any, ...]) -> Mapping[str, Any]:
+    """The options of a chunk, which each run function has last."""
+    return order[-1] if isinstance(order[-1], Mapping) else {}
+
+
+def write_print(stream: str, text: str) -> None:
+    """Print what a worker has printed to ``stdout`` or ``stderr``."""
+    target = sys.stderr if stream == "stderr" else sys.stdout
+    if target is not None:
+        target.write(text)
+
+
+def nothing(*_: object) -> None:
+    """What a backend does that lacks one of its functions; and what there is to cancel if nothing
+    is in flight."""
 
 
 def memory_of(pid: int) -> int | None:
@@ -246,7 +264,7 @@ class Flight(ABC, Generic[E]):
         """Whether other chunks were in flight at the same time; set by the dispatcher."""
         self.is_suspect = bool(entries[0].losses)
         """Whether its worker was lost before."""
-        self.cancel: Cancel = _nothing
+        self.cancel: Cancel = nothing
         """Set by the dispatcher."""
 
     @abstractmethod
@@ -342,6 +360,7 @@ class Line(ABC, Generic[E]):
                 entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
                 entry.workers.append(str(lost))
             if is_last or entry.losses > LOSSES:
+                entry.workers = entry.workers or [str(lost)]
                 self.fail(entry, lost)
             else:
                 # Also after a loss on purpose: it is sent alone, so that it cannot
@@ -383,12 +402,8 @@ class Dispatcher:
             # The context of the run, not of the thread on which a backend reports: its
             # rights and its prints.
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
-            notify_started: Any = getattr(self.backend, "notify_started", None)
-            if notify_started is not None:
-                notify_started(lambda: self._call(self._show_started))
-            notify_warning: Any = getattr(self.backend, "notify_warning", None)
-            if notify_warning is not None:
-                notify_warning(self.warn_soon)
+            getattr(self.backend, "notify_started", nothing)(lambda: self._call(self._show_started))
+            getattr(self.backend, "notify_warning", nothing)(self.warn_soon)
         # Not now: the other calls of this turn belong into the same chunk.
         if not self._due:
             self._due = True
@@ -458,7 +473,7 @@ class Dispatcher:
         del self.in_flight[flight]
         flight.land(outcome)
         # It refers to the chunk: a circle would keep its arguments until the next collection.
-        flight.cancel = _nothing
+        flight.cancel = nothing
         self.wake()
         for listener in list(self.listeners):
             listener()
@@ -485,7 +500,3 @@ class Shown:
 
     def close(self) -> None:
         self.dispatcher.fan_outs.pop(self, None)
-
-
-def _nothing() -> None:
-    """Nothing is in flight."""

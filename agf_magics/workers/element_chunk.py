@@ -204,6 +204,7 @@ class _Chunk:
         self.journal = (
             CollectingJournal(program.most, dump_plain, before, index) if program.most else None
         )
+        self.records = self.journal.found if self.journal is not None else []
         self.runner = Runner(
             SHAPES,
             ChunkHost(),
@@ -228,15 +229,10 @@ class _Chunk:
         found: list[Any] = []
         for i, item in zip(numbers, items, strict=True):
             ok, value = await self._element(i, item)
-            events, records = (
-                self.events[:],
-                self.journal.found[:] if self.journal is not None else [],
-            )
+            found.append(tuple(Element(ok, value, self.events[:], self.records[:])))
             # The runner holds these lists: they are emptied, not replaced.
             self.events.clear()
-            if self.journal is not None:
-                self.journal.found.clear()
-            found.append(tuple(Element(ok, value, events, records)))
+            self.records.clear()
             if not ok and (self.program.step.on_error == "abort" or not is_rescuable(value)):
                 break
         return found

@@ -34,9 +34,20 @@ from ..flow.values import Value
 from ..journal.collected import CollectedRecords, known_call
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source
-from .backend import KERNEL, RESULT, ChunkSize, Dispatcher, Entry, Flight, Line, Lost, Shown
+from .backend import (
+    KERNEL,
+    RESULT,
+    ChunkSize,
+    Dispatcher,
+    Entry,
+    Flight,
+    Line,
+    Lost,
+    Shown,
+    write_print,
+)
 from .element_chunk import body_name, read_program, run_elements
-from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer, write_prints
+from .pickles import Answered, Shift, Unread, dump_plain, load_plain, read_answer
 from .program import (
     HEAVY_ELEMENT,
     make_program,
@@ -46,7 +57,7 @@ from .program import (
     time_limit_of,
     version_of_workers,
 )
-from .sending import HEAVY, NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
+from .sending import NO_SIGN, applied, is_here, lacking_module, own_modules, worker_lost
 
 FORCE = 1.0
 """Seconds in which the worker of a chunk that did not end in time is ended."""
@@ -69,13 +80,11 @@ def element_pool(
         return None
     sources, modules = sources_of(site.step, inside.linked), own_modules()
     try:
-        made = make_program(site, inside, sources, modules)
-        program = applied(read_program, (version_of_workers(), made))
+        pickled = make_program(site, inside, sources, modules)
     except Exception:
-        program = b""
-    if not 0 < len(program) <= HEAVY:
         # Calls are sent instead: their errors and warnings name the part.
         return None
+    program = applied(read_program, (version_of_workers(), pickled))
     options = {
         "kernel": KERNEL,
         "most": RESULT,
@@ -242,8 +251,16 @@ class ElementPool(Parts, Line[ElementEntry]):
         self.stays.append(entry.number)
 
     def fail(self, entry: ElementEntry, lost: Lost) -> None:
-        losses = entry.workers or [str(lost)]
-        self._fail(entry.number, element_lost(self.each.step.body, losses, lost))
+        body = self.each.step.body
+        name, span = body_name(body)
+        if lost.late is not None and not lost.gone:
+            message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"
+            hint = "timeout= of @tool, or step_timeout, sets how long a call may take"
+            failure = Diagnostic("step.timeout", message, span, hint)
+        else:
+            what = "call" if isinstance(body, Invoke) else "element"
+            failure = replace(worker_lost(name, what, entry.workers, lost.gone), span=span)
+        self._fail(entry.number, failure)
 
     async def _run_there(self) -> None:
         loop = asyncio.get_running_loop()
@@ -309,7 +326,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         """Write the records of a chunk, then count it and apply the outcomes of its elements in
         their order."""
         run = self.site.run
-        write_prints(answer.prints)
+        for stream, text in answer.prints:
+            write_print(stream, text)
         if self.records is not None:
             await self.records.write([(i, records) for i, (_, _, _, records) in answer.elements])
         run.calls += answer.calls
@@ -385,14 +403,12 @@ class ElementPool(Parts, Line[ElementEntry]):
         """Cancel the chunks in flight, and wait until they have landed, at most the grace of the
         run; then end their workers, if the backend may. Returns those that are left running. A
         second cancellation of this task ends the waiting."""
-        running = dict(self.flights)
-        for flight in running:
-            flight.cancel()
-        waited = await self._wait(running, self.site.run.host.grace)
-        if running and waited and getattr(self.backend, "kills", False):
+        running, kills = dict(self.flights), bool(getattr(self.backend, "kills", False))
+        for seconds in (self.site.run.host.grace, FORCE)[: 1 + kills]:
             for flight in running:
                 flight.cancel()
-            await self._wait(running, FORCE)
+            if not await self._wait(running, seconds):
+                break
         return running
 
     async def _wait(self, flights: dict[Flight[ElementEntry], None], seconds: float) -> bool:
@@ -434,23 +450,8 @@ def damaged_answer(body: Step, workers: str, error: BaseException) -> Diagnostic
 def explained(error: StepError, body: Step, workers: str) -> StepError:
     """A failure of a worker; if a module is missing there that this process has, it says so."""
     cause, found = error.__cause__, error.diagnostic
-    if (
-        found.code == "step.tool-failed"
-        and isinstance(cause, ModuleNotFoundError)
-        and is_here(cause)
-    ):
+    if found.code == "step.tool-failed" and is_here(cause):
         error.diagnostics = (
             replace(lacking_module(body_name(body)[0], workers, cause), span=found.span),
         )
     return error
-
-
-def element_lost(body: Step, losses: Sequence[str], lost: Lost) -> Diagnostic:
-    """The failure of an element whose worker was lost: see `sending.worker_lost`."""
-    name, span = body_name(body)
-    if lost.late is not None and not lost.gone:
-        message = f"{name!r} {TimedOut(lost.late, NO_SIGN)}"
-        hint = "timeout= of @tool, or step_timeout, sets how long a call may take"
-        return Diagnostic("step.timeout", message, span, hint)
-    what = "call" if isinstance(body, Invoke) else "element"
-    return replace(worker_lost(name, what, losses, lost.gone), span=span)

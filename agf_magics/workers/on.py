@@ -41,6 +41,8 @@ from .backend import (
     WorkerBackend,
     WorkerStatus,
     find_problems,
+    nothing,
+    options_of,
 )
 from .chunk import run_after_setup
 from .sending import Program, RemoteTraceback, applied, loadable, unsendable_function
@@ -86,7 +88,7 @@ class WithOptions:
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         # The options of the chunk, which each run function has last.
-        own = order[-1] if isinstance(order[-1], Mapping) else {}
+        own = options_of(order)
         options = {
             "effect": own.get("effect", False),
             "timeout": own.get("timeout"),
@@ -156,10 +158,10 @@ class Pool:
             future = self.executor.submit(pickle.loads, applied(run, order))
         except BrokenExecutor as error:
             done(Lost(f"{self.name} is broken: {error}", gone=True))
-            return _nothing
+            return nothing
         except RuntimeError as error:  # it was shut down
             done(Lost(f"{self.name}: {error}", gone=True))
-            return _nothing
+            return nothing
         future.add_done_callback(lambda ended: done(outcome_of(ended)))
 
         def cancel() -> None:
@@ -178,10 +180,6 @@ def outcome_of(ended: Future[Any]) -> Any:
         return Lost(f"{type(error).__name__}: {error}")
     except BaseException as error:
         return error
-
-
-def _nothing() -> None:
-    """Nothing is in flight."""
 
 
 NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
@@ -226,11 +224,9 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
     if isinstance(on, Workers):
         return _with_options(on, names)
     found = _of_text(on, names) if isinstance(on, str) else _of_object(on)
-    look: Callable[[], None] | None = getattr(found, "look", None)
-    if look is not None:
-        with contextlib.suppress(OSError):
-            # The calls fail then.
-            look()
+    # Without it, the calls fail.
+    with contextlib.suppress(OSError):
+        getattr(found, "look", nothing)()
     return found
 
 
@@ -377,9 +373,7 @@ class Started:
         atexit.unregister(self.close)
         for backend in known:
             with contextlib.suppress(Exception):
-                close: Callable[[], None] | None = getattr(backend, "close", None)
-                if close is not None:
-                    close()
+                getattr(backend, "close", nothing)()
 
 
 started = Started()

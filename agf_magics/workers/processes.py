@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from io import RawIOBase
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -26,7 +26,7 @@ from typing import Any, cast
 
 from ..engine.failures import hear
 from . import child, chunk
-from .backend import CLOSED, BackendStatus, Cancel, Lost, WorkerStatus, memory_of
+from .backend import CLOSED, BackendStatus, Cancel, Lost, WorkerStatus, memory_of, options_of
 from .sending import HEAVY, applied
 
 IDLE = 60.0
@@ -76,8 +76,7 @@ class Processes:
             self._start()
         if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
-        options = order[-1] if isinstance(order[-1], Mapping) else {}
-        job = _Job(applied(run, order), options.get("timeout"), done)
+        job = _Job(applied(run, order), options_of(order).get("timeout"), done)
         with self._lock:
             if self.closed:
                 done(Lost(CLOSED, gone=True))

@@ -33,6 +33,7 @@ from .backend import (
     Lost,
     Shown,
     WorkerBackend,
+    write_print,
 )
 from .sending import (
     HEAVY,
@@ -202,20 +203,12 @@ class CallLine(Line[CallEntry]):
         }
 
     def add(self, entries: Sequence[CallEntry], first: bool = False) -> None:
-        if isinstance(self.program, Exception):
-            # In the next turn: who adds calls is not ready for their ends.
-            asyncio.get_running_loop().call_soon(self._refuse_all, list(entries), self.program)
-            return
         if first:
             self.waiting.extendleft(reversed(entries))
         else:
             self.waiting.extend(entries)
+        # In the next turn: who adds calls is not ready for their ends.
         self.dispatcher.wake()
-
-    def _refuse_all(self, entries: list[CallEntry], error: Exception) -> None:
-        for entry in entries:
-            if entry.call.take():
-                entry.end((False, error))
 
     @property
     def has_more(self) -> bool:
@@ -236,7 +229,9 @@ class CallLine(Line[CallEntry]):
         return entries
 
     def pack(self, entries: list[CallEntry]) -> bytes:
-        assert isinstance(self.program, Program)
+        if isinstance(self.program, Exception):
+            # It is raised for each call: its traceback would grow.
+            raise self.program.with_traceback(None)
         pool = entries[0].pool
         given = [entry.call.given for entry in entries]
         return self.program.pack(given, pool.shared if pool is not None else None)
@@ -249,8 +244,9 @@ class CallLine(Line[CallEntry]):
         return flight
 
     def refuse(self, entry: CallEntry, error: Exception) -> None:
-        assert isinstance(self.program, Program)
-        entry.end((False, unsendable_arguments(self.program, entry.call.given, error)))
+        if isinstance(self.program, Program):
+            error = unsendable_arguments(self.program, entry.call.given, error)
+        entry.end((False, error))
 
     def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:
         for entry in reversed(entries):
@@ -272,8 +268,7 @@ class CallLine(Line[CallEntry]):
         elif lost.late is not None:
             error = TimedOut(lost.late, NO_SIGN)
         else:
-            losses = entry.workers or [str(lost)]
-            error = StepError(worker_lost(self.name, "call", losses, lost.gone))
+            error = StepError(worker_lost(self.name, "call", entry.workers, lost.gone))
         entry.end((False, error))
 
 
@@ -321,26 +316,26 @@ class CallFlight(Flight[CallEntry]):
         if isinstance(outcome, Lost):
             line.lose(self, outcome)
             return
-        error = outcome if isinstance(outcome, BaseException) else None
+        if isinstance(outcome, BaseException):
+            self._fail(outcome)
+            return
         try:
-            if error is None:
-                self._open(*outcome)
-        except Exception as problem:
+            self._open(*outcome)
+        except Exception as error:
             # A backend of a person may return anything.
-            error = problem
-        if error is not None:
-            failure = self._failure(error)
-            _report([(entry, (False, failure)) for entry in self.entries])
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        failure = self._failure(error)
+        _report([(entry, (False, failure)) for entry in self.entries])
 
     def _open(
         self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
     ) -> None:
         line = self.line
         for i, name, text in prints:
-            stream = sys.stderr if name == "stderr" else sys.stdout
-            if stream is not None:
-                # In the context of the call: a watched run gives it to the step.
-                self.entries[i].call.context.run(stream.write, text)
+            # In the context of the call: a watched run gives it to the step.
+            self.entries[i].call.context.run(write_print, name, text)
         if marks == "x":
             raise self._unread(raised_there(*data[0]))
         begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
@@ -390,7 +385,7 @@ class CallFlight(Flight[CallEntry]):
                 return True, value
             case "e":
                 error = raised_there(*value)
-                if isinstance(error, ModuleNotFoundError) and is_here(error):
+                if is_here(error):
                     failure = StepError(
                         lacking_module(self.line.name, self.line.backend.name, error)
                     )

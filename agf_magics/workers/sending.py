@@ -28,14 +28,15 @@ import threading
 import types
 import weakref
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from ..catalog.digests import is_ours
 from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
+from .chunk import ByName, reduce_exception
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()
@@ -64,12 +65,7 @@ class Program:
         has the large ones, of which each call gets a copy."""
         if shared is not None:
             given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
-        try:
-            file = io.BytesIO()
-            ByName(file, self.modules).dump(given)
-            return file.getvalue()
-        except Exception:
-            return dumped_by_value(given, self.modules)  # cloudpickle can do more
+        return dumped(given, self.modules)
 
 
 def own_modules() -> list[str]:
@@ -77,30 +73,18 @@ def own_modules() -> list[str]:
     # dict.copy() is one step for other threads; list(dict.items()) makes tuples, so that the garbage
     # collector may run in it, and another thread import a module.
     loaded = sys.modules.copy()
-    found = [name for name, module in loaded.items() if isinstance(module, types.ModuleType)]
     return [
         name
-        for name in found
-        if name != "__main__" and name.partition(".")[0] != _PACKAGE and is_ours(name)
+        for name, module in loaded.items()
+        if isinstance(module, types.ModuleType) and _is_own(name, module)
     ]
 
 
-class ByName(pickle.Pickler):
-    """Plain pickle, which raises PicklingError for what belongs to the notebook: a worker cannot
-    import it.
-
-    It looks at objects, functions and classes only. A search for the names in the bytes took half
-    of the CPU time of a fan-out over texts of 100 kB."""
-
-    def __init__(self, file: io.BytesIO, modules: Collection[str] = ()) -> None:
-        """``modules``: the notebook's own, besides ``__main__``."""
-        super().__init__(file, 5)
-        self.own = frozenset(("__main__", *modules))
-
-    def reducer_override(self, thing: Any) -> Any:
-        if getattr(thing, "__module__", None) in self.own:
-            raise pickle.PicklingError("it travels by value")
-        return NotImplemented
+@lru_cache(maxsize=4096)
+def _is_own(name: str, module: types.ModuleType) -> bool:
+    # By the module too: another one with this name may be in its place later. Asking for each of
+    # 1,700 modules took a third of the time in which a run of few calls starts.
+    return name != "__main__" and is_ours(name)
 
 
 LARGE = 200_000
@@ -191,12 +175,56 @@ _LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_pyt
 compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
 
 
-def dumped_by_value(value: Any, modules: Sequence[str], pickler: Any = None) -> bytes:
-    """``pickler``: default `by_value_pickler`."""
-    file = io.BytesIO()
+def dumped(
+    value: Any, modules: Sequence[str], reduce: Callable[[Any], Any] = reduce_exception
+) -> bytes:
+    """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
+    ``modules``. ``reduce``: asked first."""
+    with contextlib.suppress(Exception):
+        file = io.BytesIO()
+        pickler = ByName(file, 5)
+        pickler.own, pickler.reduce = {"__main__", *modules}, reduce
+        pickler.dump(value)
+        return file.getvalue()
+    return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
+
+
+def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
+    """A pickler that asks ``reduce`` first."""
+
+    class Asking(pickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = reduce(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
+
+    return Asking
+
+
+def dumped_by_value(
+    value: Any, modules: Sequence[str], pickler: Any = None, most: int = sys.maxsize
+) -> bytes:
+    """``pickler``: default `by_value_pickler`. Raises ValueError as soon as there are more than
+    ``most`` bytes."""
+    file = _Bounded(most)
     with by_value([sys.modules[name] for name in modules if name in sys.modules]):
-        (pickler or by_value_pickler())(file, protocol=5).dump(value)
+        (pickler or by_value_pickler())(file, 5, file.has_room).dump(value)
     return file.getvalue()
+
+
+class _Bounded(io.BytesIO):
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def write(self, data: Any) -> int:
+        self.has_room(data)
+        return super().write(data)
+
+    def has_room(self, data: Any) -> bool:
+        """True, or ValueError. Pickle asks it before it copies the data of an array."""
+        if self.tell() + memoryview(data).nbytes > self._most:
+            raise ValueError(f"it has more than {self._most:,} bytes")
+        return True
 
 
 @cache
@@ -244,8 +272,7 @@ def other_python(error: BaseException) -> str:
 def loadable(run: Callable[..., Any]) -> Later:
     """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
     there; any other one needs this package."""
-    modules = [run.__module__] if run.__module__ in BY_VALUE else []
-    return Later(_LOADS, dumped_by_value(run, modules))
+    return Later(_LOADS, dumped_by_value(run, [*BY_VALUE & {run.__module__}]))
 
 
 def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
@@ -275,7 +302,7 @@ def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[byte
     return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
 
 
-BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "setup", "dask.tasks"))
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.tasks"))
 """Modules of ours that import nothing of ours."""
 
 
@@ -471,7 +498,7 @@ def is_worker() -> bool:
     return held is not None and not hasattr(held, "kernel")
 
 
-def is_here(error: BaseException) -> bool:
+def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
     """Whether ``error`` says that a module is missing which this process has."""
     top = str(getattr(error, "name", None)).partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or not top.isidentifier():

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from agf_magics.workers import chunk
-from agf_magics.workers.sending import ByName
+from agf_magics.workers.chunk import ByName
 from tests.workers.fans import run_fan
 
 
@@ -95,18 +95,21 @@ T.__module__ = "__main__"
 
 @pytest.mark.parametrize("thing", [Own, Own(), [{"a": (Own(),)}], T], ids=["class", "object", "part", "variable"])
 def test_things_of_the_notebook_are_not_pickled_by_name(thing: Any) -> None:
-    for pickler in (ByName(io.BytesIO()), chunk._ByName(io.BytesIO(), 5)):
-        with pytest.raises(pickle.PicklingError):
-            pickler.dump(thing)
+    with pytest.raises(pickle.PicklingError):
+        ByName(io.BytesIO()).dump(thing)
 
 
 def test_things_of_own_modules_are_not_pickled_by_name() -> None:
+    pickler = ByName(io.BytesIO())
+    pickler.own = {__name__}
     with pytest.raises(pickle.PicklingError):
-        ByName(io.BytesIO(), [__name__]).dump([test_things_of_own_modules_are_not_pickled_by_name])
+        pickler.dump([test_things_of_own_modules_are_not_pickled_by_name])
 
 
 def test_a_text_that_names_the_notebook_is_a_text() -> None:
     file, text = io.BytesIO(), "if __name__ == '__main__': ..."
-    ByName(file, ["tests"]).dump([text, "tests"])
+    pickler = ByName(file)
+    pickler.own = {"tests"}
+    pickler.dump([text, "tests"])
     assert pickle.loads(file.getvalue()) == [text, "tests"]
     assert pickle.loads(chunk._dumped(text)) == text

@@ -12,7 +12,6 @@ import contextlib
 import itertools
 import pickle
 import secrets
-import sys
 import threading
 import weakref
 from collections import Counter
@@ -22,7 +21,17 @@ from typing import Any
 
 from ...engine.failures import hear
 from ...text.diagnostics import Diagnostic
-from ..backend import AHEAD, BackendStatus, Cancel, Lost, Need, WorkerStatus, lacking_resource
+from ..backend import (
+    AHEAD,
+    BackendStatus,
+    Cancel,
+    Lost,
+    Need,
+    WorkerStatus,
+    lacking_resource,
+    options_of,
+    write_print,
+)
 from ..sending import Apart, applied_apart, loadable
 from . import tasks
 from .cluster import (
@@ -221,7 +230,7 @@ class Dask:
         functions that travel by value, cloudpickle took a third of the kernel's time for a
         chunk."""
         program, digest, *rest = flight.order
-        options: Mapping[str, Any] = rest[-1] if rest and isinstance(rest[-1], Mapping) else {}
+        options = options_of(flight.order)
         if isinstance(program, bytes) and len(program) > HEAVY:
             if digest not in self._programs:
                 key = f"{self._prefix}-program-{next(self._numbers)}"
@@ -446,4 +455,4 @@ def _receive(event: tuple[float, Any]) -> None:
     if event[1] and type(event[1][0]) is int:
         return hear(*event[1])
     for _, stream, text in event[1]:
-        getattr(sys, stream if stream == "stderr" else "stdout").write(text)
+        write_print(stream, text)

@@ -42,11 +42,6 @@ def process_token() -> str:
     return token
 
 
-def hold_program(program: bytes) -> bytes:
-    """A large function, for the chunks that depend on this task."""
-    return program
-
-
 def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: Any) -> Any:
     """``run(*order)``; None if ``token`` is that of another process, because the scheduler has
     repeated the task.
