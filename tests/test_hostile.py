@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.flow.steps import Edge
+from agf_magics.flow.step import Edge, edges_by_source
 from agf_magics.journal.store import Store
 from agf_magics.languages import LANGUAGES, detect_language
-from agf_magics.languages.graph.edges import outgoing
 from agf_magics.languages.graph.lint import circles
 from agf_magics.lifecycle import settings as all_settings
 from agf_magics.lifecycle.define import define, register
@@ -451,7 +450,7 @@ def test_the_nodes_of_a_circle_are_those_that_lead_to_each_other(pairs: list[tup
             found |= {to for source, to in pairs if source == at}
         return found
 
-    found = circles(outgoing([Edge(source, to) for source, to in pairs]))
+    found = circles(edges_by_source([Edge(source, to) for source, to in pairs]))
     reached = {name: ways(name) for name in "abcdef"}
     assert found.keys() == {name for name in "abcdef" if name in reached[name]}
     for one in found:

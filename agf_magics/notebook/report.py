@@ -47,7 +47,7 @@ MOST_DEFINITION = 200_000
 MOST_MOMENTS = 200
 """Moments of the state over time."""
 
-MOST_ROWS = 200
+MOST_LISTED_ROWS = 200
 """Rows of a run over data, and failed rows."""
 
 MARK = "agf-report"
@@ -137,15 +137,17 @@ class ReportAnswers:
 
     def table(self) -> list[Json]:
         """The first rows of a run over data, page by page, then its first failed rows."""
-        pages, room = list[Json](), (ROWS_SHOWN, MOST_ROWS // ROWS_SHOWN)
+        pages, room = list[Json](), (ROWS_SHOWN, MOST_LISTED_ROWS // ROWS_SHOWN)
         for only, which in (("", "rows"), (FAILED, "failed rows")):
             wish: Json = {"sort": "", "down": False, "only": only, "below": None}
             for page in self.pages("table", *room, **wish):
                 pages.append(page)
                 page |= {"before": "", "note": ""}  # nothing is compared without a kernel
-                if page["total"] > MOST_ROWS:
-                    total, page["total"] = page["total"], MOST_ROWS
-                    page["note"] = f"The first {MOST_ROWS} of {total:,} {which} are in this report."
+                if page["total"] > MOST_LISTED_ROWS:
+                    total, page["total"] = page["total"], MOST_LISTED_ROWS
+                    page["note"] = (
+                        f"The first {MOST_LISTED_ROWS} of {total:,} {which} are in this report."
+                    )
         return pages
 
     def moments(self) -> bool:

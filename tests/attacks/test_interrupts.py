@@ -16,7 +16,7 @@ SWEEP = '''
 import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle import driving
+from agf_magics.lifecycle.run import live
 from agf_magics.engine import interrupts
 
 PACKAGE = os.path.dirname(agf.__file__)
@@ -75,7 +75,7 @@ def interrupted_at(number, begin):
 def still():
     """Wait until nothing runs; what was made by then."""
     until = time.monotonic() + 60
-    while driving.live.running:
+    while live.running:
         assert time.monotonic() < until, "a run goes on, and nobody waits for it"
         time.sleep(0.001)
     return list(effects)
@@ -196,7 +196,7 @@ def test_a_second_interrupt_gives_the_prompt_back_while_a_tool_catches_each(tmp_
     code = """
 def press(tool):
     "Until the run has ended: as a person does, who sees that nothing happens."
-    while not tool.over and driving.live.running:
+    while not tool.over and live.running:
         os.kill(os.getpid(), signal.SIGINT)
         tool.pause.wait(0.05)
 

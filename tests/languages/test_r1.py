@@ -90,9 +90,8 @@ def assert_place(error: AgfError, row: dict[str, Any]) -> None:
         ("round(3.7)", "functions are map, filter, all, any, find, count, sum, join, parse_json, text, get; "
          "a tool is a step of its own: tool: {name: round, args: {…}}"),
         ("map(ctx.xs)", "write: map(list, x -> expression)"),
-        ("ctx.xs[2]", "write: find(list, x -> condition), or compute it in a tool"),
-        ("ctx.xs[0]", "the first element is find(ctx.xs, x -> true); write: find(list, x -> condition), "
-         "or compute it in a tool"),
+        ("ctx.xs[2]", "find(list, x -> condition) is the first element with it; for another compute it in a tool"),
+        ("ctx.xs[0]", "the first element is written: find(ctx.xs, x -> true)"),
         ("ctx['a']", "write: ctx.a"),
         ("ctx[a]", "write: ctx.a"),
         ("ctx['two words']", "write: get(ctx, 'two words')"),
