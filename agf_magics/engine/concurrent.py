@@ -131,12 +131,21 @@ class Replay:
             self.run.calls += len(replayed)
             if self.copies is not None:
                 self.copies.write()
-            for i, value in zip(replayed, values, strict=True):
-                at = (*self.path, i)
-                self.run.emit(ev.StepStarted(at, now))
-                self.run.emit(ev.StepReplayed(at, now, self.source))
-                self.run.emit(ev.StepFinished(at, now, value))
+            self._tell(replayed, values, now)
         return left
+
+    def _tell(self, replayed: list[int], values: list[Value], when: float) -> None:
+        # The events of 30,000 elements take a quarter of the time of a run that reuses them.
+        if self.run.progress is not None:
+            if replayed:
+                at = (*self.path, replayed[-1])
+                self.run.progress.replay(at, len(replayed), when)
+            return
+        for i, value in zip(replayed, values, strict=True):
+            at = (*self.path, i)
+            self.run.emit(ev.StepStarted(at, when))
+            self.run.emit(ev.StepReplayed(at, when, self.source))
+            self.run.emit(ev.StepFinished(at, when, value))
 
     def _recorded(self, earlier: ReplayLog, tries: str) -> Callable[[int], Value]:
         """A function of an element that takes the value of its call in an earlier session, or
