@@ -47,7 +47,7 @@ from .table_rows import call_row
 
 
 async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
-    if site.step.row is not None:
+    if site.step.exchange.row is not None:
         return await call_row(site, linked, call_flow)
     return await call_flow(site, linked)
 

@@ -40,7 +40,6 @@ from .step import (
     Permit,
     Pick,
     Ref,
-    RowTerms,
     Taken,
     Target,
     Uses,
@@ -96,8 +95,6 @@ class Invoke(Step):
     """The question to a person before the call; None: there is none."""
     asking: Asking = Asking()
     """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
-    row: RowTerms | None = None
-    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
 
     @property
     def place(self) -> Span | None:

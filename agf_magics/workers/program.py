@@ -82,7 +82,7 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
     reasons: dict[str, object] = {
         step.kind: step.kind not in CALLED,
         # Its record and its limits are those of the kernel.
-        "row": step.row is not None,
+        "row": step.exchange.row is not None,
         "approval": step.permit is not None,
         "pick": step.pick is not None,
         "not awaited": not step.awaited,
