@@ -82,7 +82,7 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
 def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     """``value`` with the fields that the definition reads of this step's result: of the type that
     their reader takes, else texts."""
-    for taken in linked.flow.taken:
+    for taken in linked.flow.declared.taken:
         if taken.step == step.id:
             value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
     return value

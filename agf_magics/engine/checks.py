@@ -30,7 +30,7 @@ from .linked import BoundPolicy, Linked, accepts_of, every_callee, sessions
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the results lack. ``callees``: by the id of the step."""
-    for taken in flow.taken:
+    for taken in flow.declared.taken:
         callee = callees.get(taken.step)
         gives = getattr(getattr(callee, "flow", callee), "gives", None)
         if lacks := lacking(gives, [name for name, _ in taken.fields]):
@@ -85,10 +85,11 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 
 def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Names of another program in the functions that get the state of a flow."""
-    for step in calls(flow.body) if flow.foreign is not None else ():
+    foreign = flow.dialect.foreign
+    for step in calls(flow.body) if foreign is not None else ():
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if step.exchange.wants and code is not None and flow.foreign:
-            problem = flow.foreign(words_in(code))
+        if step.exchange.wants and code is not None and foreign:
+            problem = foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
 
@@ -267,7 +268,7 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
 def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[Diagnostic]:
     if step.gives is None:
         return
-    declared, name = flow.schemas, step.gives.text
+    declared, name = flow.declared.schemas, step.gives.text
     if name in declared:
         _, missing = resolve(name, declared)
         for ref in sorted({field.schema for field in missing}):

@@ -47,7 +47,7 @@ from .table_rows import call_row
 
 
 async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
-    if site.step.row is not None:
+    if site.step.exchange.row is not None:
         return await call_row(site, linked, call_flow)
     return await call_flow(site, linked)
 
@@ -55,7 +55,9 @@ async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run, step, scope = site.run, site.step, site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
-    arguments = step.args.build(site.frame, linked.flow.accepts if step.exchange.wants else None)
+    arguments = step.args.build(
+        site.frame, linked.flow.declared.accepts if step.exchange.wants else None
+    )
     if step.kind == "agent":  # an identity that is a flow counts like any other agent
         # A session of a model is counted by itself.
         is_session = any(isinstance(s, Repeat) and s.session for s in linked.flow.body.steps)

@@ -90,9 +90,9 @@ class _Linker:
             self.registry = outer
 
     def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
-        schemas = {**self.registry.schemas, **flow.schemas}
+        schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
-        self.findings.extend(flow.refuses)
+        self.findings.extend(flow.declared.refuses)
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -124,7 +124,7 @@ class _Linker:
             self.findings.error(
                 "flow.too-large",
                 message,
-                flow.span,
+                flow.origin.span,
                 "a for_each or a fold repeats a step without a copy",
             )
             steps = 0  # not reported again for its callers
@@ -140,11 +140,12 @@ class _Linker:
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else
         of its name (B5)."""
-        if flow.uses is None:
+        if flow.declared.uses is None:
             return None
         names = {*self.registry.tools, *self.registry.flows}
         return frozenset(
-            use.alias if use.alias in names else use.registered or use.alias for use in flow.uses
+            use.alias if use.alias in names else use.registered or use.alias
+            for use in flow.declared.uses
         )
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
@@ -175,7 +176,10 @@ class _Linker:
             None if tools is None else tuple(name for name in tools if not self.launches(name))
         )
         flow = session_flow(
-            replace(agent, tools=allowed), step, outer, {**self.registry.schemas, **outer.schemas}
+            replace(agent, tools=allowed),
+            step,
+            outer,
+            {**self.registry.schemas, **outer.declared.schemas},
         )
         registry = self.registry.with_tools(self.brought.get(id(step), {}).values())
         return replace(self.flow(flow, around, registry), agent=agent)
@@ -246,9 +250,8 @@ class _Linker:
             outer,
             name=f"{outer.name}/{policy.name}",
             body=body,
-            refuses=(),
-            caps=None,
-            is_built=True,
+            declared=outer.declared._replace(refuses=(), caps=None),
+            origin=outer.origin._replace(is_built=True),
         )
         return self.flow(flow, around)
 
@@ -485,7 +488,7 @@ class _Linker:
 
 def key_of(flow: Flow) -> str:
     """A key among the open flows: two files may define flows of the same name."""
-    return flow.name if flow.file is None else f"{flow.name} ({flow.file})"
+    return flow.name if flow.origin.file is None else f"{flow.name} ({flow.origin.file})"
 
 
 LOOK_UP: Mapping[str, Callable[[_Linker, Invoke, tuple[str, ...]], Callee | None]] = {

@@ -29,9 +29,11 @@ from ..flow.steps import (
     Branches,
     Choose,
     Computed,
+    Dialect,
     Each,
     Flow,
     Invoke,
+    Origin,
     Repeat,
     Sequence,
     calls,
@@ -135,9 +137,8 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         body=Sequence(id="built", word="steps", span=span, steps=steps),
         start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
-        kept=lambda frame: {},
-        span=span,
-        is_built=True,
+        dialect=Dialect(kept=lambda frame: {}),
+        origin=Origin(span, is_built=True),
     )
 
 
@@ -221,8 +222,11 @@ def describe_tool(
     callee = binding.tools[name]
     if isinstance(callee, Tool):
         return name, descriptions.get(name) or callee.description, callee.accepts
-    accepts = callee.accepts if isinstance(callee, Flow) else _agent_input(callee)
-    return name, descriptions.get(name) or callee.description, accepts or {"type": "object"}
+    if isinstance(callee, Flow):
+        description, accepts = callee.declared.description, callee.declared.accepts
+    else:
+        description, accepts = callee.description, _agent_input(callee)
+    return name, descriptions.get(name) or description, accepts or {"type": "object"}
 
 
 PROMPT: Mapping[str, Any] = {

@@ -470,25 +470,26 @@ def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> 
 def _too_deep(linked: Linked) -> StepError:
     message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
     hint = "put steps one after another instead of inside each other"
-    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.span, hint))
+    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.origin.span, hint))
 
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
     """The counters of a definition that limits itself."""
-    return () if flow.caps is None else (Meter(flow.name, flow.caps, calls),)
+    return () if flow.declared.caps is None else (Meter(flow.name, flow.declared.caps, calls),)
 
 
 async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     """``work``, within the time that the definition allows itself."""
-    seconds = flow.caps.seconds if flow.caps is not None else None
-    return await within(seconds, work, lambda: duration_exceeded(flow))
+    caps = flow.declared.caps
+    return await within(
+        caps.seconds if caps is not None else None, work, lambda: duration_exceeded(flow)
+    )
 
 
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
     """A flow took longer than its definition allows. ``left_running``: the calls that could not be
     stopped."""
-    assert flow.caps is not None, "only a flow with caps has a duration"
-    message = (
-        f"{flow.name!r} took longer than the {flow.caps.seconds:g} s that its definition allows"
-    )
-    return LimitReached(Diagnostic("limit.duration", message, flow.caps.span, left_running or None))
+    caps = flow.declared.caps
+    assert caps is not None, "only a flow with caps has a duration"
+    message = f"{flow.name!r} took longer than the {caps.seconds:g} s that its definition allows"
+    return LimitReached(Diagnostic("limit.duration", message, caps.span, left_running or None))

@@ -38,8 +38,9 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     memory. Without a journal, the output with the number of its row.
     """
     run, step, journal = site.run, site.step, site.run.journal
-    assert step.row is not None, "only a row is called like this"
-    budget = Budget(run.budget.limits, run.budget, step.row.sessions)
+    terms = step.exchange.row
+    assert terms is not None, "only a row is called like this"
+    budget = Budget(run.budget.limits, run.budget, terms.sessions)
     inside = _runner_of_row(run, budget)
     keep: Callable[..., None] | None = None
     if journal is not None:

@@ -456,6 +456,8 @@ class Exchange(NamedTuple):
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
     """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
     run shows while that flow waits for an answer; None: the frame of the step."""
+    row: RowTerms | None = None
+    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
 
 
 START, END = "START", "END"

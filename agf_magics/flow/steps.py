@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source, Span
@@ -40,7 +40,6 @@ from .step import (
     Permit,
     Pick,
     Ref,
-    RowTerms,
     Taken,
     Target,
     Uses,
@@ -96,8 +95,6 @@ class Invoke(Step):
     """The question to a person before the call; None: there is none."""
     asking: Asking = Asking()
     """What is asked of an agent, a model or a vendor's policy, beyond the arguments."""
-    row: RowTerms | None = None
-    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
 
     @property
     def place(self) -> Span | None:
@@ -233,33 +230,75 @@ Infer = Callable[[Expr | Args, Look, list[Diagnostic], bool], Shape | None]
 each item of a list."""
 
 
-class Extension(Protocol):
-    """Parts of a flow that only some languages have: a named context, options and latent tools."""
+WithoutSecrets = Callable[[Any, Collection[tuple[str, ...]], Callable[[Value], bool]], Any]
+"""The log of a context without the values at the paths and the messages that hold a secret."""
 
-    @property
-    def context(self) -> str | None:
-        """The named context that a run reads and adds to; empty: the one of the flow's name; None:
-        no context."""
 
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The options in effect, for example ``--ordered``. The text does not contain them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How the flows of a language hold and read values, and the parts that only it has: a language
+    without named contexts and options uses this class as it is."""
 
-    @property
-    def latent(self) -> tuple[str, ...]:
-        """Tools that were declared latent when the flow was defined. The text does not contain
-        them."""
-
-    def with_context(self, name: str | None) -> Extension: ...
+    stores: tuple[str, ...] = ()
+    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
+    writes."""
+    kept: Callable[[Frame], Mapping[str, Value]] | None = None
+    """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
+    infer: Infer | None = None
+    """None: the shapes of its expressions are unknown."""
+    reads_are_complete: bool = False
+    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
+    a frame without the rest means the same to them."""
+    foreign: Callable[[Collection[str]], Diagnostic | None] | None = None
+    """Given the names in the code of a function that a flow calls: the warning about one that
+    another program means."""
+    context: str | None = None
+    """The named context that a run reads and adds to; empty: the one of the flow's name; None: no
+    context."""
+    options: tuple[str, ...] = ()
+    """The options in effect, for example ``--ordered``. The text does not contain them."""
+    latent: tuple[str, ...] = ()
+    """Tools that were declared latent when the flow was defined. The text does not contain them."""
+    without_secrets: WithoutSecrets | None = None
+    """None: it has no log."""
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         """``flow`` with an option in effect; None: there is no such option."""
+        return None
 
-    def without_secrets(
-        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
-    ) -> Any:
-        """The log of a context without the values at ``paths`` and the messages that hold a
-        secret."""
+
+class Declarations(NamedTuple):
+    """What a definition says besides its steps."""
+
+    description: str = ""
+    accepts: Mapping[str, Any] | None = None
+    """The JSON Schema of its input; `Flow.start` checks it."""
+    gives: Mapping[str, Any] | None = None
+    """The JSON Schema of its output; `Flow.end` checks it."""
+    schemas: Mapping[str, Schema] = {}
+    """The schemas of its own document set."""
+    taken: tuple[Taken, ...] = ()
+    """The fields that it reads of its calls' results."""
+    caps: Caps | None = None
+    uses: tuple[Uses, ...] | None = None
+    """The tools that it allows itself and all that it calls; None: those of its invoker (decision
+    B1′)."""
+    refuses: tuple[Diagnostic, ...] = ()
+    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
+    A5)."""
+    exports: tuple[Export, ...] = ()
+    """The files that `export` writes."""
+
+
+class Origin(NamedTuple):
+    """Where a flow comes from."""
+
+    span: Span | None = None
+    """Its name in the text."""
+    file: str | None = None
+    """The file that defines it, if a definition named that file."""
+    is_built: bool = False
+    """Whether the linker made it of another definition: it has no text of its own."""
 
 
 @data
@@ -273,48 +312,13 @@ class Flow:
     start: Callable[[FlowInput], Frame]
     end: Callable[[Frame], FlowResult]
     """May raise StepError: its output does not conform, some of its calls failed."""
-    kept: Callable[[Frame], Mapping[str, Value]] | None = None
-    """The stores in a frame, also of a failed run; None: those of `end`."""
-    description: str = ""
-    stores: tuple[str, ...] = ()
-    """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
-    writes."""
-    schemas: Mapping[str, Schema] = field(default_factory=dict)
-    """The schemas of its own document set."""
-    infer: Infer | None = None  # None: the shapes of its expressions are unknown
+    dialect: Dialect = Dialect()
+    declared: Declarations = Declarations()
+    origin: Origin = Origin()
     inputs: tuple[Any, ...] = ()
     """The names that it reads from its input, as `rules` finds them: `Ref`s with spans."""
     warnings: tuple[Diagnostic, ...] = ()
     """Warnings and notes of loading."""
-    span: Span | None = None
-    """The name in the text."""
-    accepts: Mapping[str, Any] | None = None
-    """The declared JSON Schema of its input; `start` checks it."""
-    gives: Mapping[str, Any] | None = None
-    """The declared JSON Schema of its output; `end` checks it."""
-    taken: tuple[Taken, ...] = ()
-    """The fields that it reads of its calls' results."""
-    caps: Caps | None = None
-    uses: tuple[Uses, ...] | None = None
-    """The tools that it allows itself and all that it calls; None: those of its invoker (decision
-    B1′)."""
-    refuses: tuple[Diagnostic, ...] = ()
-    """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
-    A5)."""
-    exports: tuple[Export, ...] = ()
-    """The files that `export` writes."""
-    file: str | None = None
-    """The file that defines it, if a definition named that file."""
-    foreign: Callable[[Collection[str]], Diagnostic | None] | None = None
-    """Given the names in the code of a function that it calls: the warning about one that another
-    program means."""
-    extension: Extension | None = None
-    """Parts that only some languages have."""
-    is_built: bool = False
-    """Whether the linker made it of another definition: it has no text of its own."""
-    reads_are_complete: bool = False
-    """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
-    a frame without the rest means the same to them."""
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
     """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
     one."""
@@ -322,7 +326,8 @@ class Flow:
 
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
     """The stores in a frame of ``flow``, which may not have reached its end."""
-    return flow.kept(frame) if flow.kept is not None else flow.end(frame).stores
+    kept = flow.dialect.kept
+    return kept(frame) if kept is not None else flow.end(frame).stores
 
 
 class Definition(NamedTuple):

@@ -3,7 +3,7 @@
 One walk in the order of the text follows every name from the step that writes it to the steps that
 read it. The data edges of the picture and the checks of names use its result. It is independent of
 the languages: expressions return the paths that they read, targets those that they write, and
-`Flow.stores` is the place of the named stores in a frame.
+`Dialect.stores` is the place of the named stores in a frame.
 
 The shape of every step's value before a run, from schemas, literals and expressions along the
 wires.
@@ -148,7 +148,7 @@ def own_reads(step: Step) -> tuple[Ref, ...]:
 def follow(flow: Flow, pipes: bool = False) -> Accesses:
     """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
     pipe, which the flow may or may not read."""
-    walk = _Walk(flow.stores, pipes)
+    walk = _Walk(flow.dialect.stores, pipes)
     walk.step(flow.body, _View(), True)
     return walk.trace
 
@@ -313,7 +313,7 @@ class Outcomes:
         self._outcomes: dict[str, Shape | None] = {}
         self._expressions: dict[int, Shape | None] = {}
         """By identity: each expression is inferred once, so that its errors are reported once."""
-        self._schemas = SchemaShapes(flow.schemas)
+        self._schemas = SchemaShapes(flow.declared.schemas)
 
     def of(self, step: Step) -> Shape | None:
         """The shape of the value of ``step``."""
@@ -323,7 +323,8 @@ class Outcomes:
 
     def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
         """The shape of an expression of ``step``."""
-        if self.flow.infer is None:
+        infer = self.flow.dialect.infer
+        if infer is None:
             return None
         if id(expr) in self._expressions:
             return self._expressions[id(expr)]
@@ -333,7 +334,7 @@ class Outcomes:
             read = reads.get(path)
             return self._read(read) if read else (None, None)
 
-        self._expressions[id(expr)] = shape = self.flow.infer(
+        self._expressions[id(expr)] = shape = infer(
             expr, look, self.found, step.id in self._repeated
         )
         return shape
@@ -410,7 +411,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     for read in facts.trace.reads:
         if read.unwritten and read.store:
             ref = read.ref
-            counts = facts.flow.reads_are_complete and read.step.id in facts.trace.repeated
+            counts = facts.flow.dialect.reads_are_complete and read.step.id in facts.trace.repeated
             needs = ref.certain or (counts and not ref.optional)
             # What the last iteration of the same fold wrote is another matter: read-before-written.
             certain = read.sure and needs and not read.writes

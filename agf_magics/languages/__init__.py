@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref
-from ..flow.steps import Compute, Definition, Flow, Invoke, Sequence
+from ..flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin, Sequence
 from ..flow.values import Value
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
 from ..text.late_imports import installed_only
@@ -28,9 +28,11 @@ from .documents import Language
 __all__ = [
     "Bounds",
     "Compute",
+    "Declarations",
     "Definition",
     "Diagnostic",
     "Diagnostics",
+    "Dialect",
     "Flow",
     "FlowInput",
     "FlowResult",
@@ -38,6 +40,7 @@ __all__ = [
     "Invoke",
     "Language",
     "Name",
+    "Origin",
     "Outcome",
     "Ref",
     "Sequence",

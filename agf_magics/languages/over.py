@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..flow.step import FlowInput, FlowResult, Frame, Name, Ref, RowTerms
+from ..flow.step import Exchange, FlowInput, FlowResult, Frame, Name, Ref, RowTerms
 from ..flow.steps import Computed, Definition, Each, Flow, Invoke, Stored
 from ..flow.steps import Sequence as Steps
 from ..flow.tables import Picked, open_rows
@@ -126,7 +126,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         kind="flow",
         name=Name(terms.over),
         args=_input(span, terms),
-        row=RowTerms(terms.sessions),
+        exchange=Exchange(row=RowTerms(terms.sessions)),
         timeout=terms.timeout,
     )
     each = Each(

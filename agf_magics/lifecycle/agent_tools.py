@@ -213,9 +213,9 @@ def _describe(
 
 def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
     """A registered flow as a function of its inputs, with the types of its interface."""
-    accepts = flow.accepts or {}
+    accepts = flow.declared.accepts or {}
     fields = {ref.path[-1]: ref.certain for ref in sorted(flow.inputs, key=lambda ref: ref.certain)}
-    if flow.accepts is not None:
+    if flow.declared.accepts is not None:
         required = accepts.get("required", ())
         fields = {name: name in required for name in accepts.get("properties", {})}
     named = bool(fields) and all(
@@ -238,7 +238,7 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
         taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (
-        flow.description
+        flow.declared.description
         or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
     )
     about = {

@@ -15,7 +15,7 @@ resumed planner continues.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -29,7 +29,7 @@ from ..journal.secrets import Secrets
 from ..languages.plan import Log
 from ..languages.plan.agenda import PlanScheduler
 from ..languages.plan.calls import Call, expressions
-from ..languages.plan.load import PlanExtension
+from ..languages.plan.load import PlanDialect
 from ..languages.plan.log import remove_secrets
 from ..languages.plan.reference import Reference, references
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
@@ -198,8 +198,8 @@ class ReplyReader:
         )
 
     def _plan_problems(self, flow: Flow) -> Iterator[Diagnostic]:
-        assert isinstance(flow.extension, PlanExtension), "the text is a plan"
-        plan = flow.extension.plan
+        assert isinstance(flow.dialect, PlanDialect), "the text is a plan"
+        plan = flow.dialect.plan
         for call in plan.calls:
             for destination in call.destinations:
                 if destination.kind in READ_ONLY:
@@ -345,24 +345,5 @@ def request_flow(context: str, number: int, registry: Registry) -> Flow:
         f'- agent: {{prompt: "{{ctx.prompt}}", identity: {AGENT}, capabilities: {{tools: []}}}}\n'
     )
     flow = load(Source(name, text), "pipeline", registry=registry)
-    return replace(flow, extension=RequestExtension(context=context))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestExtension:
-    """The context of a request (`flow.steps.Extension`)."""
-
-    context: str | None
-    options: tuple[str, ...] = ()
-    latent: tuple[str, ...] = ()
-
-    def with_context(self, name: str | None) -> RequestExtension:
-        return replace(self, context=name)
-
-    def with_option(self, flow: Flow, option: str) -> Flow | None:
-        return None
-
-    def without_secrets(
-        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
-    ) -> Log:
-        return remove_secrets(log, paths, holds)
+    dialect = replace(flow.dialect, context=context, without_secrets=remove_secrets)
+    return replace(flow, dialect=dialect)

@@ -306,7 +306,8 @@ def _where(path: str | None) -> dict[str, Any]:
 def _call(
     name: str, callee: Tool | Flow, path: str | None, defs: dict[str, Any], prefix: str
 ) -> dict[str, Any]:
-    accepts = callee.accepts or {"type": "object"}
+    interface = callee if isinstance(callee, Tool) else callee.declared
+    accepts = interface.accepts or {"type": "object"}
     for definition, schema in accepts.get("$defs", {}).items():
         defs[prefix + definition] = _renamed(schema, prefix)
     secret = callee.secret if isinstance(callee, Tool) else frozenset[str]()
@@ -324,7 +325,7 @@ def _call(
     call = _object(
         properties,
         ["_tool", *required, *(["_outputPath"] if path is not None else [])],
-        callee.description,
+        interface.description,
     )
     more = accepts.get("additionalProperties", "properties" not in accepts)
     return call if more is False else {**call, "patternProperties": {"^[^_]": {}}}

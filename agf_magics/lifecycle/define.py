@@ -67,10 +67,15 @@ def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Fil
         if python:
             return _function(partial(_imported, path), python["function"], name)
         if path not in loaded:
-            loaded[path] = replace(_defined(path, name, define), file=str(path))
+            loaded[path] = in_file(_defined(path, name, define), str(path))
         return loaded[path]
 
     return opened
+
+
+def in_file(flow: Flow, path: str) -> Flow:
+    """``flow`` with the file that defines it."""
+    return replace(flow, origin=flow.origin._replace(file=path))
 
 
 def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
@@ -274,7 +279,7 @@ def register(
         flow = replace(flow, name=name) if name else flow
         _name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
-            notes.append(Diagnostic("flow.replaced", replaced, flow.span, severity="note"))
+            notes.append(Diagnostic("flow.replaced", replaced, flow.origin.span, severity="note"))
     return Defined(flow, defined.schemas, (*defined.findings, *notes))
 
 
@@ -286,7 +291,7 @@ def _name_text(source: Source, flow: Flow) -> None:
 
 def _nameless(flow: Flow) -> Diagnostic:
     hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
-    return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.span, hint)
+    return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.origin.span, hint)
 
 
 def find_problems(
@@ -457,12 +462,8 @@ def _flow_of(flow: Flow | None, name: str, source: Source) -> Flow:
         # A context has a name of the document's: two texts without a name do not share one.
         if flow.name:
             return flow
-        extension = flow.extension
-        return replace(
-            flow,
-            name=name,
-            extension=extension and extension.with_context(extension.context or None),
-        )
+        dialect = flow.dialect
+        return replace(flow, name=name, dialect=replace(dialect, context=dialect.context or None))
     hint = "write a document with pipeline: and steps:"
     raise DefinitionError(
         Diagnostic("pipeline.no-pipeline", "there is no pipeline here", source.span(0, 0), hint)

@@ -229,10 +229,12 @@ class _Flow:
                 self._add_messages(step)
             case Walk():
                 for name, keys in step.written.items():
-                    self._store_inside(step.nodes[name], ((*self.flow.stores, k) for k in keys))
+                    self._store_inside(
+                        step.nodes[name], ((*self.flow.dialect.stores, k) for k in keys)
+                    )
         for node, target in written:
             for ref in target.writes() if target is not None else ():
-                if ref.path[:-1] == self.flow.stores:
+                if ref.path[:-1] == self.flow.dialect.stores:
                     graph.stores[node].append(self._store(ref.path))
 
     def _add_decisions(self, step: Step) -> None:

@@ -161,7 +161,7 @@ def settle_input(input: Value, flow: Flow) -> Value:
     """A copy of an input of ``flow``, checked. Raises DefinitionError."""
     if input is None:
         return {}
-    if isinstance(input, Mapping) or flow.accepts is None:
+    if isinstance(input, Mapping) or flow.declared.accepts is None:
         return settle_fields(input, read_names(flow))
     return _settle(lambda: settle(input))  # the definition's interface checks it
 
@@ -220,7 +220,7 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     if not given:
         return
     read = set(read_names(flow))
-    whole = "".join(flow.stores[-1:]) in read
+    whole = "".join(flow.dialect.stores[-1:]) in read
     left = sorted(read - given.keys())
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
     named = [warning.span.text for warning in flow.warnings if warning.span is not None]
@@ -233,7 +233,7 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     for name in unread if not whole else ():
         hint = suggest(name, left)
         told = not read and flow.warnings  # probably of the text that was meant to read it
-        if hint is None and (told or not flow.reads_are_complete):
+        if hint is None and (told or not flow.dialect.reads_are_complete):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
         yield Diagnostic("run.unused-input", message, None, hint, "warning")
@@ -247,7 +247,7 @@ def read_names(flow: Flow) -> tuple[str, ...]:
         if not wire.source:
             name = wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.")
             read.append(name.split(".")[0])
-    declared = flow.accepts.get("properties") if flow.accepts is not None else None
+    declared = (flow.declared.accepts or {}).get("properties")
     read.extend(declared if isinstance(declared, Mapping) else ())
     return tuple(dict.fromkeys(filter(None, read)))
 
@@ -255,7 +255,7 @@ def read_names(flow: Flow) -> tuple[str, ...]:
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
     """The stores that ``step`` writes."""
     for ref in step.target.writes() if step.target else ():
-        if len(ref.path) == len(flow.stores) + 1 and ref.path[:-1] == flow.stores:
+        if len(ref.path) == len(flow.dialect.stores) + 1 and ref.path[:-1] == flow.dialect.stores:
             yield ref
 
 

@@ -384,7 +384,7 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
 def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     """The context of a plan: the named one that it continues or a copy of it, else an empty one,
     so that a cell that runs twice gives the same."""
-    name = flow.extension.context if flow.extension is not None else None
+    name = flow.dialect.context
     if name is None or not (name or flow.name):
         return None
     if not name:
@@ -548,7 +548,8 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
 
 def _limit(run: Run) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    timeout, cap = run.limits.timeout, run.flow.caps.seconds if run.flow.caps is not None else None
+    timeout, caps = run.limits.timeout, run.flow.declared.caps
+    cap = caps.seconds if caps is not None else None
     if timeout is not None and (cap is None or timeout <= cap):
         return job.Limit(
             timeout, lambda left: engine.timeout_exceeded(run._linked, run.limits, left)

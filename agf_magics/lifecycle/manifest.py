@@ -59,7 +59,7 @@ from ..journal.store import ROOM, Store
 from ..languages import LANGUAGES
 from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, StepError
 from ..text.source import Source
-from .define import file_opener, load, load_definition
+from .define import file_opener, in_file, load, load_definition
 from .run import Run
 from .settings import current, this_notebook
 
@@ -81,7 +81,7 @@ class Text(NamedTuple):
     made: bool
     """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
-    """The options in effect: see `Extension`."""
+    """The options in effect: see `flow.steps.Dialect`."""
     latent: tuple[str, ...] = ()
     session: tuple[str, str] | None = None
     """The agent and the model of a session, which has no text either; None: it is not a session."""
@@ -292,11 +292,11 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
         "name": flow.name,
         "language": flow.language,
         "source": _source(flow.source),
-        "file": flow.file,
+        "file": flow.origin.file,
         "calls": calls,
-        "made": flow.is_built,
-        "chosen": flow.extension.options if flow.extension is not None else (),
-        "latent": flow.extension.latent if flow.extension is not None else (),
+        "made": flow.origin.is_built,
+        "chosen": flow.dialect.options,
+        "latent": flow.dialect.latent,
         "session": [linked.agent.name, asked_model(flow)] if linked.agent is not None else None,
     }
 
@@ -372,7 +372,7 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
             continue
         flow, _ = _loaded(text)
         if flow is not None and text.file is not None:
-            files[Path(text.file)] = replace(flow, file=text.file)
+            files[Path(text.file)] = in_file(flow, text.file)
         elif flow is not None:
             then.flows.define(flow, None)
         main = flow if number == 0 else main
@@ -393,9 +393,7 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     flow = definition.flow
     if flow is not None:
         for option in text.chosen:
-            changed = (
-                flow.extension.with_option(flow, option) if flow.extension is not None else None
-            )
+            changed = flow.dialect.with_option(flow, option)
             if changed is None:
                 message = f"this run cannot be read: a {text.language} has no option {option!r}"
                 raise refused("journal.unreadable", message)

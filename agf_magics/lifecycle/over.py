@@ -167,12 +167,12 @@ def _check_columns(
                 )
             )
     given = {*names, *renamed, *common}
-    declared = flow.accepts.get("required", []) if flow.accepts is not None else []
+    declared = (flow.declared.accepts or {}).get("required", [])
     certain: dict[str, Span | None] = dict.fromkeys(declared)
     certain.update((ref.path[-1], ref.span) for ref in flow.inputs if ref.certain)
     read: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs} | certain
     read.update((name, None) for name in read_names(flow) if name not in read)
-    whole = "".join(flow.stores[-1:])
+    whole = "".join(flow.dialect.stores[-1:])
     if whole in read and whole not in certain:
         del read[whole]  # the whole input, which is no column
     else:
@@ -199,7 +199,7 @@ def _mapped_in_vain(
     names = sorted(filter(None, read))
     for name, column in renamed.items():
         near = suggest(name, names)
-        if name not in read and (near or flow.reads_are_complete):
+        if name not in read and (near or flow.dialect.reads_are_complete):
             message = f"{column!r} is mapped to {name!r}, which {flow.name!r} does not read"
             hint = suggest(name, names, "its inputs") or "it reads no input"
             yield Diagnostic("over.column", message, hint=hint)
@@ -207,7 +207,7 @@ def _mapped_in_vain(
 
 def _accepted(flow: Flow) -> list[str] | None:
     """The inputs of a flow that refuses all others."""
-    accepts = flow.accepts or {}
+    accepts = flow.declared.accepts or {}
     if accepts.get("additionalProperties") is not False:
         return None
     return list(accepts.get("properties", {}))

@@ -233,7 +233,7 @@ def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
       not exist. Required.
     """
     flow: Flow = run.flow
-    if not flow.exports:
+    if not flow.declared.exports:
         message = f"{run.name!r} exports nothing"
         raise StepError(
             Diagnostic(
@@ -249,7 +249,7 @@ def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
         ) from None
     real, written = Path(os.path.realpath(root)), list[Path]()
     stores: Mapping[str, Value] = run.stores
-    for file in flow.exports:
+    for file in flow.declared.exports:
         value = stores.get(file.name)
         if value is None:
             continue

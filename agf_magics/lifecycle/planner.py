@@ -27,7 +27,7 @@ from ..flow.patterns import unusable
 from ..flow.values import Value, isolate, type_name
 from ..journal.queries import RunHead
 from ..languages.plan import Log
-from ..languages.plan.load import PlanExtension
+from ..languages.plan.load import PlanDialect
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source
 from .asking import Assignment, ModelPlanner, request_name
@@ -87,8 +87,8 @@ def _resume_plan(planner: ModelPlanner, head: RunHead, number: int) -> bool:
     fields = dict(ticks.options.secret) or None
     run = ticks.execute(partial(resume_run, head.run_id, fields), ticks.options.registry)
     ticks.runs.append(run)
-    plan = run.flow.extension
-    has_output = isinstance(plan, PlanExtension) and plan.plan.has_output
+    plan = run.flow.dialect
+    has_output = isinstance(plan, PlanDialect) and plan.plan.has_output
     return ticks.ends(run, PlannedTick(run.flow, has_output, assignment.offer.gives))
 
 

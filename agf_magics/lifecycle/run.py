@@ -437,13 +437,13 @@ class Run:
 
     def _log_to_keep(self) -> Any:
         """The messages of its named context, without secrets; None: there are none."""
-        log, extension = self.context and self.context.log, self.flow.extension
-        if log is None or extension is None:
+        log, remove = self.context and self.context.log, self.flow.dialect.without_secrets
+        if log is None or remove is None:
             return log
         paths = self._secret_sources.paths
         if not paths and not self.secrets.active:
             return log
-        return extension.without_secrets(log, paths, self.secrets.holds_any)
+        return remove(log, paths, self.secrets.holds_any)
 
     def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop

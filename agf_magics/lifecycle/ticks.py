@@ -168,11 +168,10 @@ class Ticks:
 
     def run_plan(self, number: int, tick: PlannedTick) -> bool:
         """Run the plan of a tick; whether it was the last one."""
-        name, extension = f"{self.options.context}-{number}", tick.flow.extension
         flow = replace(
             tick.flow,
-            name=name,
-            extension=extension and extension.with_context(self.options.context),
+            name=f"{self.options.context}-{number}",
+            dialect=replace(tick.flow.dialect, context=self.options.context),
         )
         run = self.execute(
             partial(start_run, flow, dict(self.options.secret) or None), self.options.registry, flow

@@ -228,11 +228,11 @@ class LanguageMagics(NotebookMagics):
             )
 
         def change(flow: Flow) -> Flow:
-            if context is not None and flow.extension is not None:
-                flow = replace(flow, extension=flow.extension.with_context(context.text))
+            if context is not None:
+                flow = replace(flow, dialect=replace(flow.dialect, context=context.text))
             for option in ("--ordered", "--keep-going"):
-                if option in parsed and flow.extension is not None:
-                    flow = flow.extension.with_option(flow, option) or flow
+                if option in parsed:
+                    flow = flow.dialect.with_option(flow, option) or flow
             return flow
 
         return self.notebook.definition("plan", parsed, body, change)

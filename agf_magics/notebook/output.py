@@ -265,7 +265,7 @@ def flows(registry: Registry) -> Bundle:
             flow.language,
             f"{len(outermost(flow)):,}",
             line(", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs)), 80),
-            line(flow.description, 100),
+            line(flow.declared.description, 100),
         )
         for flow in registry.flows.values()
     ]

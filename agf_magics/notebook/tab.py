@@ -148,7 +148,7 @@ def _named(language: Language, before: str, name: str, registry: Registry) -> It
     if (flow := registry.flows.get(name)) is not None:
         inputs = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs))
         yield f"{flow.language} {name} reads {one_line(inputs, MOST_HELP) or 'no input'}"
-        yield one_line(flow.description, MOST_HELP)
+        yield one_line(flow.declared.description, MOST_HELP)
 
 
 def _signature(tool: Tool) -> str:

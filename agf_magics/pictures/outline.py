@@ -95,8 +95,8 @@ def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
         what = "  " * depth + " · ".join(bit for bit in (title, how(step)) if bit)
         rows.append((what, _flows(step, data), line(step.id, 120), _state(step, progress, tallied)))
     lines = [(0, about + (f" · {progress.status}" if progress else ""))]
-    if flow.description:
-        lines.append((1, f"  {line(flow.description, 160)}"))
+    if flow.declared.description:
+        lines.append((1, f"  {line(flow.declared.description, 160)}"))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(3)]
     for (depth, _, _), (what, flows, id, state) in zip(named, rows, strict=True):
         columns = (padded(what, widths[0]), padded(flows, widths[1]), padded(id, widths[2]), state)

@@ -321,7 +321,7 @@ class _Builder:
             if not wire.source and wire.dest in self.box_of and wire.dest not in self.data.nodes
         )
         if len(names) > 1:  # a step that reads the whole input adds no name to its fields
-            names.pop("".join(self.flow.stores[-1:]), None)
+            names.pop("".join(self.flow.dialect.stores[-1:]), None)
         if not names:
             return parts
         text = ", ".join(names)

@@ -22,7 +22,7 @@ from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope
 from ..flow.step import DROPPED, Frame, Ref, Step, finished
-from ..flow.steps import Dag, Each, Flow, Invoke, Repeat, Sequence, Walk, every
+from ..flow.steps import Dag, Each, Flow, Invoke, Origin, Repeat, Sequence, Walk, every
 from ..flow.wiring import own_reads
 from ..journal.secrets import Secrets
 from ..text.source import Source
@@ -82,17 +82,16 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
     reasons: dict[str, object] = {
         step.kind: step.kind not in CALLED,
         # Its record and its limits are those of the kernel.
-        "row": step.row is not None,
+        "row": step.exchange.row is not None,
         "approval": step.permit is not None,
         "pick": step.pick is not None,
         "not awaited": not step.awaited,
     }
     if isinstance(callee, Linked):
-        extension = callee.flow.extension
         reasons |= {
             "agent": callee.agent is not None,
-            "caps": callee.flow.caps is not None,
-            "context": extension is not None and extension.context is not None,
+            "caps": callee.flow.declared.caps is not None,
+            "context": callee.flow.dialect.context is not None,
             "timeout": step.timeout is not None,
         }
     elif isinstance(callee, Tool | Transform):
@@ -156,7 +155,7 @@ def reads_secret(site: CallSite[Each], secrets: Secrets) -> bool:
 
 def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
     """Everything that ``body``, a step of ``flow``, reads of its frame; None: that is not known."""
-    if not flow.reads_are_complete:
+    if not flow.dialect.reads_are_complete:
         return None
     reads: list[Ref] = []
     for step in every(body):
@@ -175,7 +174,7 @@ def reads_of(body: Step, flow: Flow) -> list[Ref] | None:
 
 def _reads_all_stores(reads: Iterable[Ref], flow: Flow) -> bool:
     """Whether an expression reads the stores as a whole: ``ctx``."""
-    return any(flow.stores[: len(ref.path)] == ref.path for ref in reads)
+    return any(flow.dialect.stores[: len(ref.path)] == ref.path for ref in reads)
 
 
 def pruned(frame: Frame, step: Each, flow: Flow) -> Frame:
@@ -183,12 +182,12 @@ def pruned(frame: Frame, step: Each, flow: Flow) -> Frame:
     them."""
     kept: Frame = {**frame, **dict.fromkeys(_replaced(frame, step))}
     reads = reads_of(step.body, flow)
-    if reads is None or len(flow.stores) > 1:
+    if reads is None or len(flow.dialect.stores) > 1:
         return kept
     # None, and not left out: an error about a wrong name lists the right ones.
-    for name in kept.keys() - {ref.path[0] for ref in reads} - set(flow.stores):
+    for name in kept.keys() - {ref.path[0] for ref in reads} - set(flow.dialect.stores):
         kept[name] = None
-    for place in flow.stores:
+    for place in flow.dialect.stores:
         stores = frame.get(place)
         if isinstance(stores, dict) and not _reads_all_stores(reads, flow):
             names = {ref.path[1] for ref in reads if ref.path[0] == place}
@@ -295,7 +294,7 @@ def _bare(flow: Flow) -> Flow:
         name=flow.name,
         language=flow.language,
         source=flow.source,
-        span=flow.span,
+        origin=Origin(flow.origin.span),
         body=Sequence(id=flow.body.id, word=flow.body.word, steps=()),
         start=_not_run,
         end=_not_run,

@@ -8,7 +8,7 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
-from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Sequence, Step
+from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Origin, Sequence, Step
 from agf_magics.flow.values import Value
 from agf_magics.text.source import Source, Span
 
@@ -63,7 +63,7 @@ def flow(*steps: Step, name: str = "by_hand", **more: Any) -> Flow:
         body=Sequence(id="steps", word="steps", steps=steps),
         start=lambda given: dict(given.input or {}),
         end=lambda frame: FlowResult(frame.get("out"), frame),
-        span=SPAN,
+        origin=Origin(SPAN),
         **more,
     )
 

@@ -411,7 +411,7 @@ def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> Non
         calls: Calls = []
         registry = world(calls, [plan])
         flow = registry.flows["both"]
-        going = flow.extension.with_option(flow, "--keep-going")
+        going = flow.dialect.with_option(flow, "--keep-going")
         assert agf.run(going, registry=registry).status == "ok"
         cut = kept.cut(tmp_path / "runs.sqlite", 1, tmp_path / "cut")
     with kept.journal_in(cut.parent):

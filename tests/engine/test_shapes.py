@@ -18,7 +18,7 @@ from agf_magics.engine.link import link
 from agf_magics.engine.runner import run as run_linked
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
-from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Each, Edge, Repeat, Step, Walk
+from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Declarations, Each, Edge, Repeat, Step, Walk
 from agf_magics.flow.steps import Sequence as InOrder
 from agf_magics.text.diagnostics import Diagnostic
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
@@ -81,7 +81,7 @@ def test_a_rescued_failure_is_kept_like_a_value_and_told_as_a_failure() -> None:
 def test_a_breached_cap_is_never_rescued() -> None:
     steps = [call(f"s{i}", "one", lambda frame: {}, rescue=lambda error: None) for i in range(3)]
     tools = Tools(one=lambda: 1)
-    run = tools.run(flow=flow(*steps, caps=Caps(tool_calls=2, span=SPAN)))
+    run = tools.run(flow=flow(*steps, declared=Declarations(caps=Caps(tool_calls=2, span=SPAN))))
     assert (run.status, run.error and run.error.code, len(tools.calls)) == ("error", "limit.tool-calls", 2)
 
 
@@ -367,10 +367,11 @@ def test_a_definition_caps_what_it_calls_too() -> None:
     tools = Tools(one=lambda: 1)
     tools.registry.flows.define(inner, None)
     outer = flow(*(call(f"c{i}", "inner", lambda frame: {}, kind="flow") for i in range(3)), name="outer",
-                 caps=Caps(tool_calls=2, span=SPAN))  # fmt: skip
+                 declared=Declarations(caps=Caps(tool_calls=2, span=SPAN)))  # fmt: skip
     run = tools.run(flow=outer)
     assert (run.error and run.error.code, len(tools.calls)) == ("limit.tool-calls", 2)
-    deep = flow(call("c", "inner", lambda frame: {}, kind="flow"), name="deep", caps=Caps(depth=0, span=SPAN))
+    deep = flow(call("c", "inner", lambda frame: {}, kind="flow"), name="deep",
+                declared=Declarations(caps=Caps(depth=0, span=SPAN)))  # fmt: skip
     refused = tools.run(flow=deep)
     assert refused.error is not None
     assert refused.error.code == "limit.delegation-depth"

@@ -13,7 +13,7 @@ import agf_magics as agf
 from agf_magics.engine import job
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps
-from agf_magics.flow.steps import Branches, Flow
+from agf_magics.flow.steps import Branches, Declarations, Flow
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
 
@@ -48,7 +48,7 @@ def ran(made: Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[e
 
 
 def capped(*steps: Any) -> Flow:
-    return flow(*steps, name="capped", caps=Caps(seconds=10.0, span=SPAN))
+    return flow(*steps, name="capped", declared=Declarations(caps=Caps(seconds=10.0, span=SPAN)))
 
 
 CALLS_INNER = call("c", "inner", lambda frame: {}, kind="flow", timeout=10.0, target=Put("out"))
@@ -84,7 +84,7 @@ def test_the_work_before_and_after_a_question_counts_together(made: Flow, limits
 
 
 def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
-    slow = flow(work(60), name="inner", caps=Caps(seconds=10.0, span=SPAN))
+    slow = flow(work(60), name="inner", declared=Declarations(caps=Caps(seconds=10.0, span=SPAN)))
     both = Branches(
         id="b", word="b", branches={"slow": call("s", "slow", lambda frame: {}, kind="flow"), "q": QUESTION}
     )

@@ -71,7 +71,8 @@ def test_an_overwritten_store_shows_both_places() -> None:
 
 def test_a_flow_that_infers_nothing_is_still_checked_for_its_names() -> None:
     steps = "- transform: {value: 'true + 1', output: verdict}\n- match: {on: verdcit, cases: {a: {pipeline: q}}}\n"
-    flow = replace(flow_of(f"pipeline: p\nsteps:\n{steps}"), infer=None)
+    flow = flow_of(f"pipeline: p\nsteps:\n{steps}")
+    flow = replace(flow, dialect=replace(flow.dialect, infer=None))
     assert [d.code for d in sort_by_place(check(flow)[1])] == ["flow.never-read", "flow.unwritten"]
 
 

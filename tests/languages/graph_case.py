@@ -128,7 +128,7 @@ def normal(flow: agf.Flow) -> dict[str, Any]:
     keys = {key.name: [key.type, key.reducer] for key in walk.join.keys.declared.values()}
     found: dict[str, Any] = {
         "name": flow.name,
-        "description": flow.description,
+        "description": flow.declared.description,
         "keys": keys,
         "nodes": {name: step_of(step) for name, step in walk.nodes.items()},
         "edges": [[edge.source, edge.target, "else" if edge.otherwise else edge.label] for edge in walk.edges],
@@ -136,7 +136,7 @@ def normal(flow: agf.Flow) -> dict[str, Any]:
         "exits": dict(walk.exits),
         "rounds": walk.rounds,
         "width": walk.width,
-        "exports": [[one.name, one.format, one.file] for one in flow.exports],
+        "exports": [[one.name, one.format, one.file] for one in flow.declared.exports],
     }
     return {key: value for key, value in found.items() if value not in ("", {}, [], 50, 8)}
 

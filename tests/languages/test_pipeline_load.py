@@ -70,7 +70,7 @@ def normal(definition: Definition) -> dict[str, Any]:
     flow, result = definition.flow, dict[str, Any]()
     if flow is not None:
         steps = [step_of(step) for step in flow.body.steps]
-        result = {"name": flow.name, "description": flow.description, "steps": steps}
+        result = {"name": flow.name, "description": flow.declared.description, "steps": steps}
     if definition.schemas:
         result["schemas"] = list(definition.schemas)
     return result

@@ -62,7 +62,7 @@ def test_a_sequence_is_its_steps_and_the_step_that_makes_the_output() -> None:
         ("steps[1]", "agent", "b"),
         ("output_from", "output_from", "last"),
     ]
-    assert (flow.name, flow.language, flow.description) == ("t", "policy", "a test")
+    assert (flow.name, flow.language, flow.declared.description) == ("t", "policy", "a test")
 
 
 def test_agents_side_by_side_all_run_to_their_end() -> None:
@@ -280,7 +280,7 @@ def test_what_nobody_can_give_refuses_the_run() -> None:
     head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
     flow, found = load(document(sequential("{agent: a}"), head=head))
     assert flow is not None
-    assert [(d.code, d.span and d.span.text) for d in flow.refuses] == [
+    assert [(d.code, d.span and d.span.text) for d in flow.declared.refuses] == [
         ("policy.memory", "true"),
         ("policy.governance", "acme.pii"),
     ]
@@ -293,12 +293,12 @@ def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
     far = "mcp_servers: [{alias: db}], remote_agents: [{alias: far}]"
     space = f"action_space: {{{far}, local_agents: [{{alias: a, source: a.yaml}}]}}\n"
     model = loaded(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
-    assert [(d.code, d.span and d.span.text) for d in model.refuses] == [
+    assert [(d.code, d.span and d.span.text) for d in model.declared.refuses] == [
         ("policy.not-supported", "db"),
         ("policy.not-supported", "far"),
     ]
     steps = document(sequential("{agent: a}"), agents="", head=space)
-    assert loaded(steps).refuses == ()
+    assert loaded(steps).declared.refuses == ()
     assert codes(steps) == [("policy.not-supported", "db"), ("policy.not-supported", "far")]
 
 
@@ -314,10 +314,10 @@ def test_a_source_that_is_no_file_is_warned_about() -> None:
 def test_constraints_become_what_the_engine_counts() -> None:
     budget = "budget: {max_token_usage: 5, max_duration_seconds: 4}"
     limits = "limits: {max_llm_calls: 3, max_tool_calls: 0, max_delegation_depth: 1}"
-    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).caps
+    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).declared.caps
     assert caps is not None
     assert (caps.tokens, caps.seconds, caps.model_calls, caps.tool_calls, caps.depth) == (5, 4, 3, 0, 1)
-    assert loaded(document(sequential("{agent: a}"))).caps is None
+    assert loaded(document(sequential("{agent: a}"))).declared.caps is None
 
 
 def test_constraints_are_only_ever_tightened() -> None:
@@ -338,7 +338,7 @@ def test_the_input_is_checked_before_the_first_step_and_nothing_is_filled_in() -
         caught.value.diagnostic.message
         == "the input does not conform to interface.input: n: needs a whole number, not text '1'"
     )
-    assert flow.accepts == {
+    assert flow.declared.accepts == {
         "type": "object",
         "required": ["n"],
         "properties": {"n": {"type": "integer"}, "m": {"default": 1}},
@@ -361,8 +361,8 @@ def test_what_is_kept_is_the_outputs_by_alias() -> None:
     for step, value in zip(flow.body.steps, ("x", "y"), strict=False):
         assert step.target is not None
         frame = step.target.store(frame, Outcome(value, {}))
-    assert flow.kept is not None
-    assert flow.kept(frame) == {"a": "x", "parent": "y"}
+    assert flow.dialect.kept is not None
+    assert flow.dialect.kept(frame) == {"a": "x", "parent": "y"}
     assert frame["parent"] == {"input": {}}
 
 
@@ -371,8 +371,8 @@ def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
     step = only(flow, Branches)
     frame = step.join.join({"parent": {"input": {}}}, FanOutResult(["x", "y"], ("a", "b"), {}, [1, 0]))
     assert step.collect.value.evaluate(frame) == "y"
-    assert flow.kept is not None
-    assert list(flow.kept(frame)) == ["a", "b"]
+    assert flow.dialect.kept is not None
+    assert list(flow.dialect.kept(frame)) == ["a", "b"]
 
 
 def test_a_text_is_only_refused_never_a_crash() -> None:

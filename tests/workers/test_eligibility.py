@@ -16,7 +16,7 @@ from agf_magics.engine.limits import Meter
 from agf_magics.engine.linked import Linked
 from agf_magics.engine.runner import CallSite, Scope
 from agf_magics.flow.step import Caps, Permit, Pick
-from agf_magics.flow.steps import Each, Invoke, Repeat
+from agf_magics.flow.steps import Declarations, Dialect, Each, Invoke, Repeat
 from agf_magics.workers import elements
 from agf_magics.workers.program import MANY, pruned, reads_of, reason_of_body, reason_to_stay
 from tests.engine import kept
@@ -161,17 +161,13 @@ def test_the_call_keeps_its_elements(ask: Callable[..., Asked], change: dict[str
 
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [({"caps": Caps(tool_calls=3)}, "caps"), ({"extension": "context"}, "context")],
+    [({"declared": Declarations(caps=Caps(tool_calls=3))}, "caps"), ({"dialect": Dialect(context="mine")}, "context")],
     ids=["caps", "named context"],
 )
 def test_the_called_flow_keeps_the_elements(ask: Callable[..., Asked], change: dict[str, Any], reason: str) -> None:
     asked = ask(CALLING)
     callee = asked.linked.callees[asked.body.id]
     assert isinstance(callee, Linked)
-    if "extension" in change:
-        registry = agf.Registry()
-        plan = agf.load('{"name": "p", "calls": []}', "plan", registry=registry)
-        change = {"extension": plan.extension and plan.extension.with_context("mine")}
     callees = {asked.body.id: replace(callee, flow=replace(callee.flow, **change))}
     assert reason_of_body(asked.body, replace(asked.linked, callees=callees)) == reason
 
@@ -343,7 +339,8 @@ def test_a_body_that_reads_all_stores_gets_all(ask: Callable[..., Asked]) -> Non
 
 def test_where_the_reads_are_not_known_the_whole_frame_travels(ask: Callable[..., Asked]) -> None:
     asked = ask()
-    flow = replace(asked.linked.flow, reads_are_complete=False)
+    flow = asked.linked.flow
+    flow = replace(flow, dialect=replace(flow.dialect, reads_are_complete=False))
     assert reads_of(asked.body, flow) is None
     assert pruned(asked.site.frame, asked.site.step, flow)["ctx"] == asked.site.frame["ctx"]
     assert reads_of(asked.body, asked.linked.flow) is not None

@@ -12,7 +12,18 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
 from ...flow.step import Caps, Export, Expr
-from ...flow.steps import Definition, Edge, Flow, Name, Sequence, Walk, part
+from ...flow.steps import (
+    Declarations,
+    Definition,
+    Dialect,
+    Edge,
+    Flow,
+    Name,
+    Origin,
+    Sequence,
+    Walk,
+    part,
+)
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import EXPR, expr_tags, is_text
 from ...text.source import Source, Span
@@ -98,13 +109,14 @@ class _Loader:
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
             end=ends(keys),
-            description=said(given, "description"),
-            stores=ROOT,
-            span=walk.span,
-            caps=_caps(config),
-            refuses=tuple(self.reader.refuses),
-            exports=exports,
-            foreign=_peer_key,
+            dialect=Dialect(stores=ROOT, foreign=_peer_key),
+            declared=Declarations(
+                said(given, "description"),
+                caps=_caps(config),
+                refuses=tuple(self.reader.refuses),
+                exports=exports,
+            ),
+            origin=Origin(walk.span),
         )
 
     def walk(

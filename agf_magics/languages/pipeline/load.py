@@ -31,7 +31,16 @@ from ...flow.shapes import (
     part_that_is,
 )
 from ...flow.step import Args, Expr, Name, Step
-from ...flow.steps import Constant, Definition, Flow, NamedArguments, Sequence
+from ...flow.steps import (
+    Constant,
+    Declarations,
+    Definition,
+    Dialect,
+    Flow,
+    NamedArguments,
+    Origin,
+    Sequence,
+)
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, Diagnostics, suggest
 from ...text.nodes import Fields as nodes_Fields
@@ -105,6 +114,9 @@ def infer(
             for _, expr in read.values:
                 inside(expr)
     return None
+
+
+DIALECT = Dialect(stores=STORES, infer=infer, reads_are_complete=True)
 
 
 def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
@@ -410,12 +422,9 @@ class _Loading:
             ),
             start=start,
             end=end,
-            stores=STORES,
-            infer=infer,
-            reads_are_complete=True,
-            description=said(given, "description"),
-            schemas=self.schemas,
-            span=name.span,
+            dialect=DIALECT,
+            declared=Declarations(said(given, "description"), schemas=self.schemas),
+            origin=Origin(name.span),
         )
 
     def read(self, node: nodes_Fields) -> dict[str, Any]:

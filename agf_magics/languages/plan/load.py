@@ -12,10 +12,19 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
 
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
-from ...flow.steps import Compute, Constant, Definition, Flow, Invoke, Sequence
+from ...flow.steps import (
+    Compute,
+    Constant,
+    Declarations,
+    Definition,
+    Dialect,
+    Flow,
+    Invoke,
+    Origin,
+    Sequence,
+)
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import (
     DefinitionError,
@@ -283,36 +292,25 @@ def load(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanExtension:
-    """The parts of a plan's flow that other languages do not have (`flow.steps.Extension`)."""
+class PlanDialect(Dialect):
+    """What the options of a plan need of its text."""
 
     plan: Plan
     messages: tuple[Mapping[str, Value], ...]
-    context: str | None
-    options: tuple[str, ...] = ()
-    latent: tuple[str, ...] = ()
-
-    def with_context(self, name: str | None) -> PlanExtension:
-        return replace(self, context=name)
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
-        extension = replace(self, options=(*self.options, option))
+        dialect = replace(self, options=(*self.options, option))
         if option == "--ordered":
             return replace(
                 flow,
                 start=_start(replace(self.plan, ordered=True), self.messages),
-                extension=extension,
+                dialect=dialect,
             )
         return (
-            replace(flow, end=_end_with_warnings, extension=extension)
+            replace(flow, end=_end_with_warnings, dialect=dialect)
             if option == "--keep-going"
             else None
         )
-
-    def without_secrets(
-        self, log: Any, paths: Collection[tuple[str, ...]], holds: Callable[[Value], bool]
-    ) -> Log:
-        return remove_secrets(log, paths, holds)
 
 
 def _flow(
@@ -342,12 +340,16 @@ def _flow(
         body=Sequence(id="plan", word="plan", label=name.text, span=name.span, steps=(body,)),
         start=_start(plan, messages),
         end=_end,
-        kept=_stores,
-        description=document.description,
-        span=name.span,
-        extension=PlanExtension(
-            plan=plan, messages=messages, context=document.context, latent=latent
+        dialect=PlanDialect(
+            kept=_stores,
+            context=document.context,
+            latent=latent,
+            without_secrets=remove_secrets,
+            plan=plan,
+            messages=messages,
         ),
+        declared=Declarations(document.description),
+        origin=Origin(name.span),
     )
 
 
