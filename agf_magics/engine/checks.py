@@ -25,14 +25,14 @@ from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import WIDTH, Branches, Each, Flow, Invoke, calls, every
 from ..text.diagnostics import Diagnostic, Diagnostics, join_hints, misspelled_names, suggest
-from .linked import BoundPolicy, Linked, accepts_of, every_callee, sessions
+from .linked import BoundPolicy, Linked, accepts_of, every_callee, interface_of, sessions
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the results lack. ``callees``: by the id of the step."""
     for taken in flow.declared.taken:
         callee = callees.get(taken.step)
-        gives = getattr(getattr(callee, "flow", callee), "gives", None)
+        gives = getattr(interface_of(callee), "gives", None)
         if lacks := lacking(gives, [name for name, _ in taken.fields]):
             name, span = taken.fields[lacks[0]]
             message, hint = (

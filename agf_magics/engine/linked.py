@@ -397,7 +397,12 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
 
 def accepts_of(callee: object) -> Any:
     """The JSON Schema of a callee's input; None: it has none, or there is no callee."""
-    return getattr(callee.flow if isinstance(callee, Linked) else callee, "accepts", None)
+    return getattr(interface_of(callee), "accepts", None)
+
+
+def interface_of(callee: object) -> object:
+    """What has the schemas of a callee's input and output, if it has any."""
+    return callee.flow.declared if isinstance(callee, Linked) else callee
 
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
