@@ -253,6 +253,7 @@ def session(shell: Shell) -> Iterator[Session]:
                     shelf.remove(name)
         registry.choose(None)
         shell.execution_count = 1
+        shell.user_ns["_oh"].clear()  # the shell is shared, and its numbers begin again
         shell.extension_manager.load_extension("agf_magics")
         try:
             yield Session(shell)
