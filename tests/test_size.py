@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=213, decisions=19134, code=53930, comments=0)
+MOST = Size(files=213, decisions=19135, code=53932, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 
