@@ -371,9 +371,17 @@ class Reader(ABC):
 
 
 def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:
-    """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing."""
+    """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing. The
+    author's ``value`` takes the place of NUMBER or VALUE in it where it can stand there."""
     word = name.strip("_").lower().replace("-", "_")
-    return advice.get(ELSEWHERE.get(word, word), "").replace("VALUE", value or "…")
+    number = value if _NUMBER.fullmatch(value) else "3"
+    text = advice.get(ELSEWHERE.get(word, word), "").replace("NUMBER", number)
+    return text.replace("VALUE", value) if _IN_HINT.fullmatch(value) else text
+
+
+_NUMBER: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_IN_HINT: Final = re.compile(r"[\w .<>=!+*/$†|&-]{1,80}")
+"""A text without signs that mean something else in the mapping of a hint: ``{{ x }}`` would."""
 
 
 _NAMING: Final = frozenset({"name", "id", "alias", "key"})

@@ -119,9 +119,9 @@ class Reader(documents.Reader):
     }
     advice: ClassVar[Mapping[str, str]] = {
         "condition": f"a step has no condition; match runs a pipeline by a value: {_MATCH}",
-        "retries": "write on_error: retry(VALUE)",
-        "wait": "the time between attempts is part of on_error: 'retry(3, wait: VALUEs)'",
-        "timeout": "the time of a tool is set where it is registered: @tool(timeout=VALUE)",
+        "retries": "write on_error: retry(NUMBER)",
+        "wait": "the time between attempts is part of on_error: 'retry(3, wait: NUMBERs)'",
+        "timeout": "the time of a tool is set where it is registered: @tool(timeout=NUMBER)",
         "tools": "write capabilities: {tools: [NAME]}",
         "order": "steps run in the order of the list; those of parallel: at the same time",
         "loop": "for_each is a step around this one: for_each: {over: ctx.items, on_error: abort, "
@@ -202,16 +202,16 @@ class Reader(documents.Reader):
 
     def _not_one(self, node: Fields, words: list[Scalar]) -> None:
         kinds = self.grammar.kinds
-        known = [key for key in words if key.text in kinds]
-        if len(known) > 1:
+        kind_keys = [key for key in words if key.text in kinds]
+        if len(kind_keys) > 1:
             self.error(
                 "pipeline.step-shape",
                 "several kinds in one step",
-                known[1].span,
+                kind_keys[1].span,
                 "begin each step with a dash",
             )
-        elif known:
-            (kind,) = known
+        elif kind_keys:
+            (kind,) = kind_keys
             extra = next(key for key in words if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
             message = f"{extra.text!r} must be inside {kind.text!r}"

@@ -89,8 +89,8 @@ class Reader(documents.Reader):
         "condition": "a plan has no conditions and loops; a pipeline or a graph has: name it in "
         "_tool",
         "loop": "a plan has no conditions and loops; a pipeline or a graph has: name it in _tool",
-        "retries": "a tool has it where it is registered: @tool(retry=agf.Retry(VALUE))",
-        "timeout": "a tool has it where it is registered: @tool(timeout=VALUE)",
+        "retries": "a tool has it where it is registered: @tool(retry=agf.Retry(NUMBER))",
+        "timeout": "a tool has it where it is registered: @tool(timeout=NUMBER)",
         "latent": "write --latent TOOL in the line of the cell, or declare it in tools:",
         "args": "the arguments are keys of the call itself: {_tool: measure, word: pear}",
         "confirm": "confirm: [TOOL] stands beside calls:",
