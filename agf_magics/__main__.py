@@ -42,7 +42,6 @@ from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_ov
 from .lifecycle.launch import start_run, wait_for
 from .lifecycle.manifest import refused
 from .lifecycle.resume import resume_run
-from .lifecycle.run import LiveLine
 from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
 from .notebook import commands
 from .notebook.given import (
@@ -80,7 +79,7 @@ from .notebook.options import (
 from .notebook.options import (
     OVER as OVER_ROWS,
 )
-from .pictures.page import progress_text
+from .pictures.page import LiveLine, progress_text
 from .pictures.plain import counted
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
 from .text.source import UNUSABLE, Source, unwritable_reason
@@ -120,15 +119,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _act(source: Source, words: Sequence[Token]) -> int:
     """Do what the line says."""
-    name = words[0].text if words else ""
+    if not words:
+        message = f"agf-magics needs a command: {_one_of(ACTS)}"
+        raise line_error("missing", message, source.span(), "agf-magics --help says what they do")
+    name = words[0].text
     if name in ("-h", "--help"):
         about = "\n\n".join(command.help for command, _ in ACTS.values())
         print(f"Run, resume, check or draw definitions.\n\n{about}")
         return 0
     if name not in ACTS:
         message = f"unexpected word {name!r}: agf-magics takes {_one_of(ACTS)}"
-        place = words[0] if words else source.span()
-        raise line_error("extra-word", message, place, suggest(name, ACTS, "commands"))
+        raise line_error("extra-word", message, words[0], suggest(name, ACTS, "commands"))
     command, act = ACTS[name]
     parsed = read_words(command, source, words[1:])
     if parsed is None:
@@ -156,24 +157,24 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, given, over = parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None)
+    file, values, over = parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None)
     limits = limits_of(parsed, settings.current.settings.limits)
     return _finish(
         parsed,
         limits,
-        lambda chosen: start_run(Path(file.text), given or None, chosen, over),
+        lambda chosen: start_run(Path(file.text), values or None, chosen, over),
     )
 
 
 def _resume(parsed: ParsedLine) -> int:
-    run, given = parsed.words("RUN")[0], inputs(parsed, None)
+    run, values = parsed.words("RUN")[0], inputs(parsed, None)
     limits = limits_of(parsed, settings.current.settings.limits)
     # A resumed run keeps the limits that it began with.
     is_limited = any(option.flag in parsed for option in (TIMEOUT, MAX_TOKENS, MAX_COST))
     return _finish(
         parsed,
         limits if is_limited else None,
-        lambda chosen: resume_run(run.text, given or None, chosen),
+        lambda chosen: resume_run(run.text, values or None, chosen),
     )
 
 
@@ -198,7 +199,7 @@ def _finish(
     with held_interrupts() as held:
         run, line = start(chosen), LiveLine(sys.stderr)
         if not quiet and run._job is not None:
-            run._job.every(LiveLine.SECONDS, lambda: line.show(run), lambda: None)
+            run._job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
         wait_for(run, held)
     line.clear()
     if not quiet:

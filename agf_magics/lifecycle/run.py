@@ -8,7 +8,6 @@ import contextlib
 import itertools
 import re
 import secrets
-import shutil
 import time
 import warnings
 from collections import deque
@@ -22,7 +21,7 @@ from collections.abc import (
 )
 from decimal import Decimal
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ..catalog import Tool
 from ..engine import host, job
@@ -576,34 +575,3 @@ class Live:
 live = Live()
 """The one of this process. Its dicts are changed by single operations and read as snapshots: any
 thread may read."""
-
-
-_BEGIN = "\r\x1b[2K"
-"""Goes to the begin of the line and empties it."""
-
-
-class LiveLine:
-    """It is written only into a terminal, and only while a run has it: what is left is the end of
-    the run, which others write."""
-
-    SECONDS = 0.25
-
-    def __init__(self, file: TextIO) -> None:
-        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
-
-    def show(self, run: Run) -> None:
-        if not self._is_terminal or run.done or run.progress.asked:
-            return self.clear()
-        from ..pictures.page import live_line  # here: most processes have no such line
-
-        text = live_line(run.progress, clock())[: shutil.get_terminal_size().columns - 1]
-        if text != self._shown:
-            self._shown = text
-            self._file.write(f"{_BEGIN}{text}")
-            self._file.flush()
-
-    def clear(self) -> None:
-        if self._shown:
-            self._shown = ""
-            self._file.write(_BEGIN)
-            self._file.flush()

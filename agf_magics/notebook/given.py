@@ -220,19 +220,20 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
 
 def _mapping(word: Token, names: Variables) -> Mapping[str, Any]:
     if "=" in word.text:
-        message = f"--input takes the name of a dict, not {word.text!r}"
+        takes = "the name of a dict" if names is not None else "a .json or .yaml file"
+        message = f"--input takes {takes}, not {word.text!r}"
         raise line_error("input", message, word, f"write --set '{word.text}'")
     is_file = names is None or word.text.endswith((".json", ".yaml", ".yml"))
-    found = _file(word) if is_file else lookup(word, names or {})
-    if not isinstance(found, Mapping) or not all(isinstance(key, str) for key in found):
+    mapping = _file(word) if is_file else lookup(word, names or {})
+    if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
         message = (
-            f"--input needs a dict with text keys, and {word.text!r} is a {type(found).__name__}"
+            f"--input needs a dict with text keys, and {word.text!r} is a {type(mapping).__name__}"
         )
         hint = 'a file has names and values: {"word": "pear"}'
         if not is_file:
             hint = f"pass a single value with --set key=${word.text.lstrip('$')}"
         raise line_error("input", message, word, hint)
-    return found
+    return mapping
 
 
 def _file(word: Token) -> Any:

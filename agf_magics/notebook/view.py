@@ -22,10 +22,9 @@ from ..flow.progress import Row
 from ..flow.steps import Flow
 from ..lifecycle.launch import Run
 from ..lifecycle.past_run import PastRun
-from ..lifecycle.run import LiveLine
 from ..pictures.counters import activity, reports, share_of, words
 from ..pictures.diagram import Diagram
-from ..pictures.page import DIM, headline
+from ..pictures.page import DIM, LiveLine, headline
 from ..pictures.plain import duration, html, line
 from ..pictures.run_page import (
     MOST_BODY,
@@ -292,7 +291,7 @@ class Text(View):
                     self._reported[row.id] = now
                     self._live.clear()
                     print(_line(row))
-        self._live.show(run)
+        self._live.show(run.progress, clock())
 
     def close(self, run: Run) -> None:
         self.tick(run)

@@ -36,7 +36,7 @@ from ..flow.events import Question
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..lifecycle.input import ask_at_prompt
-from ..lifecycle.launch import wait_for
+from ..lifecycle.launch import arun, wait_for
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.run import Run, live
 from ..pictures.diagram import Diagram
@@ -183,9 +183,10 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
             names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
             if near := suggest(sign + found[2], names):
                 print(near, file=sys.stderr)  # where IPython prints the error
-        waiting = {id(one) for one in shell.user_ns.values() if _is_run_not_awaited(one)}
+        waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
         if waiting - told:
             print(_told(_NOT_AWAITED))
+        told.clear()  # a later coroutine may have the id of one that is gone
         told.update(waiting)
 
     shell.events.register("post_run_cell", after_cell)
@@ -193,7 +194,8 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
 
 def _is_run_not_awaited(value: object) -> bool:
-    is_run = type(value) is CoroutineType and value.__name__ == "arun"
+    # By its code: other packages have an `arun` too.
+    is_run = type(value) is CoroutineType and value.cr_code is inspect.unwrap(arun).__code__
     return is_run and inspect.getcoroutinestate(value) == "CORO_CREATED"  # type: ignore[arg-type]
 
 

@@ -10,10 +10,11 @@ has the color of the page.
 from __future__ import annotations
 
 import re
+import shutil
 from collections import Counter
 from itertools import groupby
 from json import dumps
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from ..flow.events import format_path
 from ..flow.progress import Failure, Progress, Row, Usage
@@ -102,6 +103,35 @@ def live_line(progress: Progress, now: float) -> str:
         done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
     bar = f"{'▰' * (10 * done // max(total, 1)):▱<10}"
     return f"{bar} {headline(progress, now=now)}"
+
+
+class LiveLine:
+    """A line about a run that is written again and again, only into a terminal and only while the
+    run has something to show: what is left is the end of the run, which others write."""
+
+    SECONDS = 0.25
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+
+    def show(self, progress: Progress, now: float) -> None:
+        if not self._is_terminal or progress.ended is not None or progress.asked:
+            return self.clear()
+        text = live_line(progress, now)[: shutil.get_terminal_size().columns - 1]
+        if text != self._shown:
+            self._shown = text
+            self._file.write(f"{_EMPTY_LINE}{text}")
+            self._file.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            self._file.write(_EMPTY_LINE)
+            self._file.flush()
+
+
+_EMPTY_LINE = "\r\x1b[2K"
+"""Goes to the beginning of the line and empties it."""
 
 
 def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
