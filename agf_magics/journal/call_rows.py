@@ -277,7 +277,9 @@ class CallRows:
             # The outcome may contain the arguments, and so the secret in them.
             if masked:
                 received = received._replace(any=True)
-            complete = self._complete(given) if whole and not received.any else None
+            # A call without a digest needs no second text of its arguments.
+            if tools is not None and whole and not received.any:
+                complete = self._complete(given)
         is_opaque, digest, again = not whole, None, None
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:

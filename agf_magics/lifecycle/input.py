@@ -15,7 +15,6 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import islice
 from typing import TypeVar
 
@@ -171,7 +170,7 @@ def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
     DefinitionError."""
     if not isinstance(input, Mapping) or not all(isinstance(key, str) for key in input):
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
-        name = next(filter(None, names), "word")
+        name = next(iter(names), "word")
         raise DefinitionError(Diagnostic("run.input", message, hint=f"write {{{name!r}: …}}"))
     return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
 
@@ -239,17 +238,16 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
         yield Diagnostic("run.unused-input", message, None, hint, "warning")
 
 
-@lru_cache(maxsize=32)  # a flow does not change, and a cell asks twice
-def read_names(flow: Flow) -> tuple[str, ...]:
-    """The fields of the input that steps of ``flow`` read or that it declares."""
-    read = [ref.path[-1] for ref in flow.inputs]
+def read_names(flow: Flow) -> Iterator[str]:
+    """The fields of the input that steps of ``flow`` read or that it declares; some of them more
+    than once."""
+    yield from (ref.path[-1] for ref in flow.inputs if ref.path[-1])
     for wire in wires(flow):
-        if not wire.source:
-            name = wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.")
-            read.append(name.split(".")[0])
+        name = wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.")
+        if not wire.source and (field := name.split(".")[0]):
+            yield field
     declared = (flow.declared.accepts or {}).get("properties")
-    read.extend(declared if isinstance(declared, Mapping) else ())
-    return tuple(dict.fromkeys(filter(None, read)))
+    yield from declared if isinstance(declared, Mapping) else ()
 
 
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
