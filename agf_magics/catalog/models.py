@@ -1,13 +1,12 @@
-"""Errors of models, with hints and without keys (decision A3).
-
-The library's exceptions are recognised by their status and class name, so that the library is not
-imported. They are never the cause of ours: they have the request, and the request has the key.
-
-Models: one request and one reply, for all providers.
+"""Models: one request and one reply, for all providers; and their errors, with hints and without
+keys (decision A3).
 
 pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is
 not used: it hides the tool calls, which are steps of a run. It finds the keys in the environment;
-no value of ours has one (decision A3).
+no value of ours has one.
+
+The library's exceptions are recognised by their status and class name, so that the library is not
+imported. They are never the cause of ours: they have the request, and the request has the key.
 """
 
 from __future__ import annotations

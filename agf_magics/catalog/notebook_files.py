@@ -1,4 +1,5 @@
-"""The files of the notebook's folder that the built-in tools may open (decision D3).
+"""The files of the notebook's folder that the built-in tools may open (decision D3), and those that a
+model gets with a prompt (decision P20).
 
 A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
 files that run code or configure programs (`RUN_LATER`), our own. Names are compared as the least
@@ -8,11 +9,9 @@ A path is opened folder by folder, each relative to the one before (``dir_fd``),
 be inserted between the check and the use. Windows has no such calls: each name is checked before
 the file is opened.
 
-Images and documents that a model gets with a prompt (decision P20).
-
-A path follows the rules of the built-in file tools. The kind of a file is that of its first bytes,
-not of its name; a file without a known signature must be UTF-8 text, so that our own files, which
-are binary, are refused.
+An image or a document for a model follows the same rules. Its kind is that of its first bytes, not
+of its name; a file without a known signature must be UTF-8 text, so that our own files, which are
+binary, are refused.
 """
 
 from __future__ import annotations

@@ -1,26 +1,19 @@
-"""A shelf: the things of one kind that a registry has, by name.
+"""The registry: the tools, agents, flows and so on of this kernel, each kind on a shelf of its own
+(decision A2).
 
 A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for
 other threads, so a cell may register while a run or a listing reads.
 
-Named contexts: the messages of plans, which last across cells. The plan language defines the
-log.
+Three kinds of things are defined here, because nothing else needs a module for them:
 
-Transforms: Python functions that make one value of the outputs of a policy's agents (AGF's
-``custom_transform``).
-
-A transform takes one value, whatever its parameter is called: a mapping of aliases to outputs, in
-the order of the definition.
-
-Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision
-B4).
-
-A policy is a function that returns the output, or a builder: a function that returns the `Step` to
-run. A builder is called when a definition is linked, so that its steps are drawn and journaled like
-all others.
-
-The registry: the tools, agents, flows and so on of this kernel, each kind with its own namespace
-(decision A2).
+- Named contexts: the messages of plans, which last across cells. The plan language defines the log.
+- Transforms: Python functions that make one value of the outputs of a policy's agents (AGF's
+  ``custom_transform``). A transform takes one value, whatever its parameter is called: a mapping of
+  aliases to outputs, in the order of the definition.
+- Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision
+  B4). A policy is a function that returns the output, or a builder: a function that returns the
+  `Step` to run. A builder is called when a definition is linked, so that its steps are drawn and
+  journaled like all others.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ def checked_report(done: Any, total: Any, text: Any) -> Report:
     if not isinstance(text, str):
         message = f"progress: text must be text, got {text!r:.100}"
         raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
-    done, total = (None if one is None else float(one) for one in (done, total))
+    done, total = (None if number is None else float(number) for number in (done, total))
     return Report(done, total or None, text[:LONGEST_TEXT])
 
 

@@ -1,13 +1,9 @@
-"""The name, description and signature of any callable, and whether it is async.
+"""Tools: Python functions that a flow may call by name; and what is read of any callable to make one.
 
 Functions, bound methods, partials, callable objects, classes and builtins are inspected in
-different ways.
-
-The arguments of a function: its signature, read when it is registered, and the model of its
-annotations, built when it is first needed: a later cell may define the types, and pydantic is
-imported only for calls.
-
-Tools: Python functions that a flow may call by name.
+different ways: their name, their description, their signature, and whether they are async. The
+signature is read when a tool is registered. The model of its annotations is built when it is first
+needed: a later cell may define the types, and pydantic is imported only for calls.
 """
 
 from __future__ import annotations

@@ -148,22 +148,22 @@ class ThreadedPool(Parts):
             scope = retry_scope(scope, self.at(i), attempt)
         at, index = (*self.path, i), (*site.index, i)
         self.runner.emit(ev.StepStarted(at, clock(), attempt))
-        one: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
+        inner: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
         call: StartedCall | tuple[Value] | None = None
         try:
             outcome = finished((self.elements[i], None, None, "finished"))
             frame = self.each.element.store(site.frame, outcome)
-            one = CallSite(self.runner, self.body, frame, scope, index, at)
-            given = permit(one, self.tool)
+            inner = CallSite(self.runner, self.body, frame, scope, index, at)
+            arguments = permit(inner, self.tool)
             if self.journal is not None:
-                call = start_record(one, self.journal, self.tool, given, scope.grant)
+                call = start_record(inner, self.journal, self.tool, arguments, scope.grant)
         except BaseException as error:
-            self._fail(i, attempt, one, error)
+            self._fail(i, attempt, inner, error)
             return None
         if call is not None and not isinstance(call, StartedCall):
-            self._finish(i, attempt, one, given, call[0])
+            self._finish(i, attempt, inner, arguments, call[0])
             return None
-        element = Element(one, self.tool.function, given, self.loop, self.context.copy())
+        element = Element(inner, self.tool.function, arguments, self.loop, self.context.copy())
         element.i, element.attempt, element.record = i, attempt, call
         return element
 

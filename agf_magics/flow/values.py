@@ -206,26 +206,26 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
     """
     left, right = [a], [b]
     while left:
-        one, other = left.pop(), right.pop()
-        if one is other:
+        first, second = left.pop(), right.pop()
+        if first is second:
             continue
-        kind = type(one)
-        if kind in ATOMS and type(other) in ATOMS:
+        kind = type(first)
+        if kind in ATOMS and type(second) in ATOMS:
             # Atoms only: the `==` of a user may run any code, or return an array.
-            if one != other:
+            if first != second:
                 return False
-        elif kind is not type(other) or kind not in (list, dict) or len(one) != len(other):
+        elif kind is not type(second) or kind not in (list, dict) or len(first) != len(second):
             return False
         elif kind is list:
-            left += one
-            right += other
-            room -= len(one)
-        elif one.keys() != other.keys():
+            left += first
+            right += second
+            room -= len(first)
+        elif first.keys() != second.keys():
             return False
         else:
-            left += one.values()
-            right += map(other.__getitem__, one)
-            room -= len(one)
+            left += first.values()
+            right += map(second.__getitem__, first)
+            room -= len(first)
         if room < 0:
             return None
     return True

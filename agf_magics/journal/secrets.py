@@ -123,10 +123,10 @@ class Secrets:
 
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
-        known = frozenset(text for text in texts if len(text) >= LEAST)
-        if not known:  # nearly always
+        searched = frozenset(text for text in texts if len(text) >= LEAST)
+        if not searched:  # nearly always
             return
-        more = forms_of(SecretParts(known))
+        more = forms_of(SecretParts(searched))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)
 

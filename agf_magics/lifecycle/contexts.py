@@ -1,6 +1,5 @@
-"""Named contexts: the messages of plans and their values, to read, save and load.
-
-What a model gets as a planner: its tools as the JSON Schema of a plan, and the context as text.
+"""Named contexts: the messages of plans and their values, to read, save and load; and what a model
+that plans gets of one: its tools as the JSON Schema of a plan, and the context as text.
 
 A tool is one of the calls that a reply may contain. Each argument accepts its own schema or a
 reference, because calls feed each other. A secret argument accepts only a reference: the model

@@ -1,13 +1,9 @@
-"""The runs of this process and of the journal: listed, found, deleted.
+"""The runs of this process and of the journal: listed, found, deleted; and what is read of one of
+them on demand: its calls, step by step, and the files that its definition makes of its results.
 
-The journaled calls of one run, live or past, step by step: what a view reads on demand.
-
-The files that a definition makes of the results of a run, written only when a person asks for
-it.
-
-A definition is untrusted: the names of the files come from it, so they stay below the folder that
-the person chooses, as the files of the built-in tools stay below the notebook's folder (decisions
-A16, D3).
+Such files are written only when a person asks for them. A definition is untrusted, and the names of
+the files come from it, so they stay below the folder that the person chooses, as the files of the
+built-in tools stay below the notebook's folder (decisions A16, D3).
 """
 
 from __future__ import annotations

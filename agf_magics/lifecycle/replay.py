@@ -225,11 +225,16 @@ class Replay:
         return self._only is None or what in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
-        given = json.loads(asked.given)
+        arguments = json.loads(asked.given)
         if self._redact is not None:
-            words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": given}
-            given = redacted(words, self._redact).get("given")
-        return self._key(asked.kind, asked.name, given, asked.what == "question")
+            words = {
+                "what": "finished",
+                "kind": asked.kind,
+                "name": asked.name,
+                "given": arguments,
+            }
+            arguments = redacted(words, self._redact).get("given")
+        return self._key(asked.kind, asked.name, arguments, asked.what == "question")
 
     def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:
         # The model may be another one: what counts is what it was asked.
@@ -237,18 +242,20 @@ class Replay:
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
 
     def _absent(self, asked: AskedCall) -> StepError:
-        asks, given = asked.what == "question", json.loads(asked.given)
+        asks, arguments = asked.what == "question", json.loads(asked.given)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, Call]] = []
         for key, held in reversed(self._calls.items()):
             if key.startswith(begin) and len(near) < NEAREST_AMONG:
                 call = next(iter(held.values()))[-1]
-                near.append((len(list(find_differences(call.given, given))), call))
+                near.append((len(list(find_differences(call.given, arguments))), call))
         message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
         if near:
             _, call = min(near, key=lambda each: each[0])
-            path, then, now = next(find_differences(call.given, given), ("", call.given, given))
+            path, then, now = next(
+                find_differences(call.given, arguments), ("", call.given, arguments)
+            )
             before, after = shorten_pair(then, now)
             where = path.removeprefix(".") or "the arguments"
             hint = f"the nearest recorded call has {where} = {before}, this one {after}; {hint}"

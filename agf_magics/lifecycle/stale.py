@@ -205,8 +205,8 @@ def _table(
     for row in now.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        change, made = "new" if before is None else "", forecast.made[row.key]
-        rows.append(_table_row(row, state, why, change, made, forecast.taken[row.key]))
+        change, calls = "new" if before is None else "", forecast.made[row.key]
+        rows.append(_table_row(row, state, why, change, calls, forecast.taken[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():

@@ -382,10 +382,10 @@ def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
     listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
     requests = [call for call in running_calls(run, row, index) if call.kind == "model"]
-    found = session_json(calls, row, index, requests[:1])
-    found["messages"] += arriving_json(run, row, index)
+    conversation = session_json(calls, row, index, requests[:1])
+    conversation["messages"] += arriving_json(run, row, index)
     return {
-        **found,
+        **conversation,
         "index": list(index),
         "sessions": listed,
         "total": len(sessions),

@@ -145,19 +145,19 @@ def _moments_of(run: AnyRun, again: bool = False) -> Moments:
 
 def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
-    found = _moments_of(run)
+    moments = _moments_of(run)
     at, since = natural(given.get("at")), natural(given.get("since"))
-    if max(at, since) >= len(found):
+    if max(at, since) >= len(moments):
         raise Refused(f"the run has no moment {max(at, since) + 1}")
-    state = found.state(at)
-    parts, is_more = found.differences(since, at)
+    state = moments.state(at)
+    parts, is_more = moments.differences(since, at)
     changed = {part.path.split(".")[0].split("[")[0] for part in parts}
     names = sorted(state, key=lambda name: name not in changed)
     return {
-        "label": line(found[at].label, 200),
-        "took": duration(found[at].seconds),
-        "step": line(next(iter(found[at].steps), ""), 200),
-        "next": line(found.step_after(at), 200),
+        "label": line(moments[at].label, 200),
+        "took": duration(moments[at].seconds),
+        "step": line(next(iter(moments[at].steps), ""), 200),
+        "next": line(moments.step_after(at), 200),
         "values": [
             [line(name, 60), value_json(state[name]), name in changed]
             for name in names[:MOST_STORES]

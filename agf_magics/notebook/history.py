@@ -81,13 +81,13 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     next page."""
     keep = _keep(parsed)
     here = {run.run_id: run for run in launch.live}
-    known = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
-    runs = kept_runs.Runs(filter(keep, known))
+    lines = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
+    runs = kept_runs.Runs(filter(keep, lines))
     listed = _page(parsed, len(runs))
-    if known and not runs:
+    if lines and not runs:
         filters = ", ".join(flag for flag in FILTERS if flag in parsed)
         listed = listed._replace(
-            empty=f"no runs fit {filters}: %runs lists all {counted(len(known), 'run')}"
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(lines), 'run')}"
         )
     page = runs_page(runs, listed)
     if not runs:

@@ -257,10 +257,10 @@ def past_html(run: PastLike) -> str:
     """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
     when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
-    given = details("input", value_html(run.input)) if run.input else ""
+    input_html = details("input", value_html(run.input)) if run.input else ""
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
-    parts = [("the run", run_html(run)), ("", when), ("the input", given)]
+    parts = [("the run", run_html(run)), ("", when), ("the input", input_html)]
     if calls:
         style = "margin:0;padding-left:1.2em;list-style:none"
         rows = bounded(f'<ul style="{style}">{listed}{more}</ul>')

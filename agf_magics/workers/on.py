@@ -88,11 +88,11 @@ class WithOptions:
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         # The options of the chunk, which each run function has last.
-        own = options_of(order)
+        of_chunk = options_of(order)
         options = {
-            "effect": own.get("effect", False),
-            "timeout": own.get("timeout"),
-            "resources": {**self.resources, **own.get("resources", {})},
+            "effect": of_chunk.get("effect", False),
+            "timeout": of_chunk.get("timeout"),
+            "resources": {**self.resources, **of_chunk.get("resources", {})},
             "setup": (*self._setup, loadable(run))
             if self._setup is not None
             else (b"", "", loadable(run)),

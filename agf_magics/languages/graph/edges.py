@@ -70,7 +70,7 @@ class Edges:
 
     def edge_example(self, item: Node) -> str:
         """The edge that a list such as ``[START, a]`` means."""
-        names = [one.text for one in item.items] if isinstance(item, Items) else []
+        names = [target.text for target in item.items] if isinstance(item, Items) else []
         source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))
         return f"write {{from: {source}, to: {target}}}"
 

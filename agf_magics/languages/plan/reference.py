@@ -120,7 +120,7 @@ class Both:
 
 
 def _joined(operands: tuple[Expression, ...], sign: str) -> str:
-    return sign.join(f"({one})" if one.operands else str(one) for one in operands)
+    return sign.join(f"({operand})" if operand.operands else str(operand) for operand in operands)
 
 
 Expression = Reference | Literal | Either | Both

@@ -72,9 +72,9 @@ def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) 
         message = f"{node.text!r} is compared as text: a matcher cannot read a path"
         hint = "compare with a constant, or let an agent compare both values and test its output"
         problems.warn("policy.literal-path", message, node.span, hint)
-    for found in _COMPARED.finditer(node.text):
+    for comparison in _COMPARED.finditer(node.text):
         message = f"{node.text!r} is compared as text: it is no comparison"
-        hint = f"write {{{_WORDS[found[1]]}: {found[2]}}}"
+        hint = f"write {{{_WORDS[comparison[1]]}: {comparison[2]}}}"
         problems.warn("policy.literal-path", message, node.span, hint)
 
 

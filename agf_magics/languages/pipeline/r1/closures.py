@@ -266,14 +266,14 @@ def _equality(left: Run, operand: Node, equal: bool, at: int) -> Run:
     right = closure(operand)
 
     def equality(env: Env) -> Value:
-        one, other = left(env), right(env)
-        if type(one) in ATOMS and type(other) in ATOMS:
-            return (one is other or one == other) is equal  # NaN equals itself
-        known = equal_within(one, other, SHORT)
-        if known is None:
-            known = equal_within(one, other, LONGEST)
-            _charge(LONGEST + 1 if known is None else SHORT, at, 2, env)
-        return (known is True) is equal
+        first, second = left(env), right(env)
+        if type(first) in ATOMS and type(second) in ATOMS:
+            return (first is second or first == second) is equal  # NaN equals itself
+        same = equal_within(first, second, SHORT)
+        if same is None:
+            same = equal_within(first, second, LONGEST)
+            _charge(LONGEST + 1 if same is None else SHORT, at, 2, env)
+        return (same is True) is equal
 
     return equality
 
