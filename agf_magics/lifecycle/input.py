@@ -241,11 +241,10 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
 def read_names(flow: Flow) -> Iterator[str]:
     """The fields of the input that steps of ``flow`` read or that it declares; some of them more
     than once."""
-    yield from (ref.path[-1] for ref in flow.inputs if ref.path[-1])
-    for wire in wires(flow):
-        name = wire.name.partition(" → ")[0].removeprefix("†").removeprefix("input.")
-        if not wire.source and (field := name.split(".")[0]):
-            yield field
+    yield from filter(None, (ref.path[-1] for ref in flow.inputs))
+    outside = (wire.name.partition(" → ")[0] for wire in wires(flow) if not wire.source)
+    fields = (name.removeprefix("†").removeprefix("input.").split(".")[0] for name in outside)
+    yield from filter(None, fields)
     declared = (flow.declared.accepts or {}).get("properties")
     yield from declared if isinstance(declared, Mapping) else ()
 
