@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=213, decisions=19138, code=53941, comments=0)
+MOST = Size(files=213, decisions=19156, code=53965, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -64,6 +64,41 @@ def _encoder() -> Callable[[Any], str]:
 encode = _encoder()
 
 
+LONG = 5_000
+"""Characters of a text from which on it is worth a look whether JSON escapes any."""
+
+FEW = 8
+"""Parts of a value that are looked at."""
+
+ESCAPED = (*map(chr, (10, 34, 92)), *[chr(code) for code in (*range(32), 127) if code != 10])
+"""The ASCII characters that `encode` escapes, the most frequent ones first."""
+
+
+def encode_large(value: Value) -> str:
+    """`encode` for a value of more than `LONG` characters. A character takes 1.4 to 2.5 ns, and 0.3
+    ns in a long text in which nothing is escaped (base64, numbers, a line): that is copied."""
+    kind = type(value)
+    if kind is str:
+        return _quoted(value)
+    if kind is dict and len(value) <= FEW:
+        return (
+            "{" + ",".join([f"{encode(key)}:{_quoted(part)}" for key, part in value.items()]) + "}"
+        )
+    if kind is list and len(value) <= FEW:
+        return "[" + ",".join([_quoted(part) for part in value]) + "]"
+    return encode(value)
+
+
+def _quoted(value: Value) -> str:
+    # Each `in` below is a search in C: only a long text is worth so many of them.
+    if type(value) is not str or len(value) < LONG or not value.isascii():
+        return encode(value)
+    for char in ESCAPED:
+        if char in value:
+            return encode(value)
+    return f'"{value}"'
+
+
 @cache
 def checker(kind: Any) -> Callable[[Any], bool]:
     """Whether a value that anybody may have written has the type ``kind``: a class (exactly it: a
@@ -248,7 +283,7 @@ def _text(value: Value, most: int) -> tuple[str | None, int]:
     if not 0 <= size <= most:
         return None, size
     try:
-        return encode(value), size
+        return encode(value) if size < LONG else encode_large(value), size
     except ValueError:
         return None, size
 

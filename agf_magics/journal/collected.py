@@ -29,7 +29,7 @@ from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..text.diagnostics import StepError
 from .call_rows import LARGE, Insert, Reuse, StartedCall
-from .codec import EncodedValue, checker, encode, json_text
+from .codec import EncodedValue, checker, encode, json_text, to_show
 from .recorder import Journal
 from .records import (
     UNREADABLE,
@@ -85,7 +85,12 @@ class CollectingJournal(Journal):
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        call = self.rows.start(step, callee, key, given, None, grant)
+        text, whole = to_show(given, self.most)
+        call = StartedCall(key, step.kind, "", time.time(), text, int(whole))
+        # Masking takes as long as the rest of the record, and few calls have a secret of the
+        # worker's own surroundings.
+        if self.rows.secret.surrounds(text):
+            call = self.rows.start(step, callee, key, given, None, grant)
         self._arguments.pop(key, None)
         if not call.whole and not call.received.any:
             # Else the call has no digest, and no later run reuses it.
