@@ -178,17 +178,6 @@ POWER = {
 most tightly."""
 NOT, COMPARING, SIGN = 3, 4, 7
 
-NOT_CONSTANT = object()
-
-
-def constant_value(node: Node) -> Value:
-    """The value of a literal, or of a number with a sign; else NOT_CONSTANT."""
-    if isinstance(node, Lit):
-        return node.value
-    if isinstance(node, Minus) and type(value := constant_value(node.operand)) in (int, float):
-        return -value
-    return NOT_CONSTANT
-
 
 def children(node: Node) -> tuple[Node, ...]:
     """In the order of the text."""
