@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -77,24 +78,23 @@ def _fitting(text: str, room: int) -> int:
     return len(text)
 
 
+_WRAPPER = textwrap.TextWrapper(
+    WIDTH,
+    subsequent_indent=CONTINUED,
+    expand_tabs=False,
+    replace_whitespace=False,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+_EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
+
+
 def wrapped(paragraph: str) -> str:
-    """``paragraph`` with its long lines broken at blanks. No word is split; the line of a place
-    remains whole."""
-    return "\n".join(part for line in paragraph.split("\n") for part in _broken(line))
-
-
-def _broken(line: str) -> Iterator[str]:
-    if line.startswith("  -->"):
-        yield line
-        return
-    part, *words = line.split(" ")
-    for word in words:
-        if part.strip() in ("", "=") or cells(part) + 1 + cells(word) <= WIDTH:
-            part = f"{part} {word}"
-        else:
-            yield part
-            part = CONTINUED + word
-    yield part
+    """``paragraph`` with its long lines broken at blanks. No word is split; the lines of an excerpt
+    remain whole."""
+    return "\n".join(
+        line if _EXCERPT.match(line) else _WRAPPER.fill(line) for line in paragraph.split("\n")
+    )
 
 
 def safe(text: str) -> str:
@@ -160,7 +160,7 @@ class Diagnostic:
 
     def lines(self) -> list[str]:
         """The message, the place with carets under the token, the related places, the hint, the
-        equal places."""
+        lines of equal findings."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *excerpt(span)]
@@ -196,7 +196,7 @@ def spend_comparisons(names: int) -> bool:
     return True
 
 
-def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
+def suggest(word: str, choices: Collection[str], what: str | None = None) -> str | None:
     """The hint for an unknown word: the nearest choice, and all choices if ``what`` names their
     kind.
 
@@ -205,13 +205,14 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     >>> suggest("transfrom", ["transform"], "step kinds")
     'did you mean transform?'
     """
-    known = choices if isinstance(choices, Collection) else list(choices)
-    near = _near(word, known)
-    first = [str(name) for name in islice(known, 20)]
+    near = _near(word, choices)
+    first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    if what and first and (len(known) > 1 or first != [near]):  # not "did you mean a? names are a"
+    if (
+        what and first and (len(choices) > 1 or first != [near])
+    ):  # not "did you mean a? names are a"
         shown = ", ".join(map(_printable, first)) + (
-            f" and {len(known) - 20} more" if len(known) > 20 else ""
+            f" and {len(choices) - 20} more" if len(choices) > 20 else ""
         )
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
@@ -232,7 +233,7 @@ def join_hints(*parts: str | None) -> str | None:
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
     """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's
     ratio, 0 to 1."""
-    if not choices or len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
+    if len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
     near = difflib.get_close_matches(
         word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike
@@ -323,12 +324,8 @@ def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
     for found in diagnostics:
-        span, source = found.span, found.span and found.span.source.name
-        key = (
-            (found.code, found.message, found.hint, found.severity, source)
-            if span and not found.related
-            else found
-        )
+        source = found.span and found.span.source.name
+        key = (found.code, found.message, found.hint, found.severity, found.related, source)
         groups.setdefault(key, []).append(found)
     return [
         replace(one, also=tuple(found.span for found in more if found.span))
@@ -419,16 +416,8 @@ class StepError(AgfError):
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; with the column where a line has several; of more than PLACES only
-    their number."""
+    """``lines 4, 6 and 9``; of more than PLACES only their number."""
     if len(spans) > PLACES:
         return f"{len(spans):,} more places"
-    places = [span.place for span in spans]
-    lines = [line for line, _ in places]
-    texts = [
-        f"{line}" if lines.count(line) == 1 else f"{line} (column {column})"
-        for line, column in places
-    ]
-    return (
-        f"line {texts[0]}" if len(texts) == 1 else f"lines {', '.join(texts[:-1])} and {texts[-1]}"
-    )
+    *lines, last = dict.fromkeys(str(span.place[0]) for span in spans)
+    return f"lines {', '.join(lines)} and {last}" if lines else f"line {last}"

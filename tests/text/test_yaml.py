@@ -159,7 +159,7 @@ LOCATED = [
     ("a: |\r\n  one\r\n  two\r\n", "two", "two"),
     ("a: |2\n    one\n", "  one", "  one"),
     ("a: >\n  one\n  two\n", "e t", "e\n  t"),
-    ("a: >\n  one\n\n  two\n", "\n", "\n"),
+    ("a: >\n  one\n\n  two\n", "\n", " "),  # some blank of the gap
     ("a: !expr 'x + y'", "y", "y"),
     ("a: &n !expr # why\n  x + y", "y", "y"),
     ("a: &n !expr # why\n  x + y", "x + y", "x + y"),

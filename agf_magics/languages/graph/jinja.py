@@ -354,7 +354,7 @@ class _Template:
                 hint = suggest(node.name, FILTERS, "filters")
                 self.refuse(node, f"unknown filter {node.name!r}", node.name, hint)
             case nodes.Test() if node.name not in TESTS:
-                hint = suggest(node.name, filter(str.isidentifier, TESTS), "tests")
+                hint = suggest(node.name, list(filter(str.isidentifier, TESTS)), "tests")
                 self.refuse(node, f"unknown test {node.name!r}", node.name, hint)
             case nodes.Getattr() if node.attr.startswith("_"):
                 hint = "keys of mappings that begin with _ are read as name['_key']"

@@ -522,7 +522,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return (
             f"did you mean {meant}?"
             if meant
-            else suggest(violation.found, map(str, violation.wanted))
+            else suggest(violation.found, list(map(str, violation.wanted)))
         )
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
