@@ -238,7 +238,7 @@ def build_map(reader: Reader, given: Given, here: Here) -> Built | None:
         Written(collect.text, collect.span, type="list", reducer="sorted_add"),
         Written(failures.text, failures.span, type="list", reducer="add"),
     )
-    return Built(step, lambda state, value: value, keys, item=name.text)
+    return Built(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
 
 
 def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:

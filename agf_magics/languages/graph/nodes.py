@@ -62,8 +62,8 @@ class Built(NamedTuple):
     """The nodes that a router names."""
     answers: Mapping[str, str] = MappingProxyType({})
     """Of a router: the answers that lead to each node."""
-    item: str = ""
-    """Of a map: the name of its item."""
+    binds: tuple[str, ...] = ()
+    """Of a map: the names that its item has."""
     note: Callable[[Value], Diagnostic | None] | None = None
     """The warning about its value, if there is one."""
 
