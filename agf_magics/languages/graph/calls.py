@@ -22,13 +22,12 @@ from ...flow.step import DerivedTool, Expr, Frame, Ref
 from ...flow.steps import Computed, Name, NamedArguments
 from ...flow.values import TEXT, Value, equal
 from ...text.diagnostics import Diagnostic, StepError, suggest
-from ...text.nodes import Fields, Node, Scalar, is_text, shown
+from ...text.nodes import Fields, Scalar, shown
 from ...text.source import Span
-from ..documents import MISSING, Key, Refusal, named, said
-from .reading import ROOT, Prompt, Reader, Slot, no_value, read_text, split_slots
+from ..documents import MISSING, Refusal, named, said
+from .reading import ROOT, NotBuilt, Prompt, Reader, Slot, no_value, read_text, split_slots
 from .state import Failed, State, SubgraphState, Write
-from .takes import MESSAGE
-from .value import CANNOT, Expression, describe, find, format_value, value_failed
+from .value import Evaluated, Expression, compile_template, describe, find, format_value
 from .value_grammar import Sentence, parse_template
 from .words import TOOL
 
@@ -67,11 +66,8 @@ def _complete(expr: Expr) -> Expr:
     return expr
 
 
-def read_message(reader: Reader, node: Node) -> Computed | None:
+def read_message(reader: Reader, node: Scalar) -> Computed:
     """The question for a person: one value expression, or a text with slots."""
-    if not is_text(node) or not node.text.strip():
-        reader.wrong_type(node, Key("message", MESSAGE))
-        return None
     try:
         sentence = isinstance(parse_template(node.text), Sentence)
     except Refusal:
@@ -79,15 +75,10 @@ def read_message(reader: Reader, node: Node) -> Computed | None:
     if not sentence:
         whole = reader.template(node)
         if not isinstance(whole, Expression):
-            return None
-
-        def write(frame: Frame) -> Value:
-            try:
-                return format_value(whole.evaluate(frame))
-            except CANNOT as error:
-                raise value_failed(whole.text, whole.span, error) from error
-
-        return complete_text(node.text, node.span, whole.reads(), write)
+            raise NotBuilt
+        get = compile_template(whole.node)
+        text = Evaluated(node, lambda state: format_value(get(state)), (), ROOT)
+        return complete_text(node.text, node.span, whole.reads(), text.evaluate)
     prompt = read_text(reader, node)
     refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)
     return complete_text(

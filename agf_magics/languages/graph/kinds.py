@@ -44,23 +44,22 @@ from .nodes import (
     common,
     repeated,
 )
-from .reading import ROOT, Reader
+from .reading import ROOT, NotBuilt, Reader
 from .sessions import CALLED, build_interrupt, build_router, build_session, keep
 from .state import Failed, State
 from .takes import OVER
 from .value import CANNOT, Expression, describe, find, format_value, value_failed
 from .value_grammar import KEY_NAME
-from .words import NODES, NOT_IN_A_MAP
+from .words import IN_A_MAP, NODES
 
 
-def build_tool_call(reader: Reader, given: Given, here: Here) -> Built | None:
-    name: Expr | None = given.get("tool") or given.get("tool_name")
+def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
+    written: Scalar | None = given.get("tool") or given.get("tool_name")
     tools = here.tools
-    if name is None:
-        reader.error(
-            "graph.missing-key", "tool_call needs 'tool'", here.span, 'tool: "{state.tool}"'
-        )
-        return None
+    if written is None:
+        hint = 'tool: "{state.tool}"'
+        reader.refuse("graph.missing-key", "tool_call needs 'tool'", here.span, hint)
+    name: Expr = reader.template(written)
     if not name.reads():  # without a placeholder it is the name itself
         name = Constant(name.span, name.evaluate({"state": {}}))
     fixed = name.value if isinstance(name, Constant) else None
@@ -205,16 +204,16 @@ class Gather:
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
-def build_map(reader: Reader, given: Given, here: Here) -> Built | None:
+def build_map(reader: Reader, given: Given, here: Here) -> Built:
     name: Name = given["as"]
-    over = _over(reader, given["over"], name.text)
     inner = build(
         reader,
         given["node"],
         here._replace(id=f"{here.id}.node", inside=True, timeout=given.get("timeout")),
     )
-    if over is None or inner is None:
-        return None
+    over = _over(reader, given["over"], name.text)
+    if inner is None:
+        raise NotBuilt
     if given.get("on_error") == "retry":
         inner = repeated(given, inner)
     collect: Name = given["collect"]
@@ -238,7 +237,7 @@ def build_map(reader: Reader, given: Given, here: Here) -> Built | None:
         Written(collect.text, collect.span, type="list", reducer="sorted_add"),
         Written(failures.text, failures.span, type="list", reducer="add"),
     )
-    return Built(step, lambda state, value: value, keys, item=name.text)
+    return Built(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
 
 
 def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
@@ -288,7 +287,7 @@ def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
     return cut
 
 
-def _over(reader: Reader, node: Node, name: str) -> Computed | None:
+def _over(reader: Reader, node: Node, name: str) -> Computed:
     if isinstance(node, Items):
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
@@ -296,21 +295,15 @@ def _over(reader: Reader, node: Node, name: str) -> Computed | None:
         path = node.text.removeprefix("state.")
         named = all(map(KEY_NAME.fullmatch, path.split(".")))
         reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
-        return None
+        raise NotBuilt
     text = node.text[1:-1].strip()
     start = node.text.index(text) if text else 1
     names = tuple(text.removeprefix("state.").split("."))
-    if not all(map(KEY_NAME.fullmatch, names)):
-        place = node.locate(start, start + len(text))
-        hint = "compute the list in a passthrough node, into a key of its own"
-        reader.error(
-            "graph.over-expression",
-            "over takes one path, without arithmetic or brackets",
-            place,
-            hint,
-        )
-        return None
     span = node.locate(start, start + len(text))
+    if not all(map(KEY_NAME.fullmatch, names)):
+        hint = "compute the list in a passthrough node, into a key of its own"
+        message = "over takes one path, without arithmetic or brackets"
+        reader.refuse("graph.over-expression", message, span, hint)
 
     def read(frame: Frame) -> Value:
         state = frame["state"]
@@ -341,36 +334,27 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
             "graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint
         )
         return None
-    kind = node.fields.get("type")
-    name = kind.text if isinstance(kind, Scalar) else "llm"
-    allowed = [each for each in NODES if not here.inside or each not in NOT_IN_A_MAP]
-    if name not in allowed or (kind is not None and not isinstance(kind, Scalar)):
-        place = kind.span if kind is not None else here.span
-        where = "in a map" if name in NODES else ""
-        message = f"node type {name!r} is not supported {where}".rstrip()
-        near = ALIASES.get(name) or suggest(name, allowed, "node types")
-        reader.error("graph.node-type", message, place, near)
+    kind = node.fields.get("type") or Name("llm", here.span)
+    allowed = IN_A_MAP if here.inside else NODES
+    if kind.text not in allowed:
+        where = "in a map" if kind.text in NODES else ""
+        message = f"node type {kind.text!r} is not supported {where}".rstrip()
+        near = ALIASES.get(kind.text) or suggest(kind.text, allowed, "node types")
+        reader.error("graph.node-type", message, kind.span, near)
+        return None
+    if "type" not in node.fields and "prompt" not in node.fields:
+        message = "a node without type is an llm, which needs 'prompt'"
+        hint = f"add type: {' or '.join(allowed)}"
+        reader.error("graph.missing-key", message, here.span, hint)
         return None
     before = reader.error_count
-    if kind is None and "prompt" not in node.fields:
-        for key in (key for key in node.keys if key not in NODES[name].keys):
-            others = [each for each in allowed if key in NODES[each].keys]
-            if others:
-                message = f"a node without type is an {name}, which has no {key!r}"
-                reader.error(
-                    "graph.missing-key",
-                    message,
-                    node.keys[key].span,
-                    f"add type: {' or '.join(others)}",
-                )
-                return None
-    given = reader.fields(NODES[name], node, here.span)
-    built = (
-        BUILD[name](reader, given, here._replace(kind=name))
-        if reader.error_count == before
-        else None
-    )
-    return built if reader.error_count == before else None
+    given = reader.fields(NODES[kind.text], node, here.span)
+    if reader.error_count > before:
+        return None
+    try:
+        return BUILD[kind.text](reader, given, here._replace(kind=kind.text))
+    except NotBuilt:
+        return None
 
 
 ALIASES: Mapping[str, str] = {
@@ -383,7 +367,7 @@ ALIASES: Mapping[str, str] = {
 }
 """Names that other tools use for a kind of node."""
 
-BUILD: dict[str, Callable[[Reader, Given, Here], Built | None]] = {
+BUILD: dict[str, Callable[[Reader, Given, Here], Built]] = {
     "passthrough": build_passthrough,
     "map": build_map,
     "tool": build_tool,

@@ -5,10 +5,13 @@ Warnings about a legal graph that looks wrong (decision Y7); ``strict`` makes th
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, filterfalse
 from typing import NamedTuple
 
+from ...flow.schemas import first_cycle
 from ...flow.step import END, START, Edge, Name, Ref, Step, Walk, edges_by_source
 from ...flow.steps import Compute, Invoke, every
 from ...flow.wiring import own_reads
@@ -22,8 +25,13 @@ from .state import Keys
 from .value_grammar import KEY_NAME
 from .words import BUILT_IN
 
-MOST_VISITS = 200_000
-"""The bound for following writes along edges."""
+MOST_VISITS = 1_000_000
+"""The bound for following writes: edges of the graph times the writes."""
+MOST_STEPS = 1_000_000
+"""The bound for following forks: pairs of branches times the nodes that they may lead to."""
+MOST_LOOPS = 20
+"""Loops without an end that are reported."""
+_ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
 
 
 def reads_of_node(step: Step) -> Iterator[Ref]:
@@ -49,47 +57,38 @@ def feeds(
     value without an input.
     """
     reads = {name: _keys_read(each) for name, each in built.items()}
-    writes = {name: {key.name for key in each.keys} for name, each in built.items()}
-    after = {
-        name: [edge.target for edge in leaving] for name, leaving in edges_by_source(edges).items()
-    }
-    for name, target in exits.items():
-        after.setdefault(name, []).append(target)
+    writers: dict[str, list[str]] = {}
+    for name, each in built.items():
+        for written in each.keys:
+            writers.setdefault(written.name, []).append(name)
     # A key with a reducer begins with an empty value.
-    begun = {*initial, *(key for each in writes.values() for key in each if key in keys.reducers)}
+    begun = {*initial, *(keys.reducers.keys() & writers.keys())}
+    ways, room = _ways(edges, exits), MOST_VISITS
     found: dict[tuple[str | None, str, str], None] = {}
-    room = MOST_VISITS
-    sources = [
-        (START, key) for key in dict.fromkeys(key for each in reads.values() for key in each)
-    ]
-    for source, key in (*sources, *((name, key) for name, each in writes.items() for key in each)):
-        if source == START and key in begun:
-            continue
-        seen, queue = set[str](), deque(after.get(source, ()))
-        while queue and room > 0:
-            name, room = queue.popleft(), room - 1
-            if name in seen or name == END:
-                continue
-            seen.add(name)
-            if key in reads[name]:
-                found[
-                    None if source == START else built[source].step.id, built[name].step.id, key
-                ] = None
-            if key not in writes[name] or key in keys.reducers:
-                queue.extend(after.get(name, ()))
+    for key in sorted(set[str]().union(*reads.values())):
+        nodes = writers.get(key, [])
+        ends = frozenset(nodes) if key not in keys.reducers else ()
+        for source in nodes if key in begun else (START, *nodes):
+            after = [edge.target for edge in ways.get(source, ())]
+            reached = _distances(ways, after, ends) if room > 0 else {}
+            room -= len(edges)
+            writer = built[source].step.id if source in built else None
+            found.update(
+                ((writer, built[name].step.id, key), None)
+                for name in reached
+                if key in reads.get(name, ())
+            )
     return tuple(found)
 
 
 def _keys_read(built: Built) -> set[str]:
     refs = (ref.path for ref in reads_of_node(built.step))
-    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1} - {
-        built.item,
-        "_map_index",
-    }
+    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1}.difference(built.binds)
 
 
-MOST_STEPS = 1_000_000
-"""The bound for following forks: branches times the nodes that they lead to."""
+def _ways(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
+    """The edges of each node, and the way from its limit to its exit."""
+    return edges_by_source([*edges, *(Edge(node, exit) for node, exit in exits.items())])
 
 
 class Graph(NamedTuple):
@@ -116,13 +115,10 @@ def lint(reader: Reader, graph: Graph) -> None:
 
 def written_keys(reader: Reader, graph: Graph) -> None:
     """graph.undeclared-key: a node writes a key that is not declared."""
+    known = {**graph.keys.declared, **BUILT_IN}
     for built in graph.nodes.values():
         for key in built.keys:
-            if (
-                not key.declares
-                and key.name not in graph.keys.declared
-                and key.name not in BUILT_IN
-            ):
+            if not (key.declares or key.name in known):
                 near = suggest(key.name, graph.keys.declared)
                 hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
                 reader.warn(
@@ -139,14 +135,11 @@ def read_keys(reader: Reader, graph: Graph) -> None:
     written = dict.fromkeys(key.name for built in graph.nodes.values() for key in built.keys)
     known: dict[str, object] = {**graph.keys.declared, **written, **BUILT_IN}
     for built in graph.nodes.values():
-        own = {**known, built.item: None} if built.item else known
         for ref in reads_of_node(built.step):
-            _read(reader, ref, own, graph.declares)
-    for name in graph.named:
-        _read(reader, Ref((*ROOT, name.text), name.span), known, graph.declares)
-    for edge in graph.walk.edges:
-        for ref in edge.when.reads() if edge.when else ():
-            _read(reader, ref, known, graph.declares)
+            _read(reader, ref, {**known, **dict.fromkeys(built.binds)}, graph.declares)
+    named = (Ref((*ROOT, name.text), name.span) for name in graph.named)
+    for ref in (*named, *own_reads(graph.walk)):
+        _read(reader, ref, known, graph.declares)
 
 
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
@@ -154,18 +147,17 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     if not names or ref.path[0] != "state":
         return
     if peer := next(filter(PEER_KEY.fullmatch, names), None):
-        path = ".".join(name for name in names if name != peer) or "the key in collect"
-        hint = f"read {path}: a map collects the results themselves"
         message = f"no map writes {peer!r}, the key of YAMLGraph around a result"
+        hint = "leave it out: a map collects the results themselves"
         reader.warn("graph.peer-key", message, ref.span, hint)
         return
-    if any(name.startswith("_") for name in names[1:]):
-        hidden = next(name for name in names[1:] if name.startswith("_"))
+    if hidden := next((name for name in names[1:] if name.startswith("_")), None):
         message = f"{hidden!r} is read from a mapping only: attributes that begin with _ are hidden"
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    if odd := next((n for n in names if n.isdigit() or not KEY_NAME.fullmatch(n)), None):
+    odd = next(filterfalse(_ORDINARY.fullmatch, names), None)
+    if odd is not None:
         hint = (
             "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "
             "has no index: a python node can return an element, and a map takes each"
@@ -182,38 +174,40 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
 
 def adds_itself(reader: Reader, graph: Graph) -> None:
     """graph.adds-itself: an output that adds to the old value, for a key whose reducer adds too."""
+    adding = {key for key, reducer in graph.keys.reducers.items() if reducer != "last_value"}
     for built in graph.nodes.values():
-        value = built.step.value if isinstance(built.step, Compute) else None
-        for name, expr in value.values if isinstance(value, Outputs) else ():
-            reads = [ref for ref in expr.reads() if ref.path[1:] == (name.text,)]
-            if reads and graph.keys.reducers.get(name.text) in ("add", "sorted_add"):
-                hint = f"write only the new part, or declare {name.text!r} without a reducer"
-                message = f"{name.text!r} has a reducer: its old value is added twice"
-                reader.warn("graph.adds-itself", message, reads[0].span, hint)
+        match built.step:
+            case Compute(value=Outputs(values=values)):
+                for name, ref in ((name, ref) for name, expr in values for ref in expr.reads()):
+                    if ref.path[1:] == (name.text,) and name.text in adding:
+                        hint = (
+                            f"write only the new part, or declare {name.text!r} without a reducer"
+                        )
+                        message = f"{name.text!r} has a reducer: its old value is added twice"
+                        reader.warn("graph.adds-itself", message, ref.span, hint)
 
 
 def mixed_edges(reader: Reader, graph: Graph) -> None:
     """graph.plain-beside-condition: a plain edge is not an else. graph.else-alone: an else without
     a condition."""
     for source, edges in graph.walk.leaving.items():
-        conditions = [edge for edge in edges if edge.when is not None]
+        chooses = any(edge.when for edge in edges)
         for edge in edges:
-            if conditions and edge.is_plain:
+            if chooses and edge.is_plain:
                 hint = f"write condition: {ELSE} if it is for the case that no condition is true"
                 message = (
                     f"this edge is always taken, in addition to the one of {source!r} with "
                     f"a true condition"
                 )
                 reader.warn("graph.plain-beside-condition", message, edge.span, hint)
-            elif edge.otherwise and edge.label == ELSE and not conditions:
+            elif edge.label == ELSE and not chooses:
                 message = f"{source!r} has no edge with a condition, so this else is always taken"
                 reader.warn("graph.else-alone", message, edge.span, "leave condition: else out")
 
 
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no path leads to."""
-    ways = [*graph.walk.edges, *(Edge(name, exit) for name, exit in graph.walk.exits.items())]
-    reached = _distances(edges_by_source(ways), [START])
+    reached = _distances(_ways(graph.walk.edges, graph.walk.exits), [START])
     for name in graph.nodes:
         if name not in reached:
             hint = f"add an edge to it: {{from: {next(iter(reached), START)}, to: {name}}}"
@@ -229,69 +223,49 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
     """graph.uneven-join: a node runs several times if branches of one fork reach it in different
     rounds."""
     reported: set[str] = set()
-    out, room = graph.walk.leaving, MOST_STEPS
-    for edges in out.values():
-        plain = [edge.target for edge in edges if edge.is_plain and edge.target != END]
-        ways: list[dict[str, int]] = []
-        for target in plain if len(plain) > 1 else ():
-            ways.append(_distances(out, [target]))
-            room -= len(ways[-1])
-            for one in ways[:-1]:
-                room -= min(len(one), len(ways[-1])) + 1
-                if room <= 0:
-                    return
-                _uneven(reader, graph, one, ways[-1], reported)
-
-
-def _uneven(
-    reader: Reader,
-    graph: Graph,
-    one: Mapping[str, int],
-    other: Mapping[str, int],
-    reported: set[str],
-) -> None:
-    common = one.keys() & other.keys()
-    first = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
-    if first and first not in reported and one[first] != other[first] and first in graph.nodes:
-        reported.add(first)
-        message = (
-            f"{first!r} runs once for each branch that leads to it, because they differ in length"
-        )
-        hint = "make the shorter branch as long: a passthrough without output does nothing"
-        reader.warn("graph.uneven-join", message, graph.place(first), hint)
+    room, out = MOST_STEPS, graph.walk.leaving
+    for edges in (each for each in out.values() if len(each) > 1):
+        room -= len(edges) ** 2 * len(graph.nodes)
+        if room < 0:
+            return
+        ways = [_distances(out, [edge.target]) for edge in edges if edge.is_plain]
+        for one, other in combinations(ways, 2):
+            common = one.keys() & other.keys() & graph.nodes.keys()
+            node = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
+            if one.get(node) != other.get(node) and node not in reported:
+                reported.add(node)
+                message = (
+                    f"{node!r} runs once for each branch that leads to it, because they differ "
+                    f"in length"
+                )
+                hint = "make the shorter branch as long: a passthrough without output does nothing"
+                reader.warn("graph.uneven-join", message, graph.place(node), hint)
 
 
 def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a loop without an exit or a limit."""
+    walk = graph.walk
+    order = {name: number for number, name in enumerate(graph.nodes)}
     free = [
-        edge
-        for edge in graph.walk.edges
-        if edge.source not in graph.walk.limits and edge.target not in graph.walk.limits
+        edge for edge in walk.edges if walk.limits.keys().isdisjoint((edge.source, edge.target))
     ]
-    always, every_way, out = (
-        edges_by_source([edge for edge in free if edge.is_plain]),
-        edges_by_source(free),
-        graph.walk.leaving,
-    )
-    unending, around = circles(always), circles(every_way)
+    always = edges_by_source(edge for edge in free if edge.is_plain)
     # A path ends at a node without edges, or whose edges all have conditions: none may be true.
-    ends = [
-        name for name in graph.nodes if all(edge.when is not None for edge in out.get(name, ()))
-    ]
-    back = edges_by_source([Edge(edge.target, edge.source) for edge in graph.walk.edges])
-    leaves = _distances(back, [*ends, END, *graph.walk.limits])
-    reported: set[int] = set()
-    for name in graph.nodes:
-        stuck = name in unending or (name not in always and name not in leaves)
-        if stuck and name in around and around[name] not in reported:
-            reported.add(around[name])
-            hint = f"put a condition on the edge that leaves it, or set loop_limits: {{{name}: 10}}"
-            reader.warn(
-                "graph.endless-loop",
-                f"the loop through {name!r} never ends",
-                graph.place(name),
-                hint,
-            )
+    ends = [name for name in order if all(edge.when for edge in walk.leaving.get(name, ()))]
+    back = edges_by_source(Edge(edge.target, edge.source) for edge in walk.edges)
+    leaves = _distances(back, [*ends, END, *walk.limits])
+    # From a node with a plain edge that is the way; from one that no way leads out of, each edge.
+    stuck = edges_by_source(edge for edge in free if edge.source not in leaves)
+    after = {name: [edge.target for edge in each] for name, each in {**stuck, **always}.items()}
+    for _ in range(MOST_LOOPS):
+        loop = first_cycle(after)
+        if loop is None:
+            return
+        name = min(loop, key=lambda name: (name in always, order[name]))
+        hint = f"put a condition on the edge that leaves it, or set loop_limits: {{{name}: 10}}"
+        message = f"the loop through {name!r} never ends"
+        reader.warn("graph.endless-loop", message, graph.place(name), hint)
+        after = {name: targets for name, targets in after.items() if name not in loop}
 
 
 def routers(reader: Reader, graph: Graph) -> None:
@@ -332,48 +306,16 @@ RULES = (
 )
 
 
-def _distances(out: Mapping[str, Sequence[Edge]], begin: Iterable[str]) -> dict[str, int]:
-    """The smallest number of rounds to each node."""
+def _distances(
+    out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
+) -> dict[str, int]:
+    """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""
     found = dict.fromkeys(begin, 0)
     queue = deque(found)
     while queue:
         name = queue.popleft()
-        for edge in out.get(name, ()):
+        for edge in out.get(name, ()) if name not in ends else ():
             if edge.target not in found and edge.target != END:
                 found[edge.target] = found[name] + 1
                 queue.append(edge.target)
-    return found
-
-
-def circles(out: Mapping[str, list[Edge]]) -> dict[str, int]:
-    """The nodes on a loop; nodes on the same loops have the same number. Tarjan's strongly
-    connected components, in linear time and without recursion."""
-    found: dict[str, int] = {}
-    seen: dict[str, int] = {}
-    low: dict[str, int] = {}
-    path: list[str] = []
-    for first in out:
-        ways = [] if first in seen else [(first, iter(out[first]))]
-        while ways:
-            name, rest = ways[-1]
-            if name not in seen:
-                seen[name] = low[name] = len(seen)
-                path.append(name)
-            edge = next(rest, None)
-            if edge is not None:
-                if edge.target not in seen:
-                    ways.append((edge.target, iter(out.get(edge.target, ()))))
-                elif edge.target in low:
-                    low[name] = min(low[name], low[edge.target])
-                continue
-            ways.pop()
-            if ways:
-                low[ways[-1][0]] = min(low[ways[-1][0]], low[name])
-            if low[name] == seen[name]:
-                together = []
-                while name in low:
-                    together.append(path.pop())
-                    del low[together[-1]]
-                if len(together) > 1 or any(edge.target == name for edge in out.get(name, ())):
-                    found.update(dict.fromkeys(together, seen[name]))
     return found

@@ -62,8 +62,8 @@ class Built(NamedTuple):
     """The nodes that a router names."""
     answers: Mapping[str, str] = MappingProxyType({})
     """Of a router: the answers that lead to each node."""
-    item: str = ""
-    """Of a map: the name of its item."""
+    binds: tuple[str, ...] = ()
+    """Of a map: the names that its item has."""
     note: Callable[[Value], Diagnostic | None] | None = None
     """The warning about its value, if there is one."""
 
@@ -143,21 +143,15 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     )
 
 
-def build_python(reader: Reader, given: Given, here: Here) -> Built | None:
+def build_python(reader: Reader, given: Given, here: Here) -> Built:
     name: Name | None = given.get("tool") or given.get("function")
     if name is None:
-        reader.error("graph.missing-key", "python needs 'tool'", here.span, "tool: score")
-        return None
+        reader.refuse("graph.missing-key", "python needs 'tool'", here.span, "tool: score")
     here.tools.used.add(name.text)
     if name.text in here.tools.commands:
         hint = f"write type: tool to run the command {name.text!r}"
-        reader.error(
-            "graph.tool-kind",
-            f"{name.text!r} is a command, and python calls a function",
-            name.span,
-            hint,
-        )
-        return None
+        message = f"{name.text!r} is a command, and python calls a function"
+        reader.error("graph.tool-kind", message, name.span, hint)
     write, key = state_key(given, here, write_object)
     step = Invoke(
         **common(here, given, name.text),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, NoReturn
 
 from ...flow.step import Expr
 from ...flow.steps import Constant
@@ -45,6 +45,10 @@ Y16)."""
 
 ROOT = ("state",)
 """The place of the state in a frame."""
+
+
+class NotBuilt(Exception):
+    """A part of a graph has an error, which is reported."""
 
 
 class Reader(documents.Reader):
@@ -117,6 +121,11 @@ class Reader(documents.Reader):
         elif key.name == "node":
             hint = "write the node itself here, not the name of one: node: {type: …}"
         super().wrong_type(node, key, hint)
+
+    def refuse(self, code: str, message: str, span: Span | None, hint: str | None) -> NoReturn:
+        """Report an error without which the node, or the prompt, cannot be built."""
+        self.error(code, message, span, hint)
+        raise NotBuilt
 
     def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
         hint = 'write an expression in braces, in quotes: "{state.n + 1}"'

@@ -93,14 +93,12 @@ class Prompted:
         )
 
 
-def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
+def build_session(reader: Reader, given: Given, here: Here) -> Built:
     """An ``llm``, ``agent`` or ``router`` node."""
     skips = bool(given.get("skip_if_exists"))
     inner = here._replace(id=f"{here.id}.ask") if skips else here
     asked = inner._replace(id=f"{inner.id}.answer") if given.get("parse_json") else inner
     step = build_request(reader, given, asked)
-    if step is None:
-        return None
     given = {**{name: here.defaults[name] for name in _DEFAULTS if name in here.defaults}, **given}
     write, key = state_key(given, here)
     results: Name | None = given.get("tool_results_key")
@@ -115,18 +113,13 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built | None:
     built = _around(
         reader, given, inner, Built(step, write, keys, collects=here.inside and results is not None)
     )
-    if built is None:
-        return None
-    return (
-        _skipping(here, key.name, built._replace(note=note)) if skips else built._replace(note=note)
-    )
+    built = built._replace(note=note)
+    return _skipping(here, key.name, built) if skips else built
 
 
-def build_request(reader: Reader, given: Given, here: Here) -> Invoke | None:
+def build_request(reader: Reader, given: Given, here: Here) -> Invoke:
     """The call of the agent."""
     prompts = read_prompt(reader, given["prompt"], here.folders, here.kind)
-    if prompts is None:
-        return None
     asking = read_asking(reader, {**here.defaults, **prompts.model, **given})
     given = {**here.defaults, **given}
     values: Values | None = given.get("variables")
@@ -191,13 +184,12 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
     )
 
 
-def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built | None:
+def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built:
     """``on_error`` and ``parse_json``."""
     step, fallback = built.step, given.get("fallback")
     if fallback is None and given.get("on_error") == "fallback":
         hint = "fallback: {provider: openai, model: gpt-4o}"
         reader.error("graph.missing-key", "on_error: fallback needs 'fallback'", here.span, hint)
-        return None
     if fallback is not None and given.get("on_error") != "fallback":
         message, hint = (
             "'fallback' is not used without on_error: fallback",
@@ -326,19 +318,12 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
     return built._replace(step=step, write=write)
 
 
-def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
+def build_router(reader: Reader, given: Given, here: Here) -> Built:
     routes: dict[str, Name] = given["routes"]
     if not routes:
-        reader.error(
-            "graph.missing-key",
-            "routes is empty",
-            here.span,
-            "routes: {good: publish, bad: revise}",
-        )
-        return None
+        hint = "routes: {good: publish, bad: revise}"
+        reader.refuse("graph.missing-key", "routes is empty", here.span, hint)
     built = build_session(reader, given, here)
-    if built is None:
-        return None
     field: Name | None = given.get("route_field")
     fields = ROUTE_FIELDS if field is None else (field.text,)
     default: Name = given.get("default_route") or next(iter(routes.values()))
@@ -370,7 +355,7 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built | None:
     )
 
 
-def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
+def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     """A question to a person, written in the text or by an agent."""
     asked = named(given, "state_key", Name("interrupt_message"))
     answered = named(given, "resume_key", Name("user_input"))
@@ -384,13 +369,10 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built | None:
         )
         code = "graph.missing-key" if "message" not in given else "graph.same-key"
         hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
-        reader.error(code, problem, here.span, hint)
-        return None
+        reader.refuse(code, problem, here.span, hint)
     if "prompt" in given:
         return _build_written_question(reader, given, here, keys)
     message = read_message(reader, given["message"])
-    if message is None:
-        return None
     if given.get("idempotent"):
         message = held_or(question, message)
     step = Invoke(
@@ -419,14 +401,12 @@ def held_or(key: str, message: Computed) -> Computed:
 
 def _build_written_question(
     reader: Reader, given: Given, here: Here, keys: tuple[Written, Written]
-) -> Built | None:
+) -> Built:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
     question, answer = (key.name for key in keys)
     first = here._replace(id=f"{here.id}.prompt")
     ask = first._replace(id=f"{first.id}.ask") if given.get("idempotent") else first
     request = build_request(reader, given, ask)
-    if request is None:
-        return None
     asking = _unless_held(first, question, request) if given.get("idempotent") else request
     answered = Stored(lambda frame, value: {**frame, "answered": value}, (Ref(("answered",)),))
     put = Invoke(

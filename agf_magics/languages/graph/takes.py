@@ -55,9 +55,10 @@ def _arguments(reader: Reader, node: Node, key: Key) -> Any:
     return None
 
 
-def _template(reader: Reader, node: Node, key: Key) -> Expr | None:
+def _filled(reader: Reader, node: Node, key: Key) -> Scalar | None:
+    """A text that is not blank, whose placeholders are read later."""
     if is_text(node) and node.text.strip():
-        return reader.template(node)
+        return node
     reader.wrong_type(node, key)
     return None
 
@@ -152,9 +153,9 @@ ARGUMENTS = Takes(
     {"anyOf": [mapping_of({}), {"type": "string", "pattern": r"^\{"}]},
     _arguments,
 )
-TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _template)
+TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _filled)
 MESSAGE = Takes(
-    "a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, read_node
+    "a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, _filled
 )
 PROMPT = Takes(
     "a text, a mapping with user and system, or the name of a file of one",

@@ -300,8 +300,8 @@ NODES: Mapping[str, Kind] = {
     )
 }
 
-NOT_IN_A_MAP = ("map", "interrupt")
-"""The kinds of node that a map cannot run."""
+IN_A_MAP = {name: NODES[name] for name in NODES if name not in ("map", "interrupt")}
+"""The kinds of node that a map can run."""
 
 EDGE = kind(
     "edge",
@@ -480,14 +480,14 @@ def document_schema() -> Json:
         "$defs": {
             **defs,
             "node": _one_of(NODES),
-            "item_node": _one_of(NODES.keys() - NOT_IN_A_MAP),
+            "item_node": _one_of(IN_A_MAP),
             **nodes,
         },
     }
 
 
 def _one_of(names: Collection[str]) -> Json:
-    return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in NODES if name in names]}
+    return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
 
 
 def _node(kind: Kind) -> Json:
