@@ -8,19 +8,22 @@ The names that a definition can use: registered names, names that its text decla
 paths that it reads.
 
 Each language has three tables: the keys that take a name, the keys below which names are keys, and
-the form of its paths. `cursor` reads the text, which may be incomplete.
+the form of its paths; the expressions of a pipeline are paths too. `cursor` reads the text, which
+may be incomplete.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..flow.patterns import searcher
 from ..flow.schemas import pointed
+from ..languages.pipeline import FUNCTIONS, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 
 Schema = Mapping[str, Any]
@@ -35,10 +38,19 @@ def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema
     has none."""
     found: dict[str, str] = {}
+    near = spot.around[0] if spot.around else {}
     for schema in _at(root, spot):
+        others = _excluded(schema, near)
         for name, inner in schema.get("properties", {}).items():
-            found[name] = found.get(name) or _description(root, inner)
+            if name not in others:
+                found[name] = found.get(name) or _description(root, inner)
     return found
+
+
+def _excluded(schema: Schema, near: Near) -> Collection[str]:
+    """The keys of which a mapping has one, as the kinds of a step, if it has one."""
+    one_of = [name for each in schema.get("oneOf", ()) for name in each.get("required", ())]
+    return () if near.keys().isdisjoint(one_of) else one_of
 
 
 def describe_value(root: Schema, spot: Cursor, value: str) -> str:
@@ -184,6 +196,8 @@ class Context(NamedTuple):
     """The text and the registry at the cursor."""
 
     spot: Cursor
+    above: tuple[Keys, ...]
+    """Every mapping before the cursor."""
     everywhere: tuple[Keys, ...]
     """Every mapping of the text."""
     text: str
@@ -214,7 +228,8 @@ class Paths(NamedTuple):
 
     written: re.Pattern[str]
     """Matches the path at the end of a text; the group ``path`` is completed part by part."""
-    known: Callable[[Context], Iterable[str]]
+    known: Callable[[Context, str], Iterable[str]]
+    """The paths; the last part is completed below the one that it gets, with its dot."""
     where: Callable[[Cursor], bool]
     """Whether the value or the key at a place is a path or contains one."""
 
@@ -234,22 +249,30 @@ class Names(NamedTuple):
 def offered(names: Names, here: Context) -> dict[str, str]:
     """The names that fit the place, each with its kind in the popup."""
     spot = here.spot
-    key = next((part for part in reversed(spot.path) if part != ELEMENT), "")
-    table = names.keys if spot.part == "key" else names.values
+    is_key = spot.part == "key"
+    key = next((part for part in reversed(spot.path) if is_key or part != ELEMENT), "")
+    table = names.keys if is_key else names.values
     found = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
-    keywords = dict.fromkeys(names.alone.get(key, ()), "keyword") if spot.part == "value" else {}
-    return found | keywords
+    # An argument of a tool is below the key that says what it may be.
+    owner = next((part for part in reversed(spot.path[-2:]) if part in names.alone), "")
+    return found if is_key else found | dict.fromkeys(names.alone.get(owner, ()), "keyword")
 
 
-def next_parts(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
-    """The unfinished part of a path and its completions; None if there is no path."""
-    written = paths.written.search(here.spot.text) if paths.where(here.spot) else None
-    if written is None:
+def next_parts(
+    written: re.Pattern[str], text: str, known: Callable[[str], Iterable[str]]
+) -> tuple[str, list[str]] | None:
+    """The unfinished part of the path at the end of ``text`` and its completions, of the ``known``
+    paths below a path; None if there is no path, or none to complete."""
+    path = written.search(text)
+    if path is None:
         return None
-    base, dot, fragment = written["path"].rpartition(".")
+    base, dot, fragment = path["path"].rpartition(".")
     lead = base + dot
-    parts = {path[len(lead) :].split(".")[0] for path in paths.known(here) if path.startswith(lead)}
-    return fragment, sorted(part for part in parts if part and part.startswith(fragment))
+    parts = dict.fromkeys(
+        path[len(lead) :].split(".")[0] for path in known(lead) if path.startswith(lead)
+    )
+    named = [part for part in parts if part and part.startswith(fragment)]
+    return (fragment, named) if named else None
 
 
 def _tools(here: Context) -> Iterable[str]:
@@ -260,7 +283,7 @@ def _arguments(here: Context) -> Iterable[str]:
     """The arguments of the tool or agent that one of the mappings around the place names."""
     tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
     registered: Mapping[str, Mapping[str, Any]] = {
-        **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools),
+        **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate", "name"), tools),
         "agent": agents,
     }
     named = (
@@ -289,13 +312,55 @@ def _agents(here: Context) -> Iterable[str]:
     ]
 
 
+def _schemas(here: Context) -> Iterable[str]:
+    """The schemas; the name at the top of a document is a new one."""
+    own = here.values_of("schema")
+    return [*here.registry.schemas, *own] if len(here.spot.path) > 1 else ()
+
+
+def _stores(here: Context) -> dict[str, str]:
+    """The stores that the steps above write, each with its schema."""
+    writing = (keys.near for keys in here.above if keys.near.get("output"))
+    return {near["output"]: near.get("schema", "") for near in writing}
+
+
+def _bound(here: Context) -> list[str]:
+    """The names that the step around the cursor sees in addition, such as ``item``."""
+    path = here.spot.path
+    steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
+    if not steps:
+        return []
+    *parallel, key = steps[-1]
+    branches: list[list[str]] = [[]]
+    if steps[-1][-2:] == ("parallel", "collect"):
+        written = (*parallel, "branches")
+        branches += [list(keys.near) for keys in here.above if keys.path == written]
+    return [*STEP_KEYS[parallel[-1], key].binds, *branches[-1]]
+
+
+STEP_KEYS = {(kind.name, name): key for kind in STEPS.values() for name, key in kind.keys.items()}
+"""The keys of a pipeline's steps, by the kind of the step and the name of the key."""
+
+STEPS_BELOW = ("step", "branches")
+"""What the keys take below which there are steps."""
+
+
+def _takes(path: tuple[str, ...]) -> str:
+    """What the key of a step takes; empty for a path that does not end with one."""
+    kind, key = ("", "", *path)[-2:]
+    return STEP_KEYS[kind, key].takes.word if (kind, key) in STEP_KEYS else ""
+
+
 SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
     "agent": _agents,
+    "identity": lambda here: here.registry.agents,
     "tool": _tools,
     "flow": lambda here: here.registry.flows,
+    "pipeline": lambda here: here.registry.flows if len(here.spot.path) > 1 else (),
+    "store": lambda here: [*_stores(here), *_bound(here), "pipe"],
     "transform": lambda here: here.registry.transforms,
     "policy": lambda here: here.registry.policies,
-    "schema": lambda here: here.registry.schemas,
+    "schema": _schemas,
     "argument": _arguments,
     "alias": _aliased,
     "node": lambda here: here.keys_of("nodes"),
@@ -305,6 +370,53 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 
 # --- the languages
 # --------------------------------------------------------------------------------------------------
+
+
+def _read(here: Context, lead: str) -> Iterable[str]:
+    """What an expression of a pipeline can read, and its functions; a template has only paths."""
+    stores = _stores(here)
+    yield from ("ctx", "pipe", *_bound(here), *stores)
+    if not _is_template(here.spot):
+        yield from (f"{name}(" for name in FUNCTIONS)
+        yield from ("and", "or", "not", "true", "false", "null")
+        yield from re.findall(r"(?<!\w)(\w++)\s*+->", here.spot.text)
+    yield from (f"ctx.{name}" for name in (*stores, *here.inputs))
+    for store, schema in stores.items():
+        yield from (f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(here, schema))
+    if lead:  # other dotted words of the text begin with no name that can be read
+        yield from re.findall(r"(?<![\w.])[\w.]++", here.text)
+
+
+def _fields(here: Context, schema: str) -> Iterable[str]:
+    """The fields of a schema of this text, else of a registered one."""
+    for inner, top in pairwise(here.everywhere):
+        if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
+            return inner.near
+    registered = here.registry.schemas.get(schema)
+    return registered.fields if registered else ()
+
+
+def _is_template(spot: Cursor) -> bool:
+    return _takes(spot.path) == "template"
+
+
+def _is_read(spot: Cursor) -> bool:
+    """Whether an expression is at this place, or the braces of a template."""
+    if _is_template(spot):
+        return spot.text.count("{") > spot.text.count("}")
+    is_passed = spot.path[-2:-1] == ("pass",) and spot.path[-1] != ELEMENT
+    is_read = spot.tag == "!expr" or is_passed or spot.path[-2:] == ("attach", ELEMENT)
+    is_read = is_read or _takes(spot.path) == "expression"
+    return spot.part == "value" and is_read and not is_in_text(spot.text)
+
+
+def is_in_text(expression: str) -> bool:
+    """Whether an expression ends inside a text of it."""
+    return re.search("['\"]", re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) is not None
+
+
+EXPRESSION = re.compile(r"(?<![\w.])(?P<path>(?:[^\W\d][\w.]*)?)\Z")
+"""The path at the end of an expression of a pipeline."""
 
 
 def _parent(here: Context) -> Iterable[str]:
@@ -351,6 +463,19 @@ def _graph_paths(here: Context) -> Iterable[str]:
 
 
 NAMES: Mapping[str, Names] = {
+    "pipeline": Names(
+        values={
+            "name": ("tool",),
+            "tools": ("tool",),
+            "identity": ("identity",),
+            "pipeline": ("pipeline",),
+            "schema": ("schema",),
+            "pass": ("store",),
+        },
+        keys={"args": ("argument",)},
+        alone={"args": ("!expr ",), "command": ("!expr ",)},
+        paths=Paths(EXPRESSION, _read, _is_read),
+    ),
     "policy": Names(
         values={
             "agent": ("agent",),
@@ -365,7 +490,7 @@ NAMES: Mapping[str, Names] = {
         alone={"output_from": ("last", "merge", "first")},
         paths=Paths(
             re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
-            _parent,
+            lambda here, lead: sorted(_parent(here)),
             lambda spot: (
                 spot.path[-2:-1] == ("input_mapping",)
                 if spot.part == "value"
@@ -375,9 +500,11 @@ NAMES: Mapping[str, Names] = {
     ),
     "plan": Names(
         values={"_tool": ("tool", "flow"), "_delegate": ("flow",), "_activity": ("tool",)},
-        keys={"calls": ("argument",), "": ("argument",)},
+        keys={ELEMENT: ("argument",)},
         paths=Paths(
-            re.compile(r"[†$](?P<path>[\w.-]*)$"), _references, lambda spot: spot.part == "value"
+            re.compile(r"[†$](?P<path>[\w.-]*)$"),
+            lambda here, lead: sorted(_references(here)),
+            lambda spot: spot.part == "value",
         ),
     ),
     "graph": Names(
@@ -390,7 +517,7 @@ NAMES: Mapping[str, Names] = {
             "from": ("node",),
             "to": ("node",),
             "default_route": ("node",),
-            "identity": ("agent",),
+            "identity": ("identity",),
             "schema": ("schema",),
             "state_key": ("state",),
             "resume_key": ("state",),
@@ -407,7 +534,7 @@ NAMES: Mapping[str, Names] = {
         alone={"from": ("START",), "to": ("END",), "condition": ("else",)},
         paths=Paths(
             re.compile(r"(?:^|[-+*/\[{,: <>=])(?P<path>[A-Za-z_][\w.]*|)$"),
-            _graph_paths,
+            lambda here, lead: sorted(_graph_paths(here)),
             lambda spot: (
                 spot.part == "value"
                 and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}"))

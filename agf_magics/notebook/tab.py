@@ -37,7 +37,6 @@ from .commands import COMMANDS
 from .cursor import Reading
 from .explorer import open_again
 from .magics import entries
-from .names import describe_value, keys_at
 from .options import ParsedLine, read
 
 if TYPE_CHECKING:
@@ -134,6 +133,8 @@ def _word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] 
 
 def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
     """The help of a value that is the name of a kind, a tool, an agent or a flow."""
+    from .names import describe_value  # imports the pipeline language
+
     spot = Reading(before).spot
     if spot.part != "value":
         return
@@ -161,23 +162,14 @@ def _signature(tool: Tool) -> str:
 
 
 def _help(language: Language, before: str, word: str) -> Iterator[str]:
-    if language.words is not None:
-        words = language.words
-        for kind in (*words.steps.values(), *words.documents.values()):
-            if kind.name == word:
-                yield f"{word}: {kind.doc} Keys: {', '.join(kind.keys)}."
-        path = Reading(before).spot.path
-        owners = [kind for kind in words.steps.values() if kind.name in path[-1:]]
-        owners = owners or [*words.documents.values(), *words.steps.values(), words.target]
-        for kind in owners:
-            if (key := kind.keys.get(word)) is not None:
-                yield f"{word}: {key.doc} Takes {key.says}, as in {key.example}"
-        if word in words.functions:
-            yield words.functions[word]
-    elif language.schema is not None and (
-        text := keys_at(language.schema, Reading(before).spot).get(word)
-    ):
+    """The help of a key, or of a function of an expression."""
+    from .names import keys_at  # imports the pipeline language
+
+    spot = Reading(before).spot
+    if text := keys_at(language.schema or {}, spot).get(word):
         yield f"{word}: {text}"
+    if word in language.functions and spot.part == "value":
+        yield language.functions[word]
 
 
 TARGET = "agf-magics.problems"
