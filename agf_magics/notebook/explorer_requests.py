@@ -1,8 +1,6 @@
 """What the explorer shows on request only: the steps that an edit made stale, and the state of the
 run at each moment.
 
-Their script is not part of the explorer's: the page asks for it when a person opens one of them.
-
 What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
 past run.
 
@@ -17,9 +15,8 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from ..catalog import default
@@ -72,16 +69,6 @@ MOST_MARKS = 2_000
 
 MOST_NEW = 50
 """New and removed steps that are named."""
-
-BROWSER = Path(__file__).parent / "browser"
-
-
-@cache
-def later_script() -> str:
-    """The script of these views."""
-    text = "\n".join((BROWSER / name).read_text("utf-8") for name in ("table.js", "later.js"))
-    lines = map(str.strip, text.splitlines())
-    return "\n".join(one for one in lines if one and not one.startswith("//"))
 
 
 _took: dict[str, float] = {}
@@ -448,7 +435,6 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
-    "later": lambda run, given: {"code": later_script()},
     "stale": _stale,
     "moments": _moments,
     "moment": _moment,

@@ -67,6 +67,16 @@ def hears_while_busy(shell: Any) -> bool:
     return _has_subshells(getattr(shell, "kernel", None))
 
 
+def receive_while_busy(channel: Any) -> None:
+    """Let the kernel receive the messages of a comm while a cell waits, if the kernel has
+    subshells.
+
+    ipykernel 7.4 sends them to the shell that opened the comm, which may be the one that waits.
+    """
+    if hasattr(channel, "_reply_subshell_for"):
+        channel._reply_subshell_for = lambda data, default: default
+
+
 @lru_cache(maxsize=1)
 def _has_subshells(kernel: Any) -> bool:
     """Found once for a kernel: ipykernel writes its banner for each answer, 0.1 ms."""

@@ -38,6 +38,7 @@ from .cursor import Reading
 from .explorer import open_again
 from .magics import entries
 from .options import ParsedLine, read
+from .output import receive_while_busy
 
 if TYPE_CHECKING:
     from .complete import Known
@@ -304,8 +305,7 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
 
     channel = comm.create_comm(target_name=TARGET, primary=False)
     channel.on_msg(_answerer(channel.send, registry))
-    if hasattr(channel, "_reply_subshell_for"):  # as in output.receive_while_busy
-        channel._reply_subshell_for = lambda data, default: default
+    receive_while_busy(channel)
     manager = comm.get_comm_manager()
     manager.register_comm(channel)
     undo.callback(channel.close)
