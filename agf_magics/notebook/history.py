@@ -20,7 +20,6 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from ..flow.progress import RunLine
 from ..flow.steps import Flow
-from ..journal.queries import RunHead
 from ..languages.over import OVER
 from ..lifecycle import launch, settings
 from ..lifecycle import past_runs as kept_runs
@@ -80,8 +79,7 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
     keep = _keep(parsed)
-    here = {run.run_id: run for run in launch.live}
-    lines = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
+    lines = [_placed(run, launch.live.find(run.run_id)) for run in kept_runs.runs()]
     runs = kept_runs.Runs(filter(keep, lines))
     listed = _page(parsed, len(runs))
     if lines and not runs:
@@ -182,8 +180,8 @@ def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
 
 
 def _is_of(one: RunLine, wanted: str) -> bool:
-    live = next((run for run in launch.live if run.run_id == one.run_id), None)
-    path = this_notebook() if live is not None else kept_runs.notebook_of(one.run_id)
+    is_live = launch.live.find(one.run_id) is not None
+    path = this_notebook() if is_live else kept_runs.notebook_of(one.run_id)
     return path == this_notebook() if wanted == "--notebook" else wanted.lower() in path.lower()
 
 
@@ -376,19 +374,15 @@ def kept_ids() -> list[tuple[str, str, str]]:
 
 def describe_on_load() -> str:
     """The runs that can be resumed and the damage of the journal; empty if there is neither."""
-    found, damage = kept_runs.find_unfinished()
-    return "\n".join(filter(None, (_describe_interrupted(found), line(damage, 300))))
-
-
-def _describe_interrupted(found: list[RunHead]) -> str:
-    if not found:
-        return ""
-    names = ", ".join(line(one.run_id, 60) for one in found[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return (
-        f"{counted(len(found), 'run')} did not finish: {names}{more} · %resume RUN continues "
-        f"one, %runs lists them"
-    )
+    unfinished, damage = kept_runs.find_unfinished()
+    lines = [line(damage, 300)]
+    if unfinished:
+        names = ", ".join(line(head.run_id, 60) for head in unfinished[:MOST_NAMED])
+        left = len(unfinished) - MOST_NAMED
+        more = f" and {left} more" if left > 0 else ""
+        told = f"{counted(len(unfinished), 'run')} did not finish: {names}{more}"
+        lines.insert(0, f"{told} · %resume RUN continues one, %runs lists them")
+    return "\n".join(filter(None, lines))
 
 
 def _past(word: Token) -> PastRun:
