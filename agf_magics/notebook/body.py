@@ -53,15 +53,14 @@ def complete_body(
         path := next_parts(paths.written, spot.text, partial(paths.known, here))
     ):
         return path_offer(*path)
-    near = spot.around[0] if spot.around else {}
     choices = list[Choice]()
     if spot.part == "key":
         named = {name: Choice(f"{name}: ", what) for name, what in offered(names, here).items()}
         keys = keys_at(schema, spot).items()
         named |= {name: Choice(f"{name}: ", "key", doc) for name, doc in keys}
-        choices += [choice for name, choice in named.items() if name not in near]
+        choices += [choice for name, choice in named.items() if name not in spot.near]
     # Until it has a key, an element of a list may be a value, too.
-    if spot.part == "value" or (spot.path[-1:] == (ELEMENT,) and not near):
+    if spot.part == "value" or (spot.path[-1:] == (ELEMENT,) and not spot.near):
         spot = spot._replace(part="value")
         choices += [Choice(value, "value") for value in values_at(schema, spot)]
         values = offered(names, here._replace(spot=spot)).items()

@@ -48,6 +48,11 @@ class Cursor(NamedTuple):
     """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping,
     and so on."""
 
+    @property
+    def near(self) -> dict[str, str]:
+        """The keys of the mapping around it."""
+        return self.around[0] if self.around else {}
+
 
 @dataclass(slots=True)
 class _Level:

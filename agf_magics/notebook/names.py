@@ -21,8 +21,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..flow.patterns import searcher
 from ..flow.schemas import pointed
+from ..flow.steps import Flow
 from ..languages.pipeline import FUNCTIONS, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 
@@ -30,17 +30,13 @@ Schema = Mapping[str, Any]
 Near = Mapping[str, str]
 """The keys of a mapping, with the values that are on one line."""
 
-_MOST_SCHEMAS = 200
-"""Schemas visited for one place: they may refer to each other in a cycle."""
-
 
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema
     has none."""
     found: dict[str, str] = {}
-    near = spot.around[0] if spot.around else {}
     for schema in _at(root, spot):
-        others = _excluded(schema, near)
+        others = _excluded(schema, spot.near)
         for name, inner in schema.get("properties", {}).items():
             if name not in others:
                 found[name] = found.get(name) or _description(root, inner)
@@ -58,11 +54,10 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
     empty if none."""
     key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):
-        inner = schema.get("properties", {}).get(key)
-        if isinstance(inner, Mapping) and inner.get("const") == value:
+        if _constants(schema).get(key) == value:
             return _description(root, schema)
-        if value in _decides(schema, key):
-            shape = schema.get("then", {})
+        if _constants(schema.get("if", {})).get(key) == value:
+            shape = schema["then"]
             others = [_description(root, other) for other in shape.get("properties", {}).values()]
             return next(filter(None, [_description(root, shape), *others]), "")
     return ""
@@ -70,21 +65,21 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
-    if not isinstance(schema, Mapping):
-        return ""
-    said = schema.get("description") or _referred(root, schema.get("$ref")).get("description")
-    return str(said or "")
+    referred = pointed(root, schema["$ref"]) if "$ref" in schema else {}
+    return str(schema.get("description") or referred.get("description", ""))
 
 
 def values_at(root: Schema, spot: Cursor) -> list[str]:
     """The literal values that ``spot`` may have."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
-        listed = [*_literals(schema), *schema.get("examples", ())]
+        listed = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+        listed += schema.get("examples", ())
         listed += [True, False] if schema.get("type") == "boolean" else []
         found |= dict.fromkeys(_written(value) for value in listed)
+    key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
-        found |= dict.fromkeys(_decides(schema, spot.path[-1] if spot.path else ""))
+        found |= dict.fromkeys(filter(None, [_constants(schema.get("if", {})).get(key)]))
     return list(found)
 
 
@@ -105,25 +100,19 @@ def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
 
 def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema]:
     """Each schema with the schemas that it refers to and combines, if they fit the written keys."""
-    queue, seen = list(schemas), 0
-    while queue and seen < _MOST_SCHEMAS:
+    queue = list(schemas)
+    while queue:
         schema = queue.pop(0)
-        seen += 1
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, Mapping):  # `additionalProperties: false`
             continue
         yield schema
         if "$ref" in schema:
-            queue.append(_referred(root, schema["$ref"]))
+            queue.append(pointed(root, schema["$ref"]))
         queue += schema.get("allOf", ())
         for several in ("anyOf", "oneOf"):
             queue += _likely(root, schema.get(several, ()), near)
-        if "if" in schema:
-            queue.append(schema.get("then" if _holds(schema["if"], near) else "else", {}))
-
-
-def _referred(root: Schema, ref: object) -> Schema:
-    to = pointed(root, str(ref or ""))
-    return to if isinstance(to, Mapping) and ref else {}
+        if "if" in schema and _holds(schema["if"], near):
+            queue.append(schema["then"])
 
 
 def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]:
@@ -138,54 +127,29 @@ def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]
     return [choice for count, choice in known if count == best]
 
 
+def _constants(schema: Schema) -> dict[str, str]:
+    """The keys that have a constant value in a shape, or in the ``if`` of one."""
+    properties = schema.get("properties", {}).items()
+    return {name: _written(inner["const"]) for name, inner in properties if "const" in inner}
+
+
 def _fits(schema: Schema, near: Near) -> bool:
     """Whether every written value equals the constant of this shape, if it has one."""
-    for name, inner in schema.get("properties", {}).items():
-        written = near.get(name)
-        if (
-            written
-            and isinstance(inner, Mapping)
-            and "const" in inner
-            and written != _written(inner["const"])
-        ):
-            return False
-    return True
+    return all(near.get(name) in (None, "", value) for name, value in _constants(schema).items())
 
 
 def _holds(condition: Schema, near: Near) -> bool:
     """Whether the ``if`` of a schema is true of the written keys."""
-    for name, inner in condition.get("properties", {}).items():
-        written = near.get(name)
-        if written is None:
-            continue
-        wanted = _literals(inner)
-        if wanted and written not in map(_written, wanted):
-            return False
-        if "pattern" in inner and not searcher(inner["pattern"])(written):
-            return False
-    return all(name in near for name in condition.get("required", ()))
-
-
-def _decides(schema: Schema, name: str) -> Iterator[str]:
-    """The values of a key that select the shape of its mapping."""
-    yield from map(_written, _literals(schema.get("if", {}).get("properties", {}).get(name, {})))
-
-
-def _literals(schema: Schema) -> list[Any]:
-    """The values of which a schema takes one."""
-    return [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+    return all(near.get(name) == value for name, value in _constants(condition).items())
 
 
 def _under(schema: Schema, part: str) -> Iterator[Any]:
-    """What the schema says about the value of a key, or about an element: schemas, and other
-    values, of which `_all` takes none."""
-    named = schema.get("items") if part == ELEMENT else schema.get("properties", {}).get(part)
-    if named is not None or part == ELEMENT:
-        yield named
-        return
-    patterns = schema.get("patternProperties", {}).items()
-    matching = [inner for pattern, inner in patterns if searcher(pattern)(part)]
-    yield from matching or [schema.get("additionalProperties")]
+    """What the schema says about the value of a key, or about an element: a schema, None, or
+    false."""
+    if part == ELEMENT:
+        yield schema.get("items")
+    else:
+        yield schema.get("properties", {}).get(part, schema.get("additionalProperties"))
 
 
 def _written(value: Any) -> str:
@@ -280,19 +244,18 @@ def _tools(here: Context) -> Iterable[str]:
 
 
 def _arguments(here: Context) -> Iterable[str]:
-    """The arguments of the tool or agent that one of the mappings around the place names."""
-    tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
-    registered: Mapping[str, Mapping[str, Any]] = {
-        **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate", "name"), tools),
-        "agent": agents,
-    }
-    named = (
-        (near.get(key), known) for near in here.spot.around for key, known in registered.items()
-    )
-    name, known = next(((name, known) for name, known in named if name), ("", tools))
-    if name in known:
-        return list((getattr(known[name], "accepts", None) or {}).get("properties", {}))
-    return [ref.path[-1] for ref in flows[name].inputs] if name in flows else []
+    """The arguments of the tool, agent or flow that one of the mappings around the place names."""
+    registry = here.registry
+    names = (near.get(key) for near in here.spot.around for key in CALLS)
+    name = next(filter(None, names), "")
+    called: Any = {**registry.flows, **registry.agents, **registry.tools}.get(name)
+    if isinstance(called, Flow):
+        return [ref.path[-1] for ref in called.inputs]
+    return list((getattr(called, "accepts", None) or {}).get("properties", {}))
+
+
+CALLS = ("_tool", "tool", "tool_name", "_delegate", "agent", "name")
+"""Keys whose value is what a mapping calls."""
 
 
 def _aliased(here: Context) -> Iterable[str]:
