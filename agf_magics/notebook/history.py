@@ -204,25 +204,15 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    word = parsed.word("--page")
-    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
-    pages = max(1, -(-found // most)) if most else 1
-    if word is not None and not 1 <= number <= pages:
-        hint = f"write --page {min(max(number, 1), pages)}"
-        raise line_error(
-            "page", f"there is no page {number}: the list has {counted(pages, 'page')}", word, hint
-        )
-    more = f"{_without_page(parsed, word)} --page {number + 1}" if number < pages else ""
+    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1, 1)
+    pages = max(1, -(-found // most))
+    if number > pages:
+        (word,) = parsed.words("--page")
+        message = f"there is no page {number}: the list has {counted(pages, 'page')}"
+        raise line_error("page", message, word, f"write --page {pages}")
+    typed = re.sub(r"\s+--page[\s=]+\S+", "", parsed.source.text).rstrip()
+    more = f"{typed} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
-
-
-def _without_page(parsed: ParsedLine, word: Token | None) -> str:
-    """The line as it was typed, without ``--page N``."""
-    text = parsed.source.text
-    if word is None:
-        return text.rstrip()
-    start = text.rfind("--page", 0, word.span.end)
-    return f"{text[:start].rstrip()}{text[word.span.end :].rstrip()}"
 
 
 MOST_NAMED = 3

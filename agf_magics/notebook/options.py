@@ -325,8 +325,6 @@ def _closed_at(parts: Sequence[str]) -> int:
     """How many further parts a list or an object that starts in the first one takes; 0 if none."""
     depth = 0
     for number, part in enumerate(parts):
-        if number and part.startswith("--"):
-            return 0
         depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
         if depth <= 0 or not parts[0].startswith(("[", "{")):
             return number

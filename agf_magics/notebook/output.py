@@ -23,6 +23,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -113,9 +114,7 @@ class Drawing:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._diagram: Diagram | None = None
-        self._failure = ""
-        """Why there is no diagram, as HTML: a mistake of this package."""
-        self._ready = threading.Event()
+        """Set when it is drawn."""
         self._thread: threading.Thread | None = None
 
     def begin(self, show: Callable[[Bundle], object]) -> None:
@@ -131,13 +130,8 @@ class Drawing:
 
     def html(self, progress: Progress) -> str:
         """The picture in the colours of a run; empty as long as it is not ready."""
-        if not self._ready.is_set():
-            return ""
-        return (
-            self._diagram.of_run(progress).html(SMALLEST)
-            if self._diagram is not None
-            else self._failure
-        )
+        drawn = self._diagram
+        return drawn.of_run(progress).html(SMALLEST) if drawn is not None else ""
 
     def wait(self) -> None:
         """Wait until it is ready and shown; not at all without `begin`."""
@@ -145,16 +139,11 @@ class Drawing:
             self._thread.join()
 
     def _draw(self, show: Callable[[Bundle], object]) -> None:
-        try:
+        with suppress(Exception):  # a mistake of this package is no reason to print into the cell
             diagram = Diagram(self._flow)
             bundle: Bundle = dict(diagram._repr_mimebundle_())
             self._diagram = diagram
-        except Exception as error:
-            reason = f"no picture: {type(error).__name__}"
-            self._failure = f"<p><em>{html(reason)}</em></p>"
-            bundle = {"text/html": self._failure, "text/plain": reason}
-        self._ready.set()
-        show(bundle)
+            show(bundle)
 
 
 def accompany(

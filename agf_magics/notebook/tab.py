@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -315,10 +315,7 @@ def _described(code: str, at: object, registry: Registry) -> str:
     """`describe`, for a page: empty if there is no help."""
     if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
         return ""
-    try:
-        return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
-    except Exception:  # help is never worth an error
-        return ""
+    return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
 
 
 def _answerer(
@@ -331,21 +328,18 @@ def _answerer(
     answers: Mapping[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {
         "open": lambda run, data: {"why": open_again(run, str(data.get("mark")))},
         "help": lambda cell, data: {"text": _described(cell, data.get("at"), registry)},
-        "text": lambda cell, data: {"problems": _problems_or_none(cell, registry)},
+        "text": lambda cell, data: {"problems": problems_of(cell, registry)},
     }
 
     def answer(message: dict[str, Any]) -> None:
         data = message.get("content", {}).get("data")
         for asked, reply in answers.items() if isinstance(data, dict) else ():
             if isinstance(data.get(asked), str):
-                send({"id": data.get("id"), **reply(data[asked], data)})
+                told: dict[str, Any] = {"why": "this cannot be shown", "text": "", "problems": []}
+                # Another thread may change the registry; help is never worth an error.
+                with suppress(Exception):
+                    told = reply(data[asked], data)
+                send({"id": data.get("id"), **told})
                 return
 
     return answer
-
-
-def _problems_or_none(cell: str, registry: Registry) -> list[Problem]:
-    try:
-        return problems_of(cell, registry)
-    except Exception:  # another thread may change the registry; help is never worth an error
-        return []
