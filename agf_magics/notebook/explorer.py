@@ -389,8 +389,7 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     DefinitionError if there is no such run."""
     run = runs(run_id)
     channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
-    if not channel.has_ended:
-        channel.keep_up()
+    channel.keep_up()
     return channel
 
 

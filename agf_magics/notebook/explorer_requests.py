@@ -27,7 +27,6 @@ from ..flow.values import Value
 from ..journal.records import Record
 from ..lifecycle.moments import Moments, evaluates, find_moments
 from ..lifecycle.past_runs import calls_of
-from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale
 from ..pictures.boxes import Frame
 from ..pictures.counters import activity, spent, tallies, times, words
@@ -72,7 +71,7 @@ MOST_NEW = 50
 
 
 _took: dict[str, float] = {}
-"""Seconds of the last comparison of a run, by its id: of the last runs."""
+"""Seconds of the last comparison of a run, by its id."""
 
 
 def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -88,8 +87,6 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     except NeedsUnpickling:
         return {"skipped": "it reads results that are not JSON, as --reuse does"}
     _took[run.run_id] = time.monotonic() - started
-    for old in list(_took)[:-20]:
-        _took.pop(old, None)
     marks = [
         [number, row["state"], line(row["why"], 200), row["calls"], row["reused"], row["change"]]
         for number, one in enumerate(run.progress.rows.values())
@@ -294,6 +291,7 @@ _AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
     row = row_of(run, given)
+    has_calls = row.started > 0 and calls_of(run) is not None
     found: Json = {
         "id": line(row.id, 200),
         "word": line(row.word, 24),
@@ -307,15 +305,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
-        "evaluates": evaluates(row.step) and row.started > 0 and calls_of(run) is not None,
+        "evaluates": evaluates(row.step) and has_calls,
+        "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
     }
-    if (
-        isinstance(row.step, Invoke)
-        and row.step.kind == "tool"
-        and row.started
-        and calls_of(run) is not None
-    ):
-        found["opens"] = True
     if row.step.span is not None:
         found["definition"] = describe_definition(row.step.span)
     if row.error is not None:
@@ -381,12 +373,10 @@ def _values(run: AnyRun, row: Row) -> Json:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
         found["attempts"] = call_rows(calls, attempts)
-    if row.value is not None and isinstance(run, Run):
+    if row.value is not None:
         found["output"] = value_json(mask(row.value), mask)
     elif last is not None and last.what == "finished":
         found["output"] = value_json(last.value_shown)
-    elif row.value is not None:
-        found["output"] = value_json(row.value)
     elif row.state == "ok":
         found["output"] = value_json(None)
     return found

@@ -204,9 +204,9 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1, 1)
+    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1)
     pages = max(1, -(-found // most))
-    if number > pages:
+    if not 1 <= number <= pages:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"
         raise line_error("page", message, word, f"write --page {pages}")

@@ -93,7 +93,6 @@ class Model(anywidget.AnyWidget):
     _lock = threading.Lock()
     runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
     _esm = traitlets.Unicode().tag(sync=True)
-    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
 
     def __init__(self, first: Answers) -> None:
         self._explored = {first.mark: first}
@@ -103,12 +102,6 @@ class Model(anywidget.AnyWidget):
         self.on_msg(self._receive)
         receive_while_busy(self.comm)
         self.comm.on_close(self._forget)
-
-    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
-        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the
-        class has them."""
-        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
-            super().add_traits(**missing)
 
     @classmethod
     def of(cls, explored: Answers, alone: bool = False) -> Model:

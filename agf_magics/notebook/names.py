@@ -412,17 +412,14 @@ def _state(here: Context) -> Iterable[str]:
     yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", here.text)
 
 
-def _conditions(here: Context) -> Iterable[str]:
-    """A condition names a key of the state without ``state.``."""
-    return [path.removeprefix("state.") for path in _state(here)]
-
-
 def _in_condition(spot: Cursor) -> bool:
     return spot.part == "value" and spot.path[-1:] == ("condition",)
 
 
 def _graph_paths(here: Context) -> Iterable[str]:
-    return _conditions(here) if _in_condition(here.spot) else _state(here)
+    """A condition names a key of the state without ``state.``."""
+    lead = "state." if _in_condition(here.spot) else ""
+    return [path.removeprefix(lead) for path in _state(here)]
 
 
 NAMES: Mapping[str, Names] = {

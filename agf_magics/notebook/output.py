@@ -24,7 +24,6 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
 from typing import Any, ClassVar
 
 from IPython import get_ipython
@@ -65,7 +64,8 @@ def in_frames() -> bool:
 def hears_while_busy(shell: Any) -> bool:
     """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
     button. JupyterLite hands its kernel one message at a time: `kernel_info` names no subshells."""
-    return _has_subshells(getattr(shell, "kernel", None))
+    kernel = getattr(shell, "kernel", None)
+    return "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ())
 
 
 def receive_while_busy(channel: Any) -> None:
@@ -76,12 +76,6 @@ def receive_while_busy(channel: Any) -> None:
     """
     if hasattr(channel, "_reply_subshell_for"):
         channel._reply_subshell_for = lambda data, default: default
-
-
-@lru_cache(maxsize=1)
-def _has_subshells(kernel: Any) -> bool:
-    """Found once for a kernel: ipykernel writes its banner for each answer, 0.1 ms."""
-    return "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ())
 
 
 def show(bundle: Bundle) -> None:

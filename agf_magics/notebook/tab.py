@@ -112,8 +112,10 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     magic = _LINE.match(line)
     if magic is not None:
         command = COMMANDS.get(magic[1])
-        page = entries().get(name[0]) if command is not None and name is not None else None
-        return page or (command.help if command is not None else None)
+        if command is None:
+            return None
+        page = entries().get(name[0]) if name is not None else None
+        return page or command.help
     cell = _CELL.match(code.lstrip("\n"))
     if cell is None or cell[1] not in COMMANDS:
         return None

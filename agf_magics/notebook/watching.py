@@ -217,15 +217,12 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         if not is_shown(found):
             show_ended(found, shell)
 
-    def past_run(found: PastRun) -> None:
-        show_ended(found, shell)
-
     formatter = shell.display_formatter
     for table, kind, shown in (
         (formatter.mimebundle_formatter, Flow, flow),
         (formatter.mimebundle_formatter, Registry, registry),
         (formatter.ipython_display_formatter, Run, run),
-        (formatter.ipython_display_formatter, PastRun, past_run),
+        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
         table.for_type(kind, shown)
         undo.callback(table.pop, kind, None)
