@@ -61,24 +61,12 @@ class Language(NamedTuple):
     expressions: Mapping[str, Callable[[Text], Expr]]
     """Its expression languages by name: each parses a text and raises a DefinitionError if it is
     malformed."""
-    words: Words | None = None
-    """The tables of its keys, if it has them."""
     schema: Mapping[str, Any] | None = None
-    """The JSON Schema of a cell, if there are no tables."""
+    """The JSON Schema of a cell, for completion and help."""
+    functions: Mapping[str, str] = {}
+    """Of its expression language, each with its signature."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
     """`load` with the names of further latent tools; None if the language has none."""
-
-
-class Words(NamedTuple):
-    """The tables of a language, for completion."""
-
-    steps: Mapping[str, Kind]
-    documents: Mapping[str, Kind]
-    target: Kind
-    field_types: Mapping[str, str]
-    """With one line on each."""
-    functions: Mapping[str, str]
-    """Of the expression language, each with its signature."""
 
 
 class Takes(NamedTuple):

@@ -52,7 +52,7 @@ def load(shell: Any) -> None:
         WorkerMagics,
     )
     with ExitStack() as undo:
-        undo.callback(_forget, shell, config, before)
+        undo.callback(_forget, shell, before)
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(started.close)
@@ -107,9 +107,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     )
 
 
-def _forget(shell: Any, config: Any, before: Any) -> None:
-    """Undo ``%config``: the shell keeps its values for the next object of our name."""
-    config.forget()
+def _forget(shell: Any, before: Any) -> None:
+    """Restore the settings of a process without a notebook, and undo ``%config``: the shell keeps
+    its values for the next object of our name."""
+    from ..lifecycle import settings
+
+    settings.current.settings = settings.without_files()
     shell.config.pop("AgfMagics", None)
     if before is not None:
         shell.config["AgfMagics"] = before

@@ -19,25 +19,18 @@ from ..catalog import Model, Registry
 from ..catalog.models import PROVIDERS
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES, OURS
-from ..languages.pipeline import WORDS
+from ..languages.pipeline import FUNCTIONS
 from ..lifecycle.launch import live
 from ..lifecycle.settings import WORDS as WORKER_WORDS
 from ..lifecycle.settings import this_notebook
 from ..pictures.dot import DIRECTIONS
 from ..pictures.plain import line as one_line
 from ..workers.on import can_run
-from .body import (
-    Choice,
-    Offer,
-    complete_blank_line,
-    complete_by_schema,
-    complete_document,
-    expression,
-)
+from .body import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
 from .commands import COMMANDS
 from .history import STATUSES, TIMES
 from .magics import entries, lessons
-from .names import NAMES
+from .names import EXPRESSION, NAMES, is_in_text, next_parts
 from .options import Command, Kind
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
@@ -93,13 +86,11 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     is_planner = command.name == "%%plan" and "--planner" in found[3].split()
 
     def offered(above: str) -> Offer:
-        if language.words is not None:
-            return complete_document(above, below, inputs, language.words, known.registry)
         schema: Mapping[str, Any] = language.schema or {}
         if is_planner:  # the cell has the text of a planner
             from ..languages.plan.document import HEADER_SCHEMA as schema
         names = NAMES[language.name]
-        return complete_by_schema(above, below, inputs, schema, names, known.registry)
+        return complete_body(above, below, inputs, schema, names, known.registry)
 
     offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
@@ -132,7 +123,8 @@ def _kind(choice: Choice, is_blank: bool) -> str:
 
 def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
     if command.operands and command.operands[0].rest:
-        return expression(rest.lstrip(), lambda path: _data(path, known.frame))
+        path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, known.frame))
+        return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
     *before, word = re.split(r"\s+", rest)
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
@@ -215,15 +207,13 @@ def _runs(wanted: Wanted) -> list[str]:
     return sorted(latest, key=latest.__getitem__)[: -MOST_RUNS - 1 : -1]
 
 
-def _data(path: str, frame: Mapping[str, Any]) -> Iterable[Choice]:
-    """The names at ``path`` in the last run."""
+def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
+    """The paths that begin with ``lead`` in the last run, and the functions of an expression."""
     value: Any = frame
-    for part in path.split(".") if path else ():
+    for part in lead.split(".")[:-1]:
         value = value.get(part) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        yield from (Choice(str(name), "name") for name in value)
-    if not path:
-        yield from (Choice(f"{name}(", "function") for name in WORDS.functions)
+    names = value if isinstance(value, Mapping) else ()
+    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTIONS)]
 
 
 def _models(known: Known) -> list[str]:
@@ -299,7 +289,4 @@ def _files(word: str) -> Offer:
 
 
 def _those(fragment: str, type: str, names: Iterable[str]) -> Offer:
-    return Offer(
-        fragment,
-        tuple(Choice(name, type) for name in dict.fromkeys(names) if name.startswith(fragment)),
-    )
+    return matching(fragment, [Choice(name, type) for name in names])

@@ -32,9 +32,6 @@ class BadSetting(BaseException):
         self.diagnostic = diagnostic
         self.diagnostics = (diagnostic,)
 
-    def __str__(self) -> str:
-        return str(self.diagnostic)
-
 
 def _setting(kind: type[Any], default: Any, help: str, **options: Any) -> Any:
     """A trait. A text may be None, a number has a ``min``."""
@@ -186,10 +183,6 @@ class AgfMagics(Configurable):
         """Called by ``%config``. Raises BadSetting for any error, and then changes nothing."""
         self._check(config)
         super().update_config(config)
-
-    def forget(self) -> None:
-        """Restore the settings of a process without a notebook."""
-        settings.current.settings = settings.without_files()
 
     def _check(self, config: Config) -> None:
         known: dict[str, Any] = dict(type(self).class_traits(config=True))

@@ -120,10 +120,9 @@ def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]
 def references(log: Log) -> list[Reference]:
     """The references that the last messages write, in the order of their first write."""
     found: dict[Reference, None] = {}
-    for _, message in _last(log):
-        content = read_content(message)
-        for writing in content.writings[:MOST_ROWS] if content else ():
-            found.setdefault(Reference(content.kind, writing.path, content.instance))  # type: ignore[union-attr]
+    for content in filter(None, (read_content(message) for _, message in _last(log))):
+        for writing in content.writings[:MOST_ROWS]:
+            found.setdefault(Reference(content.kind, writing.path, content.instance))
     return list(found)
 
 

@@ -7,7 +7,6 @@ before the cursor is read, once, and reading never fails.
 from __future__ import annotations
 
 import re
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -49,6 +48,11 @@ class Cursor(NamedTuple):
     """The keys of the mapping around it, as in `Keys.near`; then those of the next outer mapping,
     and so on."""
 
+    @property
+    def near(self) -> dict[str, str]:
+        """The keys of the mapping around it."""
+        return self.around[0] if self.around else {}
+
 
 @dataclass(slots=True)
 class _Level:
@@ -66,25 +70,24 @@ class Reading:
     """
 
     def __init__(self, before: str) -> None:
-        *lines, self._last = before.split("\n")
-        self._reader = _Reader()
+        self._before = before
+        reader, (*lines, last) = _Reader(), before.split("\n")
         for line in lines:
-            self._reader.line(line)
-        here = self._reader.copy()
-        here.line(self._last, last=True)
-        self.spot = here.spot()
+            reader.line(line)
+        reader.line(last, last=True)
+        self.spot = reader.spot()
         """The place of the cursor."""
-        here.leave(0)
-        self.above: list[Keys] = here.left
+        reader.leave(0)
+        self.above: list[Keys] = reader.left
         """Every mapping before the cursor, in all documents; inner ones first."""
 
     def everywhere(self, after: str) -> list[Keys]:
-        """Every mapping of the body, with the text ``after`` after the cursor. Can be called
-        once."""
-        for line in (self._last + after).split("\n"):
-            self._reader.line(line)
-        self._reader.leave(0)
-        return self._reader.left
+        """Every mapping of the body, with the text ``after`` after the cursor."""
+        reader = _Reader()
+        for line in (self._before + after).split("\n"):
+            reader.line(line)
+        reader.leave(0)
+        return reader.left
 
 
 class _Reader:
@@ -99,14 +102,6 @@ class _Reader:
         self.left: list[Keys] = []
         self.column = 0
         """The column of the last key in a block."""
-
-    def copy(self) -> _Reader:
-        other = copy(self)
-        other.left = list(self.left)
-        other.levels = [
-            _Level(level.column, level.opener, level.key, dict(level.near)) for level in self.levels
-        ]
-        return other
 
     @property
     def in_flow(self) -> bool:
@@ -154,7 +149,8 @@ class _Reader:
             self.levels.append(level)
         level.key = _bare(found[1])
         value = rest[found.end() :]
-        level.near[level.key] = _bare(value.split(" #")[0])
+        # The value at the cursor is unfinished: it selects no shape of its mapping.
+        level.near[level.key] = "" if last else _bare(value.split(" #")[0])
         self.is_value = True
         plain = value.strip()[:1] not in SPECIAL_STARTS
         if LITERAL.match(value.strip()):

@@ -22,7 +22,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from IPython import get_ipython
 
@@ -42,9 +42,6 @@ from ..text.diagnostics import DefinitionError
 from .config import has_notices
 from .explorer_calls import MOST_WHY, AnyRun, Json, Refused, Requests, reply_to
 from .output import Bundle, PendingQuestion, accompany
-
-if TYPE_CHECKING:
-    from .model import Model
 
 ARGUMENTS = "arguments"
 """The name of the variable, unless a person gives another one."""
@@ -102,32 +99,63 @@ def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Regis
 MOST_OPEN = 10
 
 
-class OpenExplorer(Protocol):
-    """An explorer of a run, or of a context."""
+class Answers:
+    """The kernel's end of a view, as of a list of runs: what it begins with, and the answers to its
+    requests, by their names. `Channel` is that of a run, which changes."""
 
-    model: Model
-    mark: str
-    """The class of the element over which the page draws."""
+    def __init__(
+        self, begin: Json, requests: Requests, alone: bool = False, mark: str = ""
+    ) -> None:
+        """``alone``: see `Model.of`. ``mark``: of the page over which it draws; default: a new
+        one."""
+        self._begin, self._answers = begin, requests
+        self.mark = mark or f"agf-{secrets.token_hex(8)}"
+        """The class of the element over which the page draws."""
+        from .model import Model  # here: the widgets take half of the time of %load_ext
+
+        self.model = Model.of(self, alone)
 
     @property
     def has_ended(self) -> bool:
         """Whether what it shows no longer changes."""
-        ...
+        return True
 
     @property
     def can_rerun(self) -> bool:
         """Whether the page may compare it with the definitions and functions of now."""
-        ...
+        return False
+
+    def start(self) -> Json:
+        """Everything that a page needs to show it."""
+        return {"id": self.mark} | self._begin
+
+    def requests(self) -> Requests:
+        """What the page may ask now."""
+        return self._answers
+
+    def receive(self, message: Json) -> None:
+        """Answer a request of the page."""
+        self.send(reply_to(message, {"later": _later, **self.requests()}))
+
+    def send(self, message: Json) -> None:
+        """Send a message to the page."""
+        self.model.send({"mark": self.mark, **message})
 
     def close(self, tell: bool = True) -> None:
         """``tell``: whether the page gets a message; False if another explorer is opened next,
         whose message has it."""
-        ...
+        self.model.leave(self, tell)
 
 
-E = TypeVar("E", bound=OpenExplorer)
+def _later(_: Json) -> Json:
+    from .model import later_script  # here: the widgets take half of the time of %load_ext
 
-_open: deque[OpenExplorer] = deque()
+    return {"code": later_script()}
+
+
+E = TypeVar("E", bound=Answers)
+
+_open: deque[Answers] = deque()
 
 
 def open_explorer(make: Callable[[], E]) -> E:
@@ -163,45 +191,6 @@ def close_explorer(mark: str) -> None:
         explorer.close()
 
 
-class Answers:
-    """The kernel's end of a view that does not change, as of a list of runs: what it begins with,
-    and the answers to its requests, by their names."""
-
-    has_ended, can_rerun = True, False
-
-    def __init__(self, begin: Json, requests: Requests, alone: bool = False) -> None:
-        """``alone``: see `Model.of`."""
-        self._begin = begin
-        self._requests = {"later": _later, **requests}
-        self.mark = new_mark()
-        from .model import Model  # here: the widgets take half of the time of %load_ext
-
-        self.model = Model.of(self, alone)
-
-    def start(self) -> Json:
-        """What the page needs to show it."""
-        return {"id": self.mark} | self._begin
-
-    def receive(self, message: Json) -> None:
-        """Answer a request of the page."""
-        self.model.send({"mark": self.mark, **reply_to(message, self._requests)})
-
-    def close(self, tell: bool = True) -> None:
-        """See `OpenExplorer`."""
-        self.model.leave(self, tell)
-
-
-def _later(_: Json) -> Json:
-    from .explorer_requests import later_script  # here: %load_ext does not need it
-
-    return {"code": later_script()}
-
-
-def new_mark() -> str:
-    """The class of an element over which the page draws."""
-    return f"agf-{secrets.token_hex(8)}"
-
-
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is
 then right again."""
@@ -214,7 +203,7 @@ MOST_ANSWER = 100_000
 """Characters of an answer."""
 
 
-class Channel:
+class Channel(Answers):
     """The messages between the kernel and the page about one run. Its methods may be called by any
     thread."""
 
@@ -229,8 +218,7 @@ class Channel:
     ) -> None:
         """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
         static page of a run that this explorer started into the output. ``draw``: whether the
-        picture is shown first. ``mark``: of the page over which it draws; default: a new one.
-        ``alone``: see `Model.of`."""
+        picture is shown first. ``mark``, ``alone``: see `Answers`."""
         self.run, self.hears, self._show, self._draw = run, hears, show, draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
@@ -242,12 +230,9 @@ class Channel:
         self._head: Update = {}
         """What the pages know of the run itself: an update has only what changed."""
         self._context = contextvars.copy_context()
-        self.mark = mark or new_mark()
-        from .model import Model  # here: the widgets take half of the time of %load_ext
+        super().__init__({}, {}, alone, mark)  # last: the page is told how it begins
 
-        self.model = Model.of(self, alone)
-
-    def start(self) -> dict[str, Any]:
+    def start(self) -> Json:
         """The tree and all rows."""
         with self._lock:
             progress = self.run.progress
@@ -289,16 +274,11 @@ class Channel:
 
     @property
     def can_rerun(self) -> bool:
-        """Whether the page may compare the run with the definitions and functions of now."""
         return "rerun" in self._actions()
 
     @property
     def has_ended(self) -> bool:
         return not isinstance(self.run, Run) or self.run.done
-
-    def close(self, tell: bool = True) -> None:
-        """See `OpenExplorer`."""
-        self.model.leave(self, tell)
 
     @property
     def widget_view(self) -> Bundle:
@@ -314,7 +294,7 @@ class Channel:
             name: value for name, value in described.items() if self._head.get(name, ...) != value
         }
         self._head = {**described, "rows": ..., "edges": ...}
-        self._send({"type": "update", "n": self._sent, **changed})
+        self.send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
         return {**update, "can": self._actions(), "hears": self.hears}
@@ -349,14 +329,7 @@ class Channel:
             *(["rerun", "moments"] if is_journaled else []),
         ]
 
-    def _send(self, message: dict[str, Any]) -> None:
-        self.model.send({"mark": self.mark, **message})
-
-    def receive(self, message: dict[str, Any]) -> None:
-        """Answer a request of the page."""
-        self._send(reply_to(message, self._requests()))
-
-    def _requests(self) -> Requests:
+    def requests(self) -> Requests:
         """What the page may ask: those of `requests_of`, and those that act."""
         from .explorer_requests import requests_of
 
@@ -392,7 +365,7 @@ class Channel:
             self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
             self._sent += 1
             self._opened = time.monotonic()
-            self._send({"type": "run", **self.start()})
+            self.send({"type": "run", **self.start()})
         self.keep_up()
 
     def keep_up(self) -> None:
@@ -416,8 +389,7 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     DefinitionError if there is no such run."""
     run = runs(run_id)
     channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
-    if not channel.has_ended:
-        channel.keep_up()
+    channel.keep_up()
     return channel
 
 

@@ -364,13 +364,15 @@ def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 
 def _evaluation_row(run: AnyRun, one: Evaluation) -> list[Any]:
-    error = one.error
+    value, why = value_text(one.value), ""
+    if one.error is not None:
+        value, why = "", run.secrets.text(format_exception(one.error))
     return [
         list(one.numbers),
         [[line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()],
         line(one.case, 60),
-        line(value_text(one.value), SHORT) if error is None else "",
-        line(run.secrets.text(format_exception(error)), SHORT) if error is not None else "",
+        line(value, SHORT),
+        line(why, SHORT),
     ]
 
 

@@ -1,8 +1,6 @@
 """What the explorer shows on request only: the steps that an edit made stale, and the state of the
 run at each moment.
 
-Their script is not part of the explorer's: the page asks for it when a person opens one of them.
-
 What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
 past run.
 
@@ -17,9 +15,8 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from ..catalog import default
@@ -30,7 +27,6 @@ from ..flow.values import Value
 from ..journal.records import Record
 from ..lifecycle.moments import Moments, evaluates, find_moments
 from ..lifecycle.past_runs import calls_of
-from ..lifecycle.run import Run
 from ..lifecycle.stale import NeedsUnpickling, find_stale
 from ..pictures.boxes import Frame
 from ..pictures.counters import activity, spent, tallies, times, words
@@ -73,19 +69,9 @@ MOST_MARKS = 2_000
 MOST_NEW = 50
 """New and removed steps that are named."""
 
-BROWSER = Path(__file__).parent / "browser"
-
-
-@cache
-def later_script() -> str:
-    """The script of these views."""
-    text = "\n".join((BROWSER / name).read_text("utf-8") for name in ("table.js", "later.js"))
-    lines = map(str.strip, text.splitlines())
-    return "\n".join(one for one in lines if one and not one.startswith("//"))
-
 
 _took: dict[str, float] = {}
-"""Seconds of the last comparison of a run, by its id: of the last runs."""
+"""Seconds of the last comparison of a run, by its id."""
 
 
 def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -101,8 +87,6 @@ def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     except NeedsUnpickling:
         return {"skipped": "it reads results that are not JSON, as --reuse does"}
     _took[run.run_id] = time.monotonic() - started
-    for old in list(_took)[:-20]:
-        _took.pop(old, None)
     marks = [
         [number, row["state"], line(row["why"], 200), row["calls"], row["reused"], row["change"]]
         for number, one in enumerate(run.progress.rows.values())
@@ -307,6 +291,7 @@ _AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
 def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
     row = row_of(run, given)
+    has_calls = row.started > 0 and calls_of(run) is not None
     found: Json = {
         "id": line(row.id, 200),
         "word": line(row.word, 24),
@@ -320,15 +305,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
-        "evaluates": evaluates(row.step) and row.started > 0 and calls_of(run) is not None,
+        "evaluates": evaluates(row.step) and has_calls,
+        "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
     }
-    if (
-        isinstance(row.step, Invoke)
-        and row.step.kind == "tool"
-        and row.started
-        and calls_of(run) is not None
-    ):
-        found["opens"] = True
     if row.step.span is not None:
         found["definition"] = describe_definition(row.step.span)
     if row.error is not None:
@@ -394,12 +373,10 @@ def _values(run: AnyRun, row: Row) -> Json:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
         found["attempts"] = call_rows(calls, attempts)
-    if row.value is not None and isinstance(run, Run):
+    if row.value is not None:
         found["output"] = value_json(mask(row.value), mask)
     elif last is not None and last.what == "finished":
         found["output"] = value_json(last.value_shown)
-    elif row.value is not None:
-        found["output"] = value_json(row.value)
     elif row.state == "ok":
         found["output"] = value_json(None)
     return found
@@ -448,7 +425,6 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
-    "later": lambda run, given: {"code": later_script()},
     "stale": _stale,
     "moments": _moments,
     "moment": _moment,

@@ -129,7 +129,8 @@ def value(word: Token, names: Variables) -> Any:
     nodes = documents(Source("", lead + text), problems)
     if text[:1] in ("{", "[", '"', "'"):
         for problem in problems.errors:
-            start, end = (problem.span.start, problem.span.end) if problem.span else (0, len(text))
+            assert problem.span is not None, "the reader of YAML says where"
+            start, end = problem.span.start, problem.span.end
             span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
             raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
         return plain(nodes[0])[0]
@@ -273,10 +274,10 @@ def rows_of(parsed: ParsedLine, names: Variables) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
-        option = next((option.flag for option in FOR_ROWS if option.flag in parsed), None)
-        if option is not None:
-            place = parsed.words(option)[0]
-            raise line_error("needs-over", f"{option} needs --over", place, "add --over TABLE")
+        for option in FOR_ROWS:
+            if option.flag in parsed:
+                message, place = f"{option.flag} needs --over", parsed.words(option.flag)[0]
+                raise line_error("needs-over", message, place, "add --over TABLE")
         return None
     counts = {
         name: number

@@ -20,7 +20,6 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from ..flow.progress import RunLine
 from ..flow.steps import Flow
-from ..journal.queries import RunHead
 from ..languages.over import OVER
 from ..lifecycle import launch, settings
 from ..lifecycle import past_runs as kept_runs
@@ -80,8 +79,7 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
     keep = _keep(parsed)
-    here = {run.run_id: run for run in launch.live}
-    lines = [_placed(run, here.get(run.run_id)) for run in kept_runs.runs()]
+    lines = [_placed(run, launch.live.find(run.run_id)) for run in kept_runs.runs()]
     runs = kept_runs.Runs(filter(keep, lines))
     listed = _page(parsed, len(runs))
     if lines and not runs:
@@ -182,8 +180,8 @@ def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
 
 
 def _is_of(one: RunLine, wanted: str) -> bool:
-    live = next((run for run in launch.live if run.run_id == one.run_id), None)
-    path = this_notebook() if live is not None else kept_runs.notebook_of(one.run_id)
+    is_live = launch.live.find(one.run_id) is not None
+    path = this_notebook() if is_live else kept_runs.notebook_of(one.run_id)
     return path == this_notebook() if wanted == "--notebook" else wanted.lower() in path.lower()
 
 
@@ -206,25 +204,15 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    word = parsed.word("--page")
-    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
-    pages = max(1, -(-found // most)) if most else 1
-    if word is not None and not 1 <= number <= pages:
-        hint = f"write --page {min(max(number, 1), pages)}"
-        raise line_error(
-            "page", f"there is no page {number}: the list has {counted(pages, 'page')}", word, hint
-        )
-    more = f"{_without_page(parsed, word)} --page {number + 1}" if number < pages else ""
+    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1)
+    pages = max(1, -(-found // most))
+    if not 1 <= number <= pages:
+        (word,) = parsed.words("--page")
+        message = f"there is no page {number}: the list has {counted(pages, 'page')}"
+        raise line_error("page", message, word, f"write --page {pages}")
+    typed = re.sub(r"\s+--page[\s=]+\S+", "", parsed.source.text).rstrip()
+    more = f"{typed} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
-
-
-def _without_page(parsed: ParsedLine, word: Token | None) -> str:
-    """The line as it was typed, without ``--page N``."""
-    text = parsed.source.text
-    if word is None:
-        return text.rstrip()
-    start = text.rfind("--page", 0, word.span.end)
-    return f"{text[:start].rstrip()}{text[word.span.end :].rstrip()}"
 
 
 MOST_NAMED = 3
@@ -376,19 +364,15 @@ def kept_ids() -> list[tuple[str, str, str]]:
 
 def describe_on_load() -> str:
     """The runs that can be resumed and the damage of the journal; empty if there is neither."""
-    found, damage = kept_runs.find_unfinished()
-    return "\n".join(filter(None, (_describe_interrupted(found), line(damage, 300))))
-
-
-def _describe_interrupted(found: list[RunHead]) -> str:
-    if not found:
-        return ""
-    names = ", ".join(line(one.run_id, 60) for one in found[:MOST_NAMED])
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-    return (
-        f"{counted(len(found), 'run')} did not finish: {names}{more} · %resume RUN continues "
-        f"one, %runs lists them"
-    )
+    unfinished, damage = kept_runs.find_unfinished()
+    lines = [line(damage, 300)]
+    if unfinished:
+        names = ", ".join(line(head.run_id, 60) for head in unfinished[:MOST_NAMED])
+        left = len(unfinished) - MOST_NAMED
+        more = f" and {left} more" if left > 0 else ""
+        told = f"{counted(len(unfinished), 'run')} did not finish: {names}{more}"
+        lines.insert(0, f"{told} · %resume RUN continues one, %runs lists them")
+    return "\n".join(filter(None, lines))
 
 
 def _past(word: Token) -> PastRun:

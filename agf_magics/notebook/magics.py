@@ -219,13 +219,10 @@ class LanguageMagics(NotebookMagics):
             )
 
             return run_planner_cell(self.notebook, parsed, body)
-        if option := next(
-            (option for option in commands.FOR_PLANNERS if option.flag in parsed), None
-        ):
-            place = parsed.words(option.flag)[0]
-            raise line_error(
-                "needs-planner", f"{option.flag} needs --planner", place, "add --planner MODEL"
-            )
+        for option in commands.FOR_PLANNERS:
+            if option.flag in parsed:
+                message, place = f"{option.flag} needs --planner", parsed.words(option.flag)[0]
+                raise line_error("needs-planner", message, place, "add --planner MODEL")
 
         def change(flow: Flow) -> Flow:
             if context is not None:

@@ -18,24 +18,16 @@ import re
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
 
-from .output import in_frames
+from .output import in_frames, receive_while_busy
 
-
-def receive_while_busy(widget: Any) -> None:
-    """Let the kernel receive the events of ``widget`` while a cell waits, if the kernel has
-    subshells.
-
-    ipykernel 7.4 sends them to the shell that opened the widget, which may be the one that waits.
-    """
-    if hasattr(widget.comm, "_reply_subshell_for"):
-        widget.comm._reply_subshell_for = lambda data, default: default
-
+if TYPE_CHECKING:
+    from .explorer import Answers
 
 FOLDER = Path(__file__).parent / "browser"
 SCRIPTS = (
@@ -52,6 +44,8 @@ SCRIPTS = (
     "mount",
 )
 """The parts of the script, in the order in which they need each other."""
+LATER_SCRIPTS = ("table", "later")
+"""The parts that the page asks for when a person opens one of their views."""
 
 
 @cache
@@ -61,6 +55,13 @@ def script() -> str:
     style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
     return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
+
+
+@cache
+def later_script() -> str:
+    """The script of the views that a person opens."""
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in LATER_SCRIPTS]
+    return "\n".join(map(_shortened, parts))
 
 
 @cache
@@ -83,21 +84,6 @@ def _shortened(text: str) -> str:
 _COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
 
 
-class Explored(Protocol):
-    """The kernel's end of one explorer."""
-
-    mark: str
-    """The class of the element over which the page draws."""
-
-    def start(self) -> dict[str, Any]:
-        """Everything that a page needs to show it."""
-        ...
-
-    def receive(self, message: dict[str, Any]) -> None:
-        """Answer a request of the page."""
-        ...
-
-
 class Model(anywidget.AnyWidget):
     """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
     ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
@@ -107,25 +93,18 @@ class Model(anywidget.AnyWidget):
     _lock = threading.Lock()
     runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
     _esm = traitlets.Unicode().tag(sync=True)
-    _anywidget_id = traitlets.Unicode(f"{__module__}.Model").tag(sync=True)
 
-    def __init__(self, first: Explored) -> None:
+    def __init__(self, first: Answers) -> None:
         self._explored = {first.mark: first}
         self._gone: list[str] = []
         """Marks of closed explorers that the page still has."""
         super().__init__(_esm=loader(), layout=ipywidgets.Layout())
         self.on_msg(self._receive)
-        receive_while_busy(self)
+        receive_while_busy(self.comm)
         self.comm.on_close(self._forget)
 
-    def add_traits(self, **traits: traitlets.TraitType[Any, Any]) -> None:
-        """anywidget adds the traits of each widget to a class of its own, which costs 0.4 ms: the
-        class has them."""
-        if missing := {name: one for name, one in traits.items() if not self.has_trait(name)}:
-            super().add_traits(**missing)
-
     @classmethod
-    def of(cls, explored: Explored, alone: bool = False) -> Model:
+    def of(cls, explored: Answers, alone: bool = False) -> Model:
         """The model that has ``explored`` from now on. ``alone``: one of its own, which a person
         displays."""
         if alone:
@@ -141,7 +120,7 @@ class Model(anywidget.AnyWidget):
             )
             return shared
 
-    def leave(self, explored: Explored, tell: bool = True) -> None:
+    def leave(self, explored: Answers, tell: bool = True) -> None:
         """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
         with self._lock:
             self._explored.pop(explored.mark, None)

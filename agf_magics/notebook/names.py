@@ -8,27 +8,27 @@ The names that a definition can use: registered names, names that its text decla
 paths that it reads.
 
 Each language has three tables: the keys that take a name, the keys below which names are keys, and
-the form of its paths. `cursor` reads the text, which may be incomplete.
+the form of its paths; the expressions of a pipeline are paths too. `cursor` reads the text, which
+may be incomplete.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..flow.patterns import searcher
 from ..flow.schemas import pointed
+from ..flow.steps import Flow
+from ..languages.pipeline import FUNCTIONS, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 
 Schema = Mapping[str, Any]
 Near = Mapping[str, str]
 """The keys of a mapping, with the values that are on one line."""
-
-_MOST_SCHEMAS = 200
-"""Schemas visited for one place: they may refer to each other in a cycle."""
 
 
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
@@ -36,9 +36,17 @@ def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     has none."""
     found: dict[str, str] = {}
     for schema in _at(root, spot):
+        others = _excluded(schema, spot.near)
         for name, inner in schema.get("properties", {}).items():
-            found[name] = found.get(name) or _description(root, inner)
+            if name not in others:
+                found[name] = found.get(name) or _description(root, inner)
     return found
+
+
+def _excluded(schema: Schema, near: Near) -> Collection[str]:
+    """The keys of which a mapping has one, as the kinds of a step, if it has one."""
+    one_of = [name for each in schema.get("oneOf", ()) for name in each.get("required", ())]
+    return () if near.keys().isdisjoint(one_of) else one_of
 
 
 def describe_value(root: Schema, spot: Cursor, value: str) -> str:
@@ -46,11 +54,10 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
     empty if none."""
     key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):
-        inner = schema.get("properties", {}).get(key)
-        if isinstance(inner, Mapping) and inner.get("const") == value:
+        if _constants(schema).get(key) == value:
             return _description(root, schema)
-        if value in _decides(schema, key):
-            shape = schema.get("then", {})
+        if _constants(schema.get("if", {})).get(key) == value:
+            shape = schema["then"]
             others = [_description(root, other) for other in shape.get("properties", {}).values()]
             return next(filter(None, [_description(root, shape), *others]), "")
     return ""
@@ -58,21 +65,21 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
-    if not isinstance(schema, Mapping):
-        return ""
-    said = schema.get("description") or _referred(root, schema.get("$ref")).get("description")
-    return str(said or "")
+    referred = pointed(root, schema["$ref"]) if "$ref" in schema else {}
+    return str(schema.get("description") or referred.get("description", ""))
 
 
 def values_at(root: Schema, spot: Cursor) -> list[str]:
     """The literal values that ``spot`` may have."""
     found: dict[str, None] = {}
     for schema in _at(root, spot):
-        listed = [*_literals(schema), *schema.get("examples", ())]
+        listed = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+        listed += schema.get("examples", ())
         listed += [True, False] if schema.get("type") == "boolean" else []
         found |= dict.fromkeys(_written(value) for value in listed)
+    key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
-        found |= dict.fromkeys(_decides(schema, spot.path[-1] if spot.path else ""))
+        found |= dict.fromkeys(filter(None, [_constants(schema.get("if", {})).get(key)]))
     return list(found)
 
 
@@ -93,25 +100,19 @@ def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
 
 def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema]:
     """Each schema with the schemas that it refers to and combines, if they fit the written keys."""
-    queue, seen = list(schemas), 0
-    while queue and seen < _MOST_SCHEMAS:
+    queue = list(schemas)
+    while queue:
         schema = queue.pop(0)
-        seen += 1
-        if not isinstance(schema, Mapping):
+        if not isinstance(schema, Mapping):  # `additionalProperties: false`
             continue
         yield schema
         if "$ref" in schema:
-            queue.append(_referred(root, schema["$ref"]))
+            queue.append(pointed(root, schema["$ref"]))
         queue += schema.get("allOf", ())
         for several in ("anyOf", "oneOf"):
             queue += _likely(root, schema.get(several, ()), near)
-        if "if" in schema:
-            queue.append(schema.get("then" if _holds(schema["if"], near) else "else", {}))
-
-
-def _referred(root: Schema, ref: object) -> Schema:
-    to = pointed(root, str(ref or ""))
-    return to if isinstance(to, Mapping) and ref else {}
+        if "if" in schema and _holds(schema["if"], near):
+            queue.append(schema["then"])
 
 
 def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]:
@@ -126,54 +127,29 @@ def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]
     return [choice for count, choice in known if count == best]
 
 
+def _constants(schema: Schema) -> dict[str, str]:
+    """The keys that have a constant value in a shape, or in the ``if`` of one."""
+    properties = schema.get("properties", {}).items()
+    return {name: _written(inner["const"]) for name, inner in properties if "const" in inner}
+
+
 def _fits(schema: Schema, near: Near) -> bool:
     """Whether every written value equals the constant of this shape, if it has one."""
-    for name, inner in schema.get("properties", {}).items():
-        written = near.get(name)
-        if (
-            written
-            and isinstance(inner, Mapping)
-            and "const" in inner
-            and written != _written(inner["const"])
-        ):
-            return False
-    return True
+    return all(near.get(name) in (None, "", value) for name, value in _constants(schema).items())
 
 
 def _holds(condition: Schema, near: Near) -> bool:
     """Whether the ``if`` of a schema is true of the written keys."""
-    for name, inner in condition.get("properties", {}).items():
-        written = near.get(name)
-        if written is None:
-            continue
-        wanted = _literals(inner)
-        if wanted and written not in map(_written, wanted):
-            return False
-        if "pattern" in inner and not searcher(inner["pattern"])(written):
-            return False
-    return all(name in near for name in condition.get("required", ()))
-
-
-def _decides(schema: Schema, name: str) -> Iterator[str]:
-    """The values of a key that select the shape of its mapping."""
-    yield from map(_written, _literals(schema.get("if", {}).get("properties", {}).get(name, {})))
-
-
-def _literals(schema: Schema) -> list[Any]:
-    """The values of which a schema takes one."""
-    return [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+    return all(near.get(name) == value for name, value in _constants(condition).items())
 
 
 def _under(schema: Schema, part: str) -> Iterator[Any]:
-    """What the schema says about the value of a key, or about an element: schemas, and other
-    values, of which `_all` takes none."""
-    named = schema.get("items") if part == ELEMENT else schema.get("properties", {}).get(part)
-    if named is not None or part == ELEMENT:
-        yield named
-        return
-    patterns = schema.get("patternProperties", {}).items()
-    matching = [inner for pattern, inner in patterns if searcher(pattern)(part)]
-    yield from matching or [schema.get("additionalProperties")]
+    """What the schema says about the value of a key, or about an element: a schema, None, or
+    false."""
+    if part == ELEMENT:
+        yield schema.get("items")
+    else:
+        yield schema.get("properties", {}).get(part, schema.get("additionalProperties"))
 
 
 def _written(value: Any) -> str:
@@ -184,6 +160,8 @@ class Context(NamedTuple):
     """The text and the registry at the cursor."""
 
     spot: Cursor
+    above: tuple[Keys, ...]
+    """Every mapping before the cursor."""
     everywhere: tuple[Keys, ...]
     """Every mapping of the text."""
     text: str
@@ -214,7 +192,8 @@ class Paths(NamedTuple):
 
     written: re.Pattern[str]
     """Matches the path at the end of a text; the group ``path`` is completed part by part."""
-    known: Callable[[Context], Iterable[str]]
+    known: Callable[[Context, str], Iterable[str]]
+    """The paths; the last part is completed below the one that it gets, with its dot."""
     where: Callable[[Cursor], bool]
     """Whether the value or the key at a place is a path or contains one."""
 
@@ -234,22 +213,30 @@ class Names(NamedTuple):
 def offered(names: Names, here: Context) -> dict[str, str]:
     """The names that fit the place, each with its kind in the popup."""
     spot = here.spot
-    key = next((part for part in reversed(spot.path) if part != ELEMENT), "")
-    table = names.keys if spot.part == "key" else names.values
+    is_key = spot.part == "key"
+    key = next((part for part in reversed(spot.path) if is_key or part != ELEMENT), "")
+    table = names.keys if is_key else names.values
     found = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
-    keywords = dict.fromkeys(names.alone.get(key, ()), "keyword") if spot.part == "value" else {}
-    return found | keywords
+    # An argument of a tool is below the key that says what it may be.
+    owner = next((part for part in reversed(spot.path[-2:]) if part in names.alone), "")
+    return found if is_key else found | dict.fromkeys(names.alone.get(owner, ()), "keyword")
 
 
-def next_parts(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
-    """The unfinished part of a path and its completions; None if there is no path."""
-    written = paths.written.search(here.spot.text) if paths.where(here.spot) else None
-    if written is None:
+def next_parts(
+    written: re.Pattern[str], text: str, known: Callable[[str], Iterable[str]]
+) -> tuple[str, list[str]] | None:
+    """The unfinished part of the path at the end of ``text`` and its completions, of the ``known``
+    paths below a path; None if there is no path, or none to complete."""
+    path = written.search(text)
+    if path is None:
         return None
-    base, dot, fragment = written["path"].rpartition(".")
+    base, dot, fragment = path["path"].rpartition(".")
     lead = base + dot
-    parts = {path[len(lead) :].split(".")[0] for path in paths.known(here) if path.startswith(lead)}
-    return fragment, sorted(part for part in parts if part and part.startswith(fragment))
+    parts = dict.fromkeys(
+        path[len(lead) :].split(".")[0] for path in known(lead) if path.startswith(lead)
+    )
+    named = [part for part in parts if part and part.startswith(fragment)]
+    return (fragment, named) if named else None
 
 
 def _tools(here: Context) -> Iterable[str]:
@@ -257,19 +244,18 @@ def _tools(here: Context) -> Iterable[str]:
 
 
 def _arguments(here: Context) -> Iterable[str]:
-    """The arguments of the tool or agent that one of the mappings around the place names."""
-    tools, agents, flows = here.registry.tools, here.registry.agents, here.registry.flows
-    registered: Mapping[str, Mapping[str, Any]] = {
-        **dict.fromkeys(("_tool", "tool", "tool_name", "_delegate"), tools),
-        "agent": agents,
-    }
-    named = (
-        (near.get(key), known) for near in here.spot.around for key, known in registered.items()
-    )
-    name, known = next(((name, known) for name, known in named if name), ("", tools))
-    if name in known:
-        return list((getattr(known[name], "accepts", None) or {}).get("properties", {}))
-    return [ref.path[-1] for ref in flows[name].inputs] if name in flows else []
+    """The arguments of the tool, agent or flow that one of the mappings around the place names."""
+    registry = here.registry
+    names = (near.get(key) for near in here.spot.around for key in CALLS)
+    name = next(filter(None, names), "")
+    called: Any = {**registry.flows, **registry.agents, **registry.tools}.get(name)
+    if isinstance(called, Flow):
+        return [ref.path[-1] for ref in called.inputs]
+    return list((getattr(called, "accepts", None) or {}).get("properties", {}))
+
+
+CALLS = ("_tool", "tool", "tool_name", "_delegate", "agent", "name")
+"""Keys whose value is what a mapping calls."""
 
 
 def _aliased(here: Context) -> Iterable[str]:
@@ -289,13 +275,55 @@ def _agents(here: Context) -> Iterable[str]:
     ]
 
 
+def _schemas(here: Context) -> Iterable[str]:
+    """The schemas; the name at the top of a document is a new one."""
+    own = here.values_of("schema")
+    return [*here.registry.schemas, *own] if len(here.spot.path) > 1 else ()
+
+
+def _stores(here: Context) -> dict[str, str]:
+    """The stores that the steps above write, each with its schema."""
+    writing = (keys.near for keys in here.above if keys.near.get("output"))
+    return {near["output"]: near.get("schema", "") for near in writing}
+
+
+def _bound(here: Context) -> list[str]:
+    """The names that the step around the cursor sees in addition, such as ``item``."""
+    path = here.spot.path
+    steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
+    if not steps:
+        return []
+    *parallel, key = steps[-1]
+    branches: list[list[str]] = [[]]
+    if steps[-1][-2:] == ("parallel", "collect"):
+        written = (*parallel, "branches")
+        branches += [list(keys.near) for keys in here.above if keys.path == written]
+    return [*STEP_KEYS[parallel[-1], key].binds, *branches[-1]]
+
+
+STEP_KEYS = {(kind.name, name): key for kind in STEPS.values() for name, key in kind.keys.items()}
+"""The keys of a pipeline's steps, by the kind of the step and the name of the key."""
+
+STEPS_BELOW = ("step", "branches")
+"""What the keys take below which there are steps."""
+
+
+def _takes(path: tuple[str, ...]) -> str:
+    """What the key of a step takes; empty for a path that does not end with one."""
+    kind, key = ("", "", *path)[-2:]
+    return STEP_KEYS[kind, key].takes.word if (kind, key) in STEP_KEYS else ""
+
+
 SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
     "agent": _agents,
+    "identity": lambda here: here.registry.agents,
     "tool": _tools,
     "flow": lambda here: here.registry.flows,
+    "pipeline": lambda here: here.registry.flows if len(here.spot.path) > 1 else (),
+    "store": lambda here: [*_stores(here), *_bound(here), "pipe"],
     "transform": lambda here: here.registry.transforms,
     "policy": lambda here: here.registry.policies,
-    "schema": lambda here: here.registry.schemas,
+    "schema": _schemas,
     "argument": _arguments,
     "alias": _aliased,
     "node": lambda here: here.keys_of("nodes"),
@@ -305,6 +333,53 @@ SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
 
 # --- the languages
 # --------------------------------------------------------------------------------------------------
+
+
+def _read(here: Context, lead: str) -> Iterable[str]:
+    """What an expression of a pipeline can read, and its functions; a template has only paths."""
+    stores = _stores(here)
+    yield from ("ctx", "pipe", *_bound(here), *stores)
+    if not _is_template(here.spot):
+        yield from (f"{name}(" for name in FUNCTIONS)
+        yield from ("and", "or", "not", "true", "false", "null")
+        yield from re.findall(r"(?<!\w)(\w++)\s*+->", here.spot.text)
+    yield from (f"ctx.{name}" for name in (*stores, *here.inputs))
+    for store, schema in stores.items():
+        yield from (f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(here, schema))
+    if lead:  # other dotted words of the text begin with no name that can be read
+        yield from re.findall(r"(?<![\w.])[\w.]++", here.text)
+
+
+def _fields(here: Context, schema: str) -> Iterable[str]:
+    """The fields of a schema of this text, else of a registered one."""
+    for inner, top in pairwise(here.everywhere):
+        if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
+            return inner.near
+    registered = here.registry.schemas.get(schema)
+    return registered.fields if registered else ()
+
+
+def _is_template(spot: Cursor) -> bool:
+    return _takes(spot.path) == "template"
+
+
+def _is_read(spot: Cursor) -> bool:
+    """Whether an expression is at this place, or the braces of a template."""
+    if _is_template(spot):
+        return spot.text.count("{") > spot.text.count("}")
+    is_passed = spot.path[-2:-1] == ("pass",) and spot.path[-1] != ELEMENT
+    is_read = spot.tag == "!expr" or is_passed or spot.path[-2:] == ("attach", ELEMENT)
+    is_read = is_read or _takes(spot.path) == "expression"
+    return spot.part == "value" and is_read and not is_in_text(spot.text)
+
+
+def is_in_text(expression: str) -> bool:
+    """Whether an expression ends inside a text of it."""
+    return re.search("['\"]", re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) is not None
+
+
+EXPRESSION = re.compile(r"(?<![\w.])(?P<path>(?:[^\W\d][\w.]*)?)\Z")
+"""The path at the end of an expression of a pipeline."""
 
 
 def _parent(here: Context) -> Iterable[str]:
@@ -337,20 +412,30 @@ def _state(here: Context) -> Iterable[str]:
     yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", here.text)
 
 
-def _conditions(here: Context) -> Iterable[str]:
-    """A condition names a key of the state without ``state.``."""
-    return [path.removeprefix("state.") for path in _state(here)]
-
-
 def _in_condition(spot: Cursor) -> bool:
     return spot.part == "value" and spot.path[-1:] == ("condition",)
 
 
 def _graph_paths(here: Context) -> Iterable[str]:
-    return _conditions(here) if _in_condition(here.spot) else _state(here)
+    """A condition names a key of the state without ``state.``."""
+    lead = "state." if _in_condition(here.spot) else ""
+    return [path.removeprefix(lead) for path in _state(here)]
 
 
 NAMES: Mapping[str, Names] = {
+    "pipeline": Names(
+        values={
+            "name": ("tool",),
+            "tools": ("tool",),
+            "identity": ("identity",),
+            "pipeline": ("pipeline",),
+            "schema": ("schema",),
+            "pass": ("store",),
+        },
+        keys={"args": ("argument",)},
+        alone={"args": ("!expr ",), "command": ("!expr ",)},
+        paths=Paths(EXPRESSION, _read, _is_read),
+    ),
     "policy": Names(
         values={
             "agent": ("agent",),
@@ -365,7 +450,7 @@ NAMES: Mapping[str, Names] = {
         alone={"output_from": ("last", "merge", "first")},
         paths=Paths(
             re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
-            _parent,
+            lambda here, lead: sorted(_parent(here)),
             lambda spot: (
                 spot.path[-2:-1] == ("input_mapping",)
                 if spot.part == "value"
@@ -375,9 +460,11 @@ NAMES: Mapping[str, Names] = {
     ),
     "plan": Names(
         values={"_tool": ("tool", "flow"), "_delegate": ("flow",), "_activity": ("tool",)},
-        keys={"calls": ("argument",), "": ("argument",)},
+        keys={ELEMENT: ("argument",)},
         paths=Paths(
-            re.compile(r"[†$](?P<path>[\w.-]*)$"), _references, lambda spot: spot.part == "value"
+            re.compile(r"[†$](?P<path>[\w.-]*)$"),
+            lambda here, lead: sorted(_references(here)),
+            lambda spot: spot.part == "value",
         ),
     ),
     "graph": Names(
@@ -390,7 +477,7 @@ NAMES: Mapping[str, Names] = {
             "from": ("node",),
             "to": ("node",),
             "default_route": ("node",),
-            "identity": ("agent",),
+            "identity": ("identity",),
             "schema": ("schema",),
             "state_key": ("state",),
             "resume_key": ("state",),
@@ -407,7 +494,7 @@ NAMES: Mapping[str, Names] = {
         alone={"from": ("START",), "to": ("END",), "condition": ("else",)},
         paths=Paths(
             re.compile(r"(?:^|[-+*/\[{,: <>=])(?P<path>[A-Za-z_][\w.]*|)$"),
-            _graph_paths,
+            lambda here, lead: sorted(_graph_paths(here)),
             lambda spot: (
                 spot.part == "value"
                 and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}"))

@@ -194,10 +194,10 @@ class Notebook:
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
         """The run options of the line. ``runs``: whether the magic runs a flow without
         ``--run``."""
-        idle = next((option.flag for option in FOR_RUNS if option.flag in parsed), None)
-        if idle is not None and not runs and "--run" not in parsed:
-            message = f"{idle} needs --run: this cell only defines a flow"
-            raise line_error("needs-run", message, parsed.words(idle)[0], "add --run")
+        for option in () if runs or "--run" in parsed else FOR_RUNS:
+            if option.flag in parsed:
+                message = f"{option.flag} needs --run: this cell only defines a flow"
+                raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
         print_findings(warn_about_names(parsed, self.names))
         return RunRequest(
             given=inputs(parsed, self.names),

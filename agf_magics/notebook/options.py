@@ -305,35 +305,26 @@ def _options(
 
 def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     """Refuse a ``key=value`` that a blank without quotes cuts in two."""
-    key, equals, value = word.text.partition("=")
-    following = [one.text for one in rest[:20]]
-    if not equals and following and following[0].startswith("="):
-        whole = "".join([key, *following[:2]]) if following[0] == "=" else key + following[0]
-    elif (
-        equals
-        and not value
-        and following
-        and word.span.text.endswith("=")
-        and not following[0].startswith("-")
-    ):
-        whole = word.text + following[0]
-    else:
-        end = _closed_at([value, *following])
-        if not end:
-            return
+    following = [each.text for each in rest[:20]]
+    spaced = _SPACED.match(" ".join([word.span.text, *following[:2]]))
+    if spaced is not None:
+        message = f"no blank may separate {spaced[1]!r} from its value"
+        raise line_error("set", message, word, f"write --set {spaced[1]}={spaced[2]}")
+    end = _closed_at([word.text.partition("=")[2], *following])
+    if end:
         whole = " ".join([word.text, *following[:end]])
         message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
         raise line_error("set", message, word, f"write --set '{whole}'")
-    hint = f"write --set {whole}"
-    raise line_error("set", f"no blank may separate {key!r} from its value", word, hint)
+
+
+_SPACED = re.compile(r"([^\s='\"]+)(?: = ?|= )([^\s=-]\S*)")
+"""``a = 1``, ``a =1``, ``a= 1``."""
 
 
 def _closed_at(parts: Sequence[str]) -> int:
     """How many further parts a list or an object that starts in the first one takes; 0 if none."""
     depth = 0
     for number, part in enumerate(parts):
-        if number and part.startswith("--"):
-            return 0
         depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
         if depth <= 0 or not parts[0].startswith(("[", "{")):
             return number

@@ -23,7 +23,7 @@ import contextvars
 import os
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from IPython import get_ipython
@@ -64,13 +64,18 @@ def in_frames() -> bool:
 def hears_while_busy(shell: Any) -> bool:
     """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
     button. JupyterLite hands its kernel one message at a time: `kernel_info` names no subshells."""
-    return _has_subshells(getattr(shell, "kernel", None))
-
-
-@lru_cache(maxsize=1)
-def _has_subshells(kernel: Any) -> bool:
-    """Found once for a kernel: ipykernel writes its banner for each answer, 0.1 ms."""
+    kernel = getattr(shell, "kernel", None)
     return "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ())
+
+
+def receive_while_busy(channel: Any) -> None:
+    """Let the kernel receive the messages of a comm while a cell waits, if the kernel has
+    subshells.
+
+    ipykernel 7.4 sends them to the shell that opened the comm, which may be the one that waits.
+    """
+    if hasattr(channel, "_reply_subshell_for"):
+        channel._reply_subshell_for = lambda data, default: default
 
 
 def show(bundle: Bundle) -> None:
@@ -103,9 +108,7 @@ class Drawing:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._diagram: Diagram | None = None
-        self._failure = ""
-        """Why there is no diagram, as HTML: a mistake of this package."""
-        self._ready = threading.Event()
+        """Set when it is drawn."""
         self._thread: threading.Thread | None = None
 
     def begin(self, show: Callable[[Bundle], object]) -> None:
@@ -121,13 +124,8 @@ class Drawing:
 
     def html(self, progress: Progress) -> str:
         """The picture in the colours of a run; empty as long as it is not ready."""
-        if not self._ready.is_set():
-            return ""
-        return (
-            self._diagram.of_run(progress).html(SMALLEST)
-            if self._diagram is not None
-            else self._failure
-        )
+        drawn = self._diagram
+        return drawn.of_run(progress).html(SMALLEST) if drawn is not None else ""
 
     def wait(self) -> None:
         """Wait until it is ready and shown; not at all without `begin`."""
@@ -135,16 +133,11 @@ class Drawing:
             self._thread.join()
 
     def _draw(self, show: Callable[[Bundle], object]) -> None:
-        try:
+        with suppress(Exception):  # a mistake of this package is no reason to print into the cell
             diagram = Diagram(self._flow)
             bundle: Bundle = dict(diagram._repr_mimebundle_())
             self._diagram = diagram
-        except Exception as error:
-            reason = f"no picture: {type(error).__name__}"
-            self._failure = f"<p><em>{html(reason)}</em></p>"
-            bundle = {"text/html": self._failure, "text/plain": reason}
-        self._ready.set()
-        show(bundle)
+            show(bundle)
 
 
 def accompany(

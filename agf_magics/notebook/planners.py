@@ -145,18 +145,16 @@ def _model(notebook: Notebook, word: Token) -> Any:
 
 
 def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
-    registry, listed = notebook.registry, parsed.word("--tools")
-    names = (
-        [name.strip() for name in listed.text.split(",") if name.strip()]
-        if listed is not None
-        else None
-    )
-    for name in names or ():
-        if listed is not None and name not in registry.tools and name not in registry.flows:
-            start = listed.text.index(name)
-            hint = suggest(name, [*registry.tools, *registry.flows], "tools and flows")
-            place = listed.part(start, start + len(name))
-            raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
+    registry, names = notebook.registry, None
+    for listed in parsed.words("--tools"):
+        names = [name.strip() for name in listed.text.split(",") if name.strip()]
+        known = [*registry.tools, *registry.flows]
+        for name in names:
+            if name not in known:
+                start = listed.text.index(name)
+                hint = suggest(name, known, "tools and flows")
+                place = listed.part(start, start + len(name))
+                raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
     declared = {name: schema for name, schema in header.tools.items() if name not in registry.tools}
     latent = {name: str(schema.get("description", "")) for name, schema in declared.items()}
     latent |= {word.text: "" for word in parsed.words("--latent")}

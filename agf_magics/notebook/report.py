@@ -34,7 +34,7 @@ from ..pictures.plain import counted, html, line, plain
 from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
-from .explorer_requests import later_script, requests_of
+from .explorer_requests import requests_of
 
 MOST_RECORDED = 10_000_000
 """Characters of the recorded values of a report; its plain page has as many at most."""
@@ -227,7 +227,7 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
 
     scripts, policy, button = "", "'none'", ""
     if data is not None:
-        from .model import script  # here: the widgets are slow to import
+        from .model import later_script, script  # here: the widgets are slow to import
 
         later = later_script().replace("export default ", "const laterViews = ")
         start = (REPORT_FILES / "report.js").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +37,8 @@ from .commands import COMMANDS
 from .cursor import Reading
 from .explorer import open_again
 from .magics import entries
-from .names import describe_value, keys_at
 from .options import ParsedLine, read
+from .output import receive_while_busy
 
 if TYPE_CHECKING:
     from .complete import Known
@@ -112,8 +112,10 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     magic = _LINE.match(line)
     if magic is not None:
         command = COMMANDS.get(magic[1])
-        page = entries().get(name[0]) if command is not None and name is not None else None
-        return page or (command.help if command is not None else None)
+        if command is None:
+            return None
+        page = entries().get(name[0]) if name is not None else None
+        return page or command.help
     cell = _CELL.match(code.lstrip("\n"))
     if cell is None or cell[1] not in COMMANDS:
         return None
@@ -134,6 +136,8 @@ def _word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] 
 
 def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
     """The help of a value that is the name of a kind, a tool, an agent or a flow."""
+    from .names import describe_value  # imports the pipeline language
+
     spot = Reading(before).spot
     if spot.part != "value":
         return
@@ -161,23 +165,14 @@ def _signature(tool: Tool) -> str:
 
 
 def _help(language: Language, before: str, word: str) -> Iterator[str]:
-    if language.words is not None:
-        words = language.words
-        for kind in (*words.steps.values(), *words.documents.values()):
-            if kind.name == word:
-                yield f"{word}: {kind.doc} Keys: {', '.join(kind.keys)}."
-        path = Reading(before).spot.path
-        owners = [kind for kind in words.steps.values() if kind.name in path[-1:]]
-        owners = owners or [*words.documents.values(), *words.steps.values(), words.target]
-        for kind in owners:
-            if (key := kind.keys.get(word)) is not None:
-                yield f"{word}: {key.doc} Takes {key.says}, as in {key.example}"
-        if word in words.functions:
-            yield words.functions[word]
-    elif language.schema is not None and (
-        text := keys_at(language.schema, Reading(before).spot).get(word)
-    ):
+    """The help of a key, or of a function of an expression."""
+    from .names import keys_at  # imports the pipeline language
+
+    spot = Reading(before).spot
+    if text := keys_at(language.schema or {}, spot).get(word):
         yield f"{word}: {text}"
+    if word in language.functions and spot.part == "value":
+        yield language.functions[word]
 
 
 TARGET = "agf-magics.problems"
@@ -312,8 +307,7 @@ def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
 
     channel = comm.create_comm(target_name=TARGET, primary=False)
     channel.on_msg(_answerer(channel.send, registry))
-    if hasattr(channel, "_reply_subshell_for"):  # as in output.receive_while_busy
-        channel._reply_subshell_for = lambda data, default: default
+    receive_while_busy(channel)
     manager = comm.get_comm_manager()
     manager.register_comm(channel)
     undo.callback(channel.close)
@@ -323,10 +317,7 @@ def _described(code: str, at: object, registry: Registry) -> str:
     """`describe`, for a page: empty if there is no help."""
     if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
         return ""
-    try:
-        return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
-    except Exception:  # help is never worth an error
-        return ""
+    return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
 
 
 def _answerer(
@@ -339,21 +330,18 @@ def _answerer(
     answers: Mapping[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {
         "open": lambda run, data: {"why": open_again(run, str(data.get("mark")))},
         "help": lambda cell, data: {"text": _described(cell, data.get("at"), registry)},
-        "text": lambda cell, data: {"problems": _problems_or_none(cell, registry)},
+        "text": lambda cell, data: {"problems": problems_of(cell, registry)},
     }
 
     def answer(message: dict[str, Any]) -> None:
         data = message.get("content", {}).get("data")
         for asked, reply in answers.items() if isinstance(data, dict) else ():
             if isinstance(data.get(asked), str):
-                send({"id": data.get("id"), **reply(data[asked], data)})
+                told: dict[str, Any] = {"why": "this cannot be shown", "text": "", "problems": []}
+                # Another thread may change the registry; help is never worth an error.
+                with suppress(Exception):
+                    told = reply(data[asked], data)
+                send({"id": data.get("id"), **told})
                 return
 
     return answer
-
-
-def _problems_or_none(cell: str, registry: Registry) -> list[Problem]:
-    try:
-        return problems_of(cell, registry)
-    except Exception:  # another thread may change the registry; help is never worth an error
-        return []

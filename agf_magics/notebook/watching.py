@@ -24,6 +24,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import CoroutineType, TracebackType
@@ -74,12 +75,11 @@ def watch(start: Start, view: View, hz: float) -> Run:
             while True:
                 with suppress(Empty):
                     return over.get(timeout=1 / hz)
-                if not _tick(view, run):
-                    return
+                _tick(view, run)
 
         if IN_BROWSER:
             assert run._job is not None
-            run._job.every(1 / hz, lambda: _tick(view, run), lambda: None)
+            run._job.every(1 / hz, partial(_tick, view, run), lambda: None)
             try:
                 run.wait()
             finally:
@@ -103,24 +103,16 @@ def watch(start: Start, view: View, hz: float) -> Run:
 def follow(start: Start, view: View, hz: float) -> Run:
     """Start a run in the background and show it in the output of this cell, from a thread that ends
     with the run."""
-    run, ticks = start(view.reserve), True
-
-    def tick() -> None:
-        nonlocal ticks
-        ticks = ticks and _tick(view, run)
-
-    accompany(run, 1 / hz, tick, lambda: view.close(run), _thread_name(run))
+    run = start(view.reserve)
+    accompany(run, 1 / hz, partial(_tick, view, run), partial(view.close, run), _thread_name(run))
     return run
 
 
-def _tick(view: View, run: Run) -> bool:
-    """Whether the view still works. If not, it only shows the end of the run: its thread must not
-    print into a cell."""
-    try:
+def _tick(view: View, run: Run) -> None:
+    """A view that does not work only shows the end of the run: its thread must not print into a
+    cell."""
+    with suppress(Exception):
         view.tick(run)
-    except Exception:
-        return False
-    return True
 
 
 def join_views(run: Run, seconds: float = 5.0) -> None:
@@ -225,15 +217,12 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         if not is_shown(found):
             show_ended(found, shell)
 
-    def past_run(found: PastRun) -> None:
-        show_ended(found, shell)
-
     formatter = shell.display_formatter
     for table, kind, shown in (
         (formatter.mimebundle_formatter, Flow, flow),
         (formatter.mimebundle_formatter, Registry, registry),
         (formatter.ipython_display_formatter, Run, run),
-        (formatter.ipython_display_formatter, PastRun, past_run),
+        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
         table.for_type(kind, shown)
         undo.callback(table.pop, kind, None)

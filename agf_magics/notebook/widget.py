@@ -29,8 +29,7 @@ def widget_of(shown: Run | PastRun | Diagram) -> Model:
     if isinstance(shown, Diagram):
         return _picture(shown)
     channel = Channel(shown, True, lambda _: None, alone=True)
-    if not channel.has_ended:
-        channel.keep_up()
+    channel.keep_up()
     return channel.model
 
 

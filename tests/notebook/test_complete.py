@@ -100,7 +100,7 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
         return [(c.text, c.type, cell[c.start : c.end]) for c in found]
 
     try:
-        assert offered("%%pipeline\nsteps:\n- to") == [("tool: ", "step", "to")]
+        assert offered("%%pipeline\nsteps:\n- to") == [("tool: ", "key", "to")]
         assert offered("%run_pipeline --ou") == [("--out", "option", "--ou")]
         assert offered("%%pipeline\npipeline: pri") == []
         assert "print" in [text for text, _, _ in offered("pri")]
@@ -112,7 +112,7 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
     ("cell", "first"),
     [
         ("%%pipeline\n", ("pipeline: ", "key · Its name, under which it is registered and called")),
-        ("%%pipeline\nsteps:\n", ("- transform: ", "step · Evaluates an expression")),
+        ("%%pipeline\nsteps:\n", ("- transform: ", "key · Evaluates an expression")),
         ("%%policy\nid: agf.loop\nconfig:\n  steps:\n  ", ("- agent: ", "key · The alias of the agent")),
         ("%%plan\ncalls:\n  ", ("- _tool: ", "key · The tool or the flow that is called")),
         ("%%graph\nedges:\n", ("- from: ", "key · The node that it leaves")),

@@ -134,7 +134,7 @@ def test_a_call_is_opened_as_a_variable_and_a_cell(journaled: Kernel) -> None:
     journaled.good(CHOOSY)
     page = Page(journaled, journaled.good(EACH))
     assert page.get("step", step="steps[0].do")["opens"] is True
-    assert "opens" not in page.get("step", step="steps[0]")
+    assert page.get("step", step="steps[0]")["opens"] is False
     found = page.get("open", step="steps[0].do")
     assert (found["name"], found["code"]) == ("arguments", "choosy(**arguments)")
     assert "fig" in str(journaled.good("arguments").of("execute_result"))

@@ -2,10 +2,10 @@
 templates."""
 
 from ..documents import Language
-from .kinds import WORDS, document_schema
+from .kinds import FUNCTIONS, STEPS, document_schema
 from .load import load
 from .r1.parse import parse
 
-LANGUAGE = Language("pipeline", load, {"r1": parse}, WORDS)
+LANGUAGE = Language("pipeline", load, {"r1": parse}, schema=document_schema(), functions=FUNCTIONS)
 
-__all__ = ["LANGUAGE", "WORDS", "document_schema", "load", "parse"]
+__all__ = ["FUNCTIONS", "LANGUAGE", "STEPS", "document_schema", "load", "parse"]

@@ -33,7 +33,7 @@ from ...flow.values import Value
 from ...flow.wiring import own_reads
 from ...text.nodes import Fields, shorten
 from ...text.source import Span
-from ..documents import Json, Key, Kind, Words, kind, kind_schema, mapping_of, reference
+from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
 from . import takes
 from .body import TITLE, Policy, Reader
 from .r1.nodes import FORMS
@@ -228,8 +228,6 @@ FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()
 
 FUNCTIONS: Mapping[str, str] = FORMS
 """R1's closed set of combinators."""
-
-WORDS = Words(STEPS, DOCUMENTS, TARGET, FIELD_TYPES, FUNCTIONS)
 
 Given = Mapping[str, Any]
 

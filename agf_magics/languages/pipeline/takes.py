@@ -304,7 +304,11 @@ LITERALS = Takes("a list of values", "[1, 2, 3]", {"type": "array"}, read_litera
 ON_ERROR = Takes(
     "abort, continue or retry(N)",
     "abort",
-    {"type": "string", "pattern": f"^(abort|continue|{RETRY})$"},
+    {
+        "type": "string",
+        "pattern": f"^(abort|continue|{RETRY})$",
+        "examples": ["abort", "continue", "retry(2)"],
+    },
     read_on_error,
     word="on_error",
 )
