@@ -24,10 +24,16 @@ from agf_magics.workers.on import started
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Every test with `@given` is a law. `make test` runs the same examples each time, with CI set or not. `make laws` runs
-# the profile `laws`: other examples each time, and more of them where a test does not set its own number.
+# Every test with `@given` is a law. `make test` runs the same examples each time, with CI set or not: what they show
+# they have shown, so they are few. `make laws` runs the profile `laws`: other examples each time, and more of them
+# where a test does not set its own number.
 settings.register_profile(
-    "fixed", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "fixed",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("fixed")

@@ -47,6 +47,12 @@ def flush(path: Path) -> None:
     Store.at(path).flush()
 
 
+def on_disk(path: Path) -> bytes:
+    """All bytes of the files beside the journal, and its own."""
+    flush(path)
+    return b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+
+
 def cut(path: Path, after: int, to: Path) -> Path:
     """A copy of the file as it was after ``after`` lines, its process dead."""
     flush(path)

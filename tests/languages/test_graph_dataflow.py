@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -94,7 +94,6 @@ KEYS = ("a", "b")
 Node = tuple[str, str]
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(KEYS), st.sampled_from(KEYS)), min_size=1, max_size=5),
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6),

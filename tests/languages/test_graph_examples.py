@@ -90,7 +90,6 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> agf.Registry:
     made = agf.Registry()
     made.tools.add(default_registry().tools["shell"])
     spec = importlib.util.spec_from_file_location("scripted_model", FOLDER / "scripted_model.py")
-    assert spec is not None
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -52,7 +52,6 @@ def test_a_wrong_expression_is_told_at_the_very_token(row: dict[str, Any]) -> No
     with pytest.raises(agf.AgfError) as caught:
         agf.evaluate(language, text, decoded(row["state"]))
     found = caught.value.diagnostic
-    assert found.span is not None
     assert {"code": found.code, "at": found.span.text} == {key: row["error"][key] for key in ("code", "at")}
 
 
@@ -98,11 +97,6 @@ def test_of_an_object_only_what_is_shown_and_no_method_is_read(name: str, value:
     assert evaluate_condition(f"thing.{name} == null", {"thing": Thing()}) is (value is None)
 
 
-def test_a_key_is_read_whatever_its_name() -> None:
-    assert resolve_template("{state.d.__class__}", {"d": {"__class__": 1}}) == 1
-    assert resolve_state_expression("{d._x}", {"d": {"_x": 1}}) == 1
-
-
 def test_a_missing_key_is_missing_though_dicts_have_a_method_of_its_name() -> None:
     with pytest.raises(KeyError, match="the state has no 'items'; it has rows"):
         resolve_state_expression("{state.items}", {"rows": [1]})
@@ -118,63 +112,6 @@ def test_what_is_opaque_is_not_computed_with() -> None:
         resolve_template("{state.thing + 1}", {"thing": Thing()})
     assert not evaluate_condition("a == b", {"a": Thing(), "b": Thing()})
     assert not evaluate_condition("a < b", {"a": Thing(), "b": Thing()})
-
-
-# --- decisions ---
-
-
-def test_each_placeholder_of_a_text_is_replaced() -> None:
-    assert resolve_template("{state.first} {state.last}", {"first": "Ada", "last": "Byron"}) == "Ada Byron"
-    assert resolve_template("{state.a}{state.b}", {"a": 1, "b": [2]}) == "1[2]"
-
-
-def test_a_placeholder_alone_keeps_its_type_and_blanks_in_it_do_not_count() -> None:
-    assert resolve_template("{ state.a }", {"a": [1]}) == [1]
-    assert resolve_template("{ state.a + 1 }", {"a": 1}) == 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{state.a + b + c}", "{state.a + 'x' + 'y'}", "{state.items + [state.x] + [state.y]}", "{state.a ** 2}",
-        "{state.a // 2}", "{state.items + [state.x, state.y]}", "{state.items + ['a', 'b']}", "{state.items + []}",
-        "{state.items + [{'k': state.v}]}", "{state.items + [[1]]}", "{state.log + {'k': {'l': 1}}}",
-        "{state.log + {'k'}}", "{state.log + {'k': }}", "{state.a + }", "{state.a + 'open}", "{state.a + (1)}",
-        "{state.items + [state.x}",
-    ],
-)  # fmt: skip
-def test_what_a_value_cannot_say_is_refused_whatever_the_state_holds(text: str) -> None:
-    with pytest.raises(ValueError, match=r"\(.+\)$"):
-        resolve_template(text, {})
-
-
-@pytest.mark.parametrize("text", ["a.", "a..b == 1", "a. == 1", ".a == 1", "x == a..b", "x == a."])
-def test_a_path_with_a_name_missing_beside_a_dot_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        evaluate_condition(text, {"a": {"": {"b": 1}}})
-
-
-def test_a_quoted_text_may_hold_what_means_something_without_quotes() -> None:
-    assert resolve_template("{state.log + {'k': 'x, y: z'}}", {"log": []}) == [{"k": "x, y: z"}]
-    assert resolve_template("{state.log + {'a:b': 'c}d'}}", {"log": []}) == [{"a:b": "c}d"}]
-    assert evaluate_condition("s == 'a < b and (c or d)' and n == 1", {"s": "a < b and (c or d)", "n": 1})
-
-
-@pytest.mark.parametrize(
-    "right", ["b + 1", "b+1", "b * 2", "b/2", "b - 1", "len(b)", "(b)", "b == c", "x=y", "b and", "1 && b", "1 || b"]
-)
-def test_the_right_side_of_a_condition_computes_nothing(right: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        evaluate_condition(f"a == {right}", {"a": 1, "b": 0})
-
-
-@pytest.mark.parametrize("right", ["my-key", "2026-01-31", "http://h/x", "5%", "C++", "what?", "android"])
-def test_a_text_without_quotes_is_text_though_it_has_signs_in_it(right: str) -> None:
-    assert evaluate_condition(f"a == {right} and b == 1", {"a": right, "b": 1})
-
-
-def test_and_and_or_stand_between_blanks_of_any_kind() -> None:
-    assert evaluate_condition("a == 1\n\tAND b == 2", {"a": 1, "b": 2})
 
 
 # --- bounds ---
@@ -254,7 +191,6 @@ SOUP = st.lists(
 ).map("".join)  # fmt: skip
 
 
-@settings(max_examples=400)
 @given(st.one_of(SOUP, SOUP.map(lambda text: f"{{state.a + {text}}}")), STATE)
 @example("{state.a + 'x}", {"a": 1})
 def test_whatever_a_value_is_it_raises_only_what_is_named_and_leaves_the_state(text: str, state: Any) -> None:
@@ -265,7 +201,6 @@ def test_whatever_a_value_is_it_raises_only_what_is_named_and_leaves_the_state(t
     assert _typed(state) == _typed(before)
 
 
-@settings(max_examples=400)
 @given(st.one_of(SOUP, SOUP.map(lambda text: f"a == {text}")), STATE)
 def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, state: Any) -> None:
     before = copy.deepcopy(state)
@@ -277,11 +212,6 @@ def test_whatever_a_condition_is_it_is_refused_or_it_holds_or_not(text: str, sta
     else:
         assert evaluate_condition(text, state) in (True, False)
     assert _typed(state) == _typed(before)
-
-
-def test_what_is_absent_equals_null() -> None:
-    assert evaluate_condition("absent == null", {})
-    assert not evaluate_condition("absent != null", {})
 
 
 def test_the_page_of_conformance_names_what_exists() -> None:

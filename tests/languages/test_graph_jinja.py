@@ -187,7 +187,6 @@ def test_a_process_that_was_killed_is_replaced() -> None:
     renderer = Renderer()
     assert renderer.render("a{{ 1 }}", {}) == {"text": "a1"}
     process = renderer.process
-    assert process is not None
     process.kill()
     process.wait()
     assert renderer.render("a{{ 2 }}", {}) == {"text": "a2"}
@@ -235,7 +234,6 @@ def test_the_process_ends_with_the_kernel(more: str, last: str) -> None:
     done = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM.replace("{more}", more).replace("{last}", last)], stdout=subprocess.PIPE
     )
-    assert done.stdout is not None
     pid = int(done.stdout.readline())
     done.wait()
     # The end of the process is what ends the loop; pytest's own time limit ends a test that hangs.
@@ -282,7 +280,6 @@ def test_an_interrupt_of_the_kernel_does_not_end_the_process() -> None:
     renderer = Renderer()
     renderer.render("{{ 1 }}", {})
     process = renderer.process
-    assert process is not None
     process.send_signal(signal.SIGINT)
     assert renderer.render("{{ 2 }}", {}) == {"text": "2"}
     assert renderer.process is process
@@ -300,7 +297,6 @@ def test_an_error_names_its_line_and_a_fix() -> None:
     _, problems = read("Hello\n  {{ name | uper }}\n")
     (refused,) = problems
     assert (refused.message, refused.span.text, refused.span.place[0]) == ("unknown filter 'uper'", "uper", 2)
-    assert refused.hint is not None
     assert refused.hint.startswith("did you mean upper? filters are abs, ")
 
 

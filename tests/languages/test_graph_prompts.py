@@ -138,7 +138,6 @@ def test_a_template_that_fails_names_the_line_of_its_file(folder: Path) -> None:
         Model("ok").run(one("{prompt: ask}"))
     problem = caught.value.diagnostic
     assert problem.code == "graph.template-failed"
-    assert problem.span is not None
     assert (problem.span.source.name, problem.span.place) == ("prompts/ask.yaml", (4, 3))
 
 
@@ -248,7 +247,6 @@ def test_settings_of_the_node_precede_those_of_the_prompt_and_the_defaults() -> 
     extra = "defaults: {temperature: 0.1, max_tokens: 1, max_iterations: 3}\n"
     model.run(one("{prompt: {user: Say it, temperature: 0.2, max_tokens: 2}, max_tokens: 3}", extra))
     settings = model.asked[0].model_settings
-    assert settings is not None
     assert (settings["temperature"], settings["max_tokens"]) == (0.2, 3)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.step import DROPPED, Expr, FanOutResult, FlowInput, Outcome
+from agf_magics.flow.step import Expr, FlowInput
 from agf_magics.flow.steps import (
     WIDTH,
     Branches,
@@ -30,7 +30,7 @@ from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.pipeline.texts import BRANCH_ERRORS, ERRORS, Command, Named, Template, labels
+from agf_magics.languages.pipeline.texts import Command, Named, Template, labels
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
 from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
@@ -210,57 +210,6 @@ def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None
 FRAME = {"ctx": {"doc": "d"}, "pipe": "before"}
 
 
-def test_a_store_keeps_the_value_and_hands_it_on() -> None:
-    (step,) = loaded("transform: {value: '1', output: n}").body.steps
-    assert step.target is not None
-    assert step.target.store(FRAME, Outcome(1)) == {"ctx": {"doc": "d", "n": 1}, "pipe": 1}
-    assert FRAME == {"ctx": {"doc": "d"}, "pipe": "before"}
-
-
-def test_a_step_without_output_only_hands_its_value_on() -> None:
-    (step,) = loaded("transform: {value: '1'}").body.steps
-    assert step.target is not None
-    assert step.target.store(FRAME, Outcome(1)) == {"ctx": {"doc": "d"}, "pipe": 1}
-
-
-def test_what_a_fold_repeats_leaves_its_store_and_not_its_pipe() -> None:
-    (fold,) = loaded("fold: {items: [1], init: '0', do: {transform: {value: acc, output: seen}}, output: o}").body.steps
-    assert isinstance(fold, Fold)
-    assert fold.body.target is not None
-    inside = fold.acc.store(fold.element.store(FRAME, Outcome("it")), Outcome("so far"))
-    assert inside == {**FRAME, "item": "it", "acc": "so far"}
-    assert fold.body.target.store(inside, Outcome(7)) == {**inside, "ctx": {"doc": "d", "seen": 7}}
-
-
-def test_collect_sees_the_survivors_and_no_item() -> None:
-    each, parallel = loaded(
-        "for_each: {on_error: abort, do: {transform: {value: item}}, collect: {transform: {value: pipe}}}",
-        "parallel: {branches: {a: {tool: {name: t}}, b: {tool: {name: t}}}, collect: {transform: {value: pipe}}}",
-    ).body.steps
-    assert isinstance(each, Each)
-    assert isinstance(parallel, Branches)
-    inside = {**FRAME, "item": 1, "acc": 2}
-    survivors = each.join.join(inside, FanOutResult([1, DROPPED, None]))
-    assert survivors == {"ctx": {"doc": "d"}, "pipe": [1, None], ERRORS: []}
-    survivors = parallel.join.join(inside, FanOutResult([DROPPED, 2], ("a", "b")))
-    assert survivors == {"ctx": {"doc": "d"}, "pipe": {"b": 2}, BRANCH_ERRORS: {}}
-
-
-def test_a_branch_name_reads_the_branch_before_a_store_of_that_name() -> None:
-    collect = "{transform: {value: '[left, other]'}}"
-    (step,) = loaded(f"parallel: {{branches: {{left: {{tool: {{name: t}}}}}}, collect: {collect}}}").body.steps
-    assert isinstance(step, Branches)
-    assert isinstance(step.collect, Compute)
-    frame = {"ctx": {"left": "store", "other": "store"}, "pipe": {"left": "branch"}}
-    assert step.collect.value.evaluate(frame) == ["branch", "store"]
-
-
-def test_without_over_and_items_the_pipe_is_the_list() -> None:
-    (step,) = loaded("fold: {init: '0', do: {transform: {value: acc}}, output: o}").body.steps
-    assert isinstance(step, Fold)
-    assert step.over.evaluate({"ctx": {}, "pipe": [1, 2]}) == [1, 2]
-
-
 def test_the_labels_of_what_is_no_json_say_what_it_is() -> None:
     assert labels(object()) == ("an opaque object",)
     assert labels([float("nan")]) == ("[nan]",)
@@ -273,16 +222,6 @@ def args_of(step: str) -> Any:
     (invoke,) = loaded(step).body.steps
     assert isinstance(invoke, Invoke)
     return invoke.args
-
-
-def test_a_tool_gets_its_literals_and_the_values_of_its_expressions() -> None:
-    args = args_of("tool: {name: t, args: {a: !expr ctx.doc, b: 'ctx.doc', c: [1, null]}}")
-    assert args.build(FRAME) == {"a": "d", "b": "ctx.doc", "c": [1, None]}
-    assert [(name, span.text) for name, span in args.names] == [("a", "a"), ("b", "b"), ("c", "c")]
-
-
-def test_a_called_pipeline_gets_the_listed_names_and_nothing_else() -> None:
-    assert args_of("call: {pipeline: q, pass: [doc, pipe]}").build(FRAME) == {"doc": "d", "pipe": "before"}
 
 
 def test_a_listed_name_that_is_absent_is_told_at_its_place() -> None:
@@ -358,11 +297,3 @@ def test_nothing_wrong_ever_hides_what_else_is_wrong() -> None:
     definition, problems = load("pipeline: p\nsteps:\n" + "".join(steps))
     assert definition.flow is None
     assert [d.code for d in problems] == ["r1.syntax", "pipeline.unknown-key"] * 50
-
-
-def test_a_text_is_only_refused_never_a_crash() -> None:
-    # Every row cut short at every place: whatever is left is a definition or a list of what is wrong with it.
-    for row in ROWS[:: max(1, len(ROWS) // 40)]:
-        for end in range(len(row["text"])):
-            definition, problems = load(row["text"][:end])
-            assert definition.flow or definition.schemas or problems

@@ -11,6 +11,7 @@ import pytest
 import agf_magics as agf
 from tests.engine.pipeline_case import Tools, limits_of, registry_of
 from tests.engine.virtual_time import run_virtual
+from tests.languages.typed import typed
 
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_runs.json").read_text())["rows"]
 
@@ -27,9 +28,9 @@ def test_a_pipeline_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     else:
         run = _run(row, registry)
         assert run.status == "ok"
-        assert _typed(run.output) == _typed(row["ok"]["output"])
+        assert typed(run.output) == typed(row["ok"]["output"])
         if "named_stores" in row["ok"]:
-            assert _typed(dict(run.stores)) == _typed(row["ok"]["named_stores"])
+            assert typed(dict(run.stores)) == typed(row["ok"]["named_stores"])
     if "calls" in row:
         assert tools.calls == row["calls"]
     if "max_live" in row:
@@ -42,15 +43,6 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
         agf.define(row["text"], registry=registry)
     run: agf.Run = run_virtual(agf.arun(flow, row["input"], registry=registry, limits=limits_of(row)))
     return run
-
-
-def _typed(value: Any) -> Any:
-    """Values compared by JSON type: 1 is neither true nor 1.0."""
-    if isinstance(value, dict):
-        return {key: _typed(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_typed(inner) for inner in value]
-    return type(value), value
 
 
 def test_an_expression_alone_reads_its_context_as_the_root() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -136,7 +136,6 @@ def test_a_value_that_cannot_be_read_fails_its_reader_alone(registry: agf.Regist
         "- {_tool: echo, v: †state.n, _outputPath: †state.a}\n- {_tool: one, _outputPath: †state.c}\n"
     )
     done = run_raw(text, registry)
-    assert done.error is not None
     assert done.error.code == "plan.type-conflict"
     assert agf.context("p", registry=registry).resolve("†state.c") == 1
 
@@ -149,7 +148,6 @@ def test_a_cycle_refuses_the_run_before_any_call(registry: agf.Registry) -> None
     calls = "_tool: inc, n: †state.b, _outputPath: †state.a", "_tool: inc, n: †state.a, _outputPath: †state.b"
     text = plan(*calls, context="p")
     done = run_raw(text, registry)
-    assert done.error is not None
     assert done.error.code == "plan.cycle"
     assert len(agf.context("p", registry=registry)) == 0
     agf.context("p", registry=registry).append({"type": "data", "kind": "state", "data": {"b": 0}})
@@ -174,7 +172,6 @@ def test_a_tool_chooses_a_branch_by_number_or_as_it_is_written(registry: agf.Reg
 def test_a_branch_that_there_is_not_fails_the_call(which: Any, registry: agf.Registry) -> None:
     agf.tool(lambda: agf.planning.branch(which, 1), name="odd", registry=registry)
     done = run_raw("{name: p, calls: [{_tool: odd, _outputPath: †state.a || †state.b}]}", registry)
-    assert done.error is not None
     assert done.error.code == "plan.branch"
     with pytest.raises(TypeError):
         agf.planning.branch(None, 1)  # type: ignore[arg-type]
@@ -195,7 +192,6 @@ def test_a_returned_message_is_appended_as_it_is(registry: agf.Registry) -> None
 def test_a_returned_message_with_an_unknown_method_fails_the_call(registry: agf.Registry) -> None:
     agf.tool(lambda: agf.planning.Message(1, method="replace"), name="say", registry=registry)
     done = run_raw("{name: p, calls: [{_tool: say, _outputPath: †state.log}]}", registry)
-    assert done.error is not None
     assert done.error.code == "plan.unknown-method"
 
 
@@ -348,7 +344,6 @@ def test_a_call_that_a_person_refuses_is_not_made(registry: agf.Registry) -> Non
     )
     done = run_raw(text, registry, ask=ask)
     assert sorted(asked) == ["call echo(v=2)?", "call one()?"]
-    assert done.error is not None
     assert done.error.code == "step.denied"
     assert done.stores == {"state": {"b": 2}}
     asked.clear()
@@ -423,7 +418,6 @@ def test_what_cannot_be_put_in_the_place_of_a_call_is_asked_for_again_and_then_c
     assert told in asked[1]
     agf.context("p", registry=registry).clear()
     done = run_raw(text, registry, ask=lambda question: put)
-    assert done.error is not None
     assert (done.error.code, done.stores) == ("step.instead", {})
     assert told in str(done.error)
 
@@ -478,11 +472,9 @@ def test_a_secret_input_does_not_stay_in_the_context(registry: agf.Registry, tmp
         assert sorted(seen) == ["m4de-by-a-tool"] * 2 + ["s3cret-t0ken"] * 2
         told = repr(list(agf.context("p", registry=registry).log))
         assert ("shown" in told, "s3cret" in told, "m4de" in told) == (True, False, False)
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
         assert (b"s3cret-t0ken" in disk, b"m4de-by" in disk) == (False, False)
     again = run_raw(text, registry, input={"of": "shown"})
-    assert again.error is not None
     assert again.error.code == "plan.unresolved-reference"
 
 
@@ -792,7 +784,6 @@ SOME_CALLS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOME_CALLS, st.booleans(), st.booleans())
 def test_every_call_of_any_plan_ends_once(calls: list[dict[str, Any]], ordered: bool, begun: bool) -> None:
     own = agf.Registry()

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -119,7 +119,6 @@ def test_a_path_of_too_many_destinations_is_refused() -> None:
 def test_an_error_is_told_at_its_line_in_yaml_and_in_json() -> None:
     for text in ("- _tool: a\n  v: †state.\n", '[{"_tool": "a",\n  "v": "†state."}]'):
         (problem,) = load(text)[1]
-        assert problem.span is not None
         assert problem.span.place[0] == 2
 
 
@@ -199,7 +198,6 @@ PLANS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.one_of(DOCUMENTS, PLANS))
 def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: Any) -> None:
     definition, problems = load(json.dumps(document, ensure_ascii=False))

@@ -11,6 +11,7 @@ import pytest
 import agf_magics as agf
 from tests.engine.policy_case import Agents
 from tests.engine.virtual_time import run_virtual
+from tests.languages.typed import typed
 
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "policy_runs.json").read_text("utf-8"))["rows"]
 
@@ -27,7 +28,7 @@ def test_a_policy_runs_as_its_vector_says(row: dict[str, Any]) -> None:
     else:
         run = _run(row, registry)
         assert run.status == "ok"
-        assert _typed(run.output) == _typed(row["ok"]["output"])
+        assert typed(run.output) == typed(row["ok"]["output"])
         if "key_order" in row["ok"]:
             assert list(run.output) == row["ok"]["key_order"]
         told = [found.code for found in run.warnings if found.code != "flow.registered-instead"]
@@ -54,15 +55,6 @@ def _run(row: dict[str, Any], registry: agf.Registry) -> agf.Run:
     flow = agf.load(row["text"], "policy", registry=registry)
     run: agf.Run = run_virtual(agf.arun(flow, row["input"], registry=registry))
     return run
-
-
-def _typed(value: Any) -> Any:
-    """Values compared by JSON type: 1 is neither true nor 1.0."""
-    if isinstance(value, dict):
-        return {key: _typed(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_typed(inner) for inner in value]
-    return type(value), value
 
 
 def mapped(function: Any, given: Any) -> Any:
