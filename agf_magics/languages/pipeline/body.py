@@ -280,7 +280,7 @@ class Reader(documents.Reader):
 
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
-        for path in nested(expr.node) if self.scope.names.hidden else ():
+        for path in nested(expr.node):
             if isinstance(path, Path) and path.hidden is not None:
                 self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
 

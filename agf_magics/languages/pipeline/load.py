@@ -389,10 +389,8 @@ class _Loading:
         elif "pipeline" in node.fields:
             self.pipelines.append(node)
         else:
-            first = next(iter(node.keys.values()), None)
-            hint = (
-                first and suggest(first.text, DOCUMENTS)
-            ) or "begin with pipeline: NAME or schema: NAME"
+            near = suggest(next(iter(node.fields), ""), DOCUMENTS)
+            hint = near or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
             error("pipeline.document-kind", message, node.head, hint)
 
@@ -429,13 +427,8 @@ class _Loading:
 
     def read(self, node: nodes_Fields) -> dict[str, Any]:
         """The keys of a pipeline document."""
-        for name in PLANNED:  # P9
+        for name, hint in PLANNED.items():
             if name in node.keys:
-                hint = (
-                    "delete it; an expression reads the input as ctx.NAME"
-                    if name == "input"
-                    else "delete it"
-                )
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}

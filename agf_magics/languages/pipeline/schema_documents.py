@@ -33,9 +33,7 @@ _TYPES = {
 }
 
 
-def read_schema(
-    node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None
-) -> Schema | None:
+def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]) -> Schema | None:
     """The schema of a document with the key ``schema``; None if it has no name, or the name of a
     schema in ``known``.
 
@@ -45,7 +43,7 @@ def read_schema(
     title = given.get("schema")
     if title is None:
         return None
-    if known and title.text in known:
+    if title.text in known:
         first = known[title.text].span
         related = (("first declared here", first),) if first else ()
         message = f"the schema {title.text!r} is declared twice"

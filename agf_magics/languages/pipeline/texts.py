@@ -159,7 +159,7 @@ class _Hole(NamedTuple):
         except StepError as error:
             hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
             raise StepError(replace(error.diagnostic, hint=hint)) from None
-        return value if type(value) is str else _shown(value, self.path)
+        return _shown(value, self.path)
 
 
 class _Inside(NamedTuple):

@@ -313,7 +313,7 @@ def _text(node: Call) -> Run:
     def text(env: Env) -> str:
         value = written(env)
         try:
-            found = value if type(value) is str else text_form(value)
+            found = text_form(value)
         except ValueError as problem:
             message, hint = f"the value {problem}", "turn it into text in a tool first"
             raise Failure("r1.type", message, at, 4, hint) from None
@@ -324,7 +324,9 @@ def _text(node: Call) -> Run:
 
 
 def text_form(value: Value) -> str:
-    """What a value other than a text is in a text: compact JSON. Raises ValueError."""
+    """What a value is in a text: a text as it is, all else as compact JSON. Raises ValueError."""
+    if type(value) is str:
+        return value
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
         # Piece by piece: a small value with shared parts can have a large JSON.

@@ -135,7 +135,8 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
 
 def _tokens(source: str) -> list[Token]:
-    found: list[Token] = []
+    """The tokens of ``source`` between two that mark its ends."""
+    found: list[Token] = [(END, "", 0)]
     for match in _TOKEN.finditer(source):
         if not (kind := match.lastindex):
             break
@@ -165,8 +166,8 @@ class _Parser:
                 "r1.too-long", message, 0, length, "compute it in several steps, or in a tool"
             )
         self.tokens = _tokens(self.source)
-        self.index = 0
-        self.token = self.tokens[0]
+        self.index = 1
+        self.token = self.tokens[1]
         self.opened: list[Token] = []
         self.depth = 0
         self.params: dict[str, int] = {}
