@@ -309,7 +309,8 @@ class Diagnostics:
     def refuse(self, strict: bool = False) -> None:
         """Raise a DefinitionError with all findings if one of them is an error; with ``strict``
         also for a warning."""
-        if any(d.severity == "error" or (strict and d.severity == "warning") for d in self._found):
+        refused = ("error", "warning") if strict else ("error",)
+        if any(d.severity in refused for d in self._found):
             raise DefinitionError(*self)
 
 

@@ -233,8 +233,7 @@ NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
 
 
 def _first_line(span: Span) -> Span:
-    end = span.source.text.find("\n", span.start, span.end)
-    line = span.source.text[span.start : span.end if end < 0 else end].rstrip()
+    line = span.text.partition("\n")[0].rstrip()
     return Span(span.source, span.start, span.start + len(line))
 
 

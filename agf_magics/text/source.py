@@ -19,11 +19,7 @@ of links."""
 
 def path_error_reason(error: Exception) -> str:
     """The reason of an error of UNUSABLE, in a few words."""
-    return (
-        (error.strerror if isinstance(error, OSError) else None)
-        or str(error)
-        or type(error).__name__
-    )
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def unwritable_reason(path: Path) -> str | None:
@@ -70,14 +66,9 @@ class Source:
         return index + self.first_line, offset - starts[index] + 1
 
     def line(self, number: int) -> str:
-        """The text of line ``number``, counted from ``first_line``; empty if there is no such
-        line."""
-        starts = _line_starts(self)
-        index = number - self.first_line
-        if not 0 <= index < len(starts):
-            return ""
-        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
-        return self.text[starts[index] : end].rstrip("\r")
+        """The text of line ``number``, counted from ``first_line``."""
+        start = _line_starts(self)[number - self.first_line]
+        return self.text[start:].partition("\n")[0].rstrip("\r")
 
 
 # Cached: it is needed for each finding and each step that is shown.

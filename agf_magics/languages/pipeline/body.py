@@ -364,9 +364,8 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
         reader.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
     template = parse_template(text, reader.scope)
     reader.problems.extend((*template.warnings, *texts.in_prompt(text, reader.scope)))
-    for part in template.parts:
-        if not isinstance(part, str):
-            reader.hidden(part.path)
+    for hole in template.holes:
+        reader.hidden(hole.path)
     return template
 
 

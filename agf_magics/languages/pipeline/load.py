@@ -99,9 +99,8 @@ def infer(
         case Constant():
             return literal(read.value)
         case Template():
-            for part in read.parts:
-                if not isinstance(part, str):
-                    inside(part.path)
+            for hole in read.holes:
+                inside(hole.path)
             return TEXT
         case Command():
             inside(read.expr)
@@ -222,7 +221,7 @@ class _Inference:
         if left is None or right is None:
             return BOOL
         if node.op not in ("==", "!="):
-            if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
+            if (left.kinds & right.kinds).isdisjoint(ORDERED):
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
                 self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
@@ -247,16 +246,12 @@ class _Inference:
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
     ) -> Shape | None:
-        works = [
-            kind
-            for kind in KINDS[node.op]
-            if (left is None or kind in left.kinds) and (right is None or kind in right.kinds)
-        ]
+        works = [kind for kind in KINDS[node.op] if kind in _kinds(left) & _kinds(right)]
         if not works:
             given = f"{left or 'something'} and {right or 'something'}"
-            needs = NEEDS["+"] if node.op == "+" else "two numbers"
+            needs = NEEDS.get(node.op, "two numbers")
             self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
-        if len(works) != 1 or (left is None and right is None and node.op == "+"):
+        if len(works) != 1:
             return None
         if works == ["list"]:
             return list_of(either([left.of if left else None, right.of if right else None]))
@@ -309,6 +304,11 @@ class _Inference:
             # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
         return either([shape, default])
+
+
+def _kinds(shape: Shape | None) -> frozenset[str]:
+    """The kinds of a value that an operator may take."""
+    return frozenset(KINDS["+"]) if shape is None else shape.kinds
 
 
 def _can_equal(left: Shape, right: Shape) -> bool:

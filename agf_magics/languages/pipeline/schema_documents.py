@@ -127,7 +127,9 @@ class _Reader(documents.Reader):
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
-            hint = f"{'did you mean ' if slip else ''}type: one of {_CHOICES}{'?' if slip else ''}"
+            hint = f"type: one of {_CHOICES}"
+            if slip:
+                hint = f"did you mean {hint}?"
             self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])

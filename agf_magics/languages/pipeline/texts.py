@@ -132,12 +132,15 @@ class Template:
     def evaluate(self, frame: Frame) -> str:
         return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
 
+    @property
+    def holes(self) -> list[_Hole]:
+        return [part for part in self.parts if isinstance(part, _Hole)]
+
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
-        holes = (part for part in self.parts if isinstance(part, _Hole))
         return tuple(
             ref if hole.known else ref._replace(certain=False, optional=True)
-            for hole in holes
+            for hole in self.holes
             for ref in hole.path.reads()
         )
 
@@ -276,8 +279,6 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
 
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
-    if "{" not in text:
-        return False
     return any(
         (name := _lookalikes_NAME.match(found[1].strip())) and scope.knows(name[0])
         for found in _lookalikes_BRACES.finditer(text)

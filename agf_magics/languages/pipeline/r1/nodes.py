@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -26,11 +27,11 @@ class Names:
 
     A parameter of a lambda comes first, then ``roots`` (each name with the path in the frame that
     it reads). Any other name is a store and reads ``(*stores, name)``, or the frame itself if
-    ``stores`` is None.
+    ``stores`` is empty.
     """
 
     roots: Mapping[str, tuple[str, ...]]
-    stores: tuple[str, ...] | None = STORES
+    stores: tuple[str, ...] = STORES
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the
     hint that says how to pass it.
@@ -38,10 +39,10 @@ class Names:
 
     def read(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         root = self.roots.get(parts[0])
-        return (*(self.stores or ()), *parts) if root is None else root + parts[1:]
+        return (*self.stores, *parts) if root is None else root + parts[1:]
 
 
-NO_NAMES = Names({}, None)
+NO_NAMES = Names({}, ())
 
 
 class Lit(NamedTuple):
@@ -259,9 +260,7 @@ def literal(value: Value) -> str:
         )
         return f"'{escaped}'"
     if isinstance(value, float):
-        whole = (
-            format(value, "f") if float(format(value, "f")) == value else format(value, ".1074f")
-        )
+        whole = format(Decimal(repr(value)), "f")  # R1 has no exponents
         return whole if "." in whole else whole + ".0"
     return "null" if value is None else str(value).lower()
 
