@@ -25,9 +25,8 @@ from yaml import (
     StreamEndEvent,
 )
 
-from .diagnostics import Diagnostic
+from .diagnostics import Diagnostic, Source, Span
 from .nodes import shorten
-from .source import Source, Span
 
 __all__ = [
     "AliasEvent",

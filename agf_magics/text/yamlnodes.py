@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
-from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .diagnostics import DefinitionError, Diagnostic, Diagnostics, Source, Span, suggest
 from .nodes import EXPR, reread, shorten
 from .nodes import Fields as Fields
 from .nodes import Items as Items
@@ -28,7 +28,6 @@ from .nodes import Node as Node
 from .nodes import Scalar as Scalar
 from .nodes import plain as plain
 from .nodes import shown as shown
-from .source import Source, Span
 
 CONSTANTS: Mapping[str, bool | None] = {
     "": None,

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from ...flow.steps import Constant, Name, OnError, Step
-from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, flow_text, plain, shorten, shown
-from ...text.source import Span
 from .. import documents
 from ..documents import Key, Kind, advised
 from . import texts

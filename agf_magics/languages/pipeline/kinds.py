@@ -31,8 +31,8 @@ from ...flow.steps import (
 )
 from ...flow.values import Value
 from ...flow.wiring import own_reads
+from ...text.diagnostics import Span
 from ...text.nodes import Fields, shorten
-from ...text.source import Span
 from ..documents import Json, Key, Kind, Words, kind, kind_schema, mapping_of, reference
 from . import takes
 from .body import TITLE, Policy, Reader

@@ -42,12 +42,11 @@ from ...flow.steps import (
     Sequence,
 )
 from ...flow.values import equal
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, suggest
 from ...text.nodes import Fields as nodes_Fields
 from ...text.nodes import Items as nodes_Items
 from ...text.nodes import Node as nodes_Node
 from ...text.nodes import shown
-from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
 from ..documents import said
 from .body import Grammar, Reader

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, cast
 
 from ...flow.schemas import Field, FieldKind, Schema
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
-from ...text.source import Span
 from .. import documents
 from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, read_node, reference
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ...flow.step import Expr, Name, Step
 from ...flow.steps import Constant, NamedArguments, part
+from ...text.diagnostics import Span
 from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
-from ...text.source import Span
 from ..documents import COUNT as COUNT
 from ..documents import NAME as NAME
 from ..documents import (

@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
 from ...flow.steps import Stored
 from ...flow.values import ATOMS, Value, is_json, type_name
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
-from ...text.source import Source, Span, Text
+from ...text.diagnostics import DefinitionError, Diagnostic, Source, Span, StepError, Text, suggest
 from ..documents import MISSING, descend, named_values
 from . import r1
 from .r1 import R1

@@ -14,8 +14,7 @@ from typing import NoReturn, TypeVar
 
 from ....flow.step import Frame, Ref
 from ....flow.values import Value
-from ....text.diagnostics import Diagnostic, StepError
-from ....text.source import Span, Text
+from ....text.diagnostics import Diagnostic, Span, StepError, Text
 from ...documents import Refusal, parse_at
 from . import hints, nodes
 from .closures import Run, closure
@@ -127,7 +126,7 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
-    >>> from agf_magics.text.source import Source
+    >>> from agf_magics.text.diagnostics import Source
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
