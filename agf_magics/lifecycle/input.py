@@ -34,12 +34,13 @@ from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
     Diagnostics,
+    Source,
+    Span,
     misspelled_names,
     suggest,
 )
 from ..text.nodes import Fields
 from ..text.nodes import plain as plain_value
-from ..text.source import Source, Span
 from ..text.yamlnodes import documents
 from ..workers.backend import Need, WorkerBackend, find_problems
 from ..workers.on import find_backend

@@ -58,8 +58,7 @@ from ..journal.records import Count
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..languages import LANGUAGES
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, StepError
-from ..text.source import Source
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, Source, StepError
 from .define import file_opener, in_file, load, load_definition
 from .run import Run
 from .settings import current, this_notebook

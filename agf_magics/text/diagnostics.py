@@ -1,4 +1,8 @@
-"""The lines of an error: an excerpt of the source with carets, and paragraphs, all at most WIDTH
+"""A named text and a half-open range of it, and what is wrong there.
+
+Everything parsed has a Span. Its line and column are computed only when needed, which is rare.
+
+The lines of an error: an excerpt of the source with carets, and paragraphs, all at most WIDTH
 columns wide.
 
 JupyterLab breaks longer lines anywhere, also inside a word and between a word and its carets.
@@ -14,15 +18,121 @@ from __future__ import annotations
 
 import difflib
 import re
+import textwrap
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
 
-from .source import Span
+UNUSABLE = (OSError, ValueError, RuntimeError)
+"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
+of links."""
+
+
+def path_error_reason(error: Exception) -> str:
+    """The reason of an error of UNUSABLE, in a few words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def unwritable_reason(path: Path) -> str | None:
+    """Why no file can be written at ``path``, as far as this is known before it is tried."""
+    try:
+        if path.is_dir():
+            return "it is a folder"
+        return None if path.parent.is_dir() else f"there is no folder {str(path.parent)!r}"
+    except UNUSABLE as error:
+        return path_error_reason(error)
+
+
+def source_folder(name: str) -> Path:
+    """The folder of the file ``name``; the current folder if there is no such file."""
+    try:
+        file = Path(name)
+        return file.resolve().parent if file.is_file() else Path.cwd().resolve()
+    except UNUSABLE:
+        return Path.cwd().resolve()
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
+
+    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
+    whose line 1 is the magic. Two sources are equal only if they are the same object. A text
+    without a file or a cell gets its name when its flow is known; nothing else changes.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    first_line: int = 1
+
+    def span(self, start: int = 0, end: int | None = None) -> Span:
+        """The range from ``start`` to ``end`` (the end of the text)."""
+        return Span(self, start, len(self.text) if end is None else end)
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column of ``offset`` as in an editor: columns from 1, lines from
+        ``first_line``."""
+        starts = _line_starts(self)
+        index = bisect_right(starts, offset) - 1
+        return index + self.first_line, offset - starts[index] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line ``number``, counted from ``first_line``."""
+        start = _line_starts(self)[number - self.first_line]
+        return self.text[start:].partition("\n")[0].rstrip("\r")
+
+
+# Cached: it is needed for each finding and each step that is shown.
+@lru_cache(maxsize=16)
+def _line_starts(source: Source) -> list[int]:
+    return [0, *(found.end() for found in re.finditer("\n", source.text))]
+
+
+class Span(NamedTuple):
+    """A half-open range of a source, in characters. A NamedTuple: loading makes thousands."""
+
+    source: Source
+    start: int
+    end: int
+
+    def __repr__(self) -> str:
+        """Without the source's text: a flow has thousands of spans."""
+        return f"<{self.source.name}:{self.start}-{self.end}>"
+
+    @property
+    def text(self) -> str:
+        """The text of the range."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and column of its first character."""
+        return self.source.place(self.start)
+
+    def locate(self, start: int, end: int) -> Span:
+        """The part of this span from ``start`` to ``end``, relative to its beginning."""
+        return Span(self.source, self.start + start, self.start + end)
+
+
+class Text(Protocol):
+    """A text with its place, the input of a small language's parser.
+
+    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate``
+    turns offsets in ``text`` into the place that an error points at.
+    """
+
+    @property
+    def text(self) -> str: ...
+
+    def locate(self, start: int, end: int) -> Span: ...
+
 
 WIDTH = 78
 CONTINUED = "    "
@@ -77,24 +187,23 @@ def _fitting(text: str, room: int) -> int:
     return len(text)
 
 
+_WRAPPER = textwrap.TextWrapper(
+    WIDTH,
+    subsequent_indent=CONTINUED,
+    expand_tabs=False,
+    replace_whitespace=False,
+    break_long_words=False,
+    break_on_hyphens=False,
+)
+_EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
+
+
 def wrapped(paragraph: str) -> str:
-    """``paragraph`` with its long lines broken at blanks. No word is split; the line of a place
-    remains whole."""
-    return "\n".join(part for line in paragraph.split("\n") for part in _broken(line))
-
-
-def _broken(line: str) -> Iterator[str]:
-    if line.startswith("  -->"):
-        yield line
-        return
-    part, *words = line.split(" ")
-    for word in words:
-        if part.strip() in ("", "=") or cells(part) + 1 + cells(word) <= WIDTH:
-            part = f"{part} {word}"
-        else:
-            yield part
-            part = CONTINUED + word
-    yield part
+    """``paragraph`` with its long lines broken at blanks. No word is split; the lines of an excerpt
+    remain whole."""
+    return "\n".join(
+        line if _EXCERPT.match(line) else _WRAPPER.fill(line) for line in paragraph.split("\n")
+    )
 
 
 def safe(text: str) -> str:
@@ -160,7 +269,7 @@ class Diagnostic:
 
     def lines(self) -> list[str]:
         """The message, the place with carets under the token, the related places, the hint, the
-        equal places."""
+        lines of equal findings."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *excerpt(span)]
@@ -196,7 +305,7 @@ def spend_comparisons(names: int) -> bool:
     return True
 
 
-def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str | None:
+def suggest(word: str, choices: Collection[str], what: str | None = None) -> str | None:
     """The hint for an unknown word: the nearest choice, and all choices if ``what`` names their
     kind.
 
@@ -205,13 +314,14 @@ def suggest(word: str, choices: Iterable[str], what: str | None = None) -> str |
     >>> suggest("transfrom", ["transform"], "step kinds")
     'did you mean transform?'
     """
-    known = choices if isinstance(choices, Collection) else list(choices)
-    near = _near(word, known)
-    first = [str(name) for name in islice(known, 20)]
+    near = _near(word, choices)
+    first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
-    if what and first and (len(known) > 1 or first != [near]):  # not "did you mean a? names are a"
+    if (
+        what and first and (len(choices) > 1 or first != [near])
+    ):  # not "did you mean a? names are a"
         shown = ", ".join(map(_printable, first)) + (
-            f" and {len(known) - 20} more" if len(known) > 20 else ""
+            f" and {len(choices) - 20} more" if len(choices) > 20 else ""
         )
         parts.append(f"{what} are {shown}")
     return " ".join(parts) or None
@@ -232,7 +342,7 @@ def join_hints(*parts: str | None) -> str | None:
 def nearest(word: str, choices: list[str], alike: float) -> str | None:
     """The choice most like ``word``, within the budget of `spend_comparisons`; ``alike``: difflib's
     ratio, 0 to 1."""
-    if not choices or len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
+    if len(word) > LONGEST_WORD or not spend_comparisons(len(choices)):
         return None
     near = difflib.get_close_matches(
         word, [name for name in choices if len(name) <= 2 * LONGEST_WORD], 1, alike
@@ -308,7 +418,8 @@ class Diagnostics:
     def refuse(self, strict: bool = False) -> None:
         """Raise a DefinitionError with all findings if one of them is an error; with ``strict``
         also for a warning."""
-        if any(d.severity == "error" or (strict and d.severity == "warning") for d in self._found):
+        refused = ("error", "warning") if strict else ("error",)
+        if any(d.severity in refused for d in self._found):
             raise DefinitionError(*self)
 
 
@@ -323,12 +434,8 @@ def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
     for found in diagnostics:
-        span, source = found.span, found.span and found.span.source.name
-        key = (
-            (found.code, found.message, found.hint, found.severity, source)
-            if span and not found.related
-            else found
-        )
+        source = found.span and found.span.source.name
+        key = (found.code, found.message, found.hint, found.severity, found.related, source)
         groups.setdefault(key, []).append(found)
     return [
         replace(one, also=tuple(found.span for found in more if found.span))
@@ -419,16 +526,8 @@ class StepError(AgfError):
 
 
 def _places(spans: Collection[Span]) -> str:
-    """``lines 4, 6 and 9``; with the column where a line has several; of more than PLACES only
-    their number."""
+    """``lines 4, 6 and 9``; of more than PLACES only their number."""
     if len(spans) > PLACES:
         return f"{len(spans):,} more places"
-    places = [span.place for span in spans]
-    lines = [line for line, _ in places]
-    texts = [
-        f"{line}" if lines.count(line) == 1 else f"{line} (column {column})"
-        for line, column in places
-    ]
-    return (
-        f"line {texts[0]}" if len(texts) == 1 else f"lines {', '.join(texts[:-1])} and {texts[-1]}"
-    )
+    *lines, last = dict.fromkeys(str(span.place[0]) for span in spans)
+    return f"lines {', '.join(lines)} and {last}" if lines else f"line {last}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, ClassVar
@@ -36,41 +36,32 @@ def installed_only() -> Iterator[None]:
         # Never removed: another thread that is going through the list would miss the finder after
         # it, and not find a module that is there. To meet one twice is harmless.
         sys.meta_path.insert(0, _FINDER)
-    outer = _FINDER.threads.get(thread := threading.get_ident(), 0)
-    _FINDER.threads[thread] = outer + 1
+    outside = _inside.set(True)
     try:
         yield
     finally:
-        if outer:
-            _FINDER.threads[thread] = outer
-        else:
-            del _FINDER.threads[thread]
+        _inside.reset(outside)
+
+
+_inside: ContextVar[bool] = ContextVar("inside", default=False)
+"""Whether this thread is in such a block."""
 
 
 class _InstalledOnly:
-    def __init__(self) -> None:
-        self.threads: dict[int, int] = {}
-        """The threads that are in such blocks, and in how many."""
-
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         # A module of a package is found in the package, and not through sys.path.
-        if path is not None or threading.get_ident() not in self.threads:
+        if path is not None or not _inside.get():
             return None
         try:
             here = os.path.realpath(os.getcwd())
         except OSError:  # the working folder exists no more
             here = ""
         elsewhere = [part for part in sys.path if part and os.path.realpath(part) != here]
-        for other in sys.meta_path:
-            if isinstance(other, _InstalledOnly):
-                continue
-            find = getattr(other, "find_spec", None)
-            if other is PathFinder:
-                spec = PathFinder.find_spec(name, elsewhere, target)
-            else:
-                spec = find(name, None, target) if find is not None else None
+        for finder in sys.meta_path:
+            searched = elsewhere if finder is PathFinder else None
+            spec = None if finder is self else finder.find_spec(name, searched, target)
             if spec is not None:
                 return spec
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)

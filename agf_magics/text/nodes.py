@@ -19,18 +19,10 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from .source import Source, Span
+from .diagnostics import Source, Span
 
-
-class Letters(NamedTuple):
-    """A scalar's text; character ``i`` comes from ``starts[i]:ends[i]`` of its source."""
-
-    text: str
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-
-
-_Letter = tuple[str, int, int]
+_Place = tuple[int, int]
+"""Where a character begins and ends."""
 
 _ESCAPES = {
     **dict(zip("0abt\tnvfre", "\0\a\b\t\t\n\v\f\r\x1b", strict=True)),
@@ -45,47 +37,55 @@ _UNQUOTED_PIECE = re.compile(r"\r\n?|.", re.DOTALL)
 _BLANK = " \t\n"
 
 
-def letters(raw: str, style: str, expected: str) -> Letters | None:
+def letters(raw: str, style: str, expected: str) -> list[_Place] | None:
     """The place of each character of ``expected``, the text of the scalar ``raw`` written in
-    ``style``; None if it is not its text.
+    ``style``, and the place of its end; None if it is not its text.
 
     Blanks between the lines of a text are folded, cut off or kept by many rules. Here the other
     characters show which blanks belong together: exact places of blanks are of no use to a reader.
 
-    >>> letters("'it''s'", "'", "it's").starts
-    (1, 2, 3, 5)
+    >>> letters("'it''s'", "'", "it's")
+    [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
     """
-    places, blanks, at = list[tuple[int, int]](), list[_Letter](), 0
+    places, blanks, at = list[_Place](), list[_Place](), 0
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
-            blanks.append((letter, start, end))
+            blanks.append((start, end))
             continue
         if not letter:  # the end of a line that continues
             continue
         found = expected.find(letter, at)
         if found < 0 or expected[at:found].strip(_BLANK):
             return None
-        places += [*_placed(expected[at:found], blanks, start), (start, end)]
+        places += [*_placed(found - at, blanks, start), (start, end)]
         blanks, at = [], found + 1
-    places += _placed(expected[at:], blanks, len(raw))
+    places += _placed(len(expected) - at, blanks, len(raw))
     if expected[at:].strip(_BLANK):
         return None
-    return Letters(expected, tuple(start for start, _ in places), tuple(end for _, end in places))
+    last = places[-1][1] if places else int(style in _PIECES)
+    return [*places, (last, last)]
+
+
+def _placed(count: int, blanks: list[_Place], end: int) -> list[_Place]:
+    """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
+    indentation of a line is before its own blanks."""
+    begin = blanks[0][0] if blanks else end
+    return [(begin, begin)] * (count - len(blanks)) + blanks[max(0, len(blanks) - count) :]
 
 
 def reread(raw: str, tamed: str, style: str, expected: str) -> str:
     """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as
     ``expected``."""
-    read = letters(tamed, style, expected)
-    assert read is not None, "the parser has read this text"
+    places = letters(tamed, style, expected)
+    assert places is not None, "the parser has read this text"
     true = {start: letter for letter, start, _ in _pieces(raw, style)}
     return "".join(
         letter if raw[start:end] == tamed[start:end] else true.get(start, "")
-        for letter, start, end in zip(*read, strict=True)
+        for letter, (start, end) in zip(expected, places, strict=False)
     )
 
 
-def _pieces(raw: str, style: str) -> Iterator[_Letter]:
+def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     """The characters of a scalar before its lines are folded, with their places."""
     begin, end = (1, len(raw) - 1) if style in _PIECES else (0, len(raw))
     if style in ("|", ">"):  # its header is no text
@@ -109,29 +109,13 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(other, other) if other else ""
 
 
-def _placed(text: str, blanks: list[_Letter], end: int) -> Iterator[tuple[int, int]]:
-    """The places of the blanks ``text``, which come from ``blanks`` before ``end``: the indentation
-    of a line is before its own blanks."""
-    begin, last, first = blanks[0][1] if blanks else end, len(text), 0
-    tail = list[tuple[int, int]]()
-    while last and blanks and blanks[-1][0] == text[last - 1]:
-        tail.append(blanks.pop()[1:])
-        last -= 1
-    while first < last and first < len(blanks) and blanks[first][0] == text[first]:
-        yield blanks[first][1:]
-        first += 1
-    rest = blanks[first:]
-    yield from [(rest[0][1], rest[-1][2]) if rest else (begin, begin)] * (last - first)
-    yield from reversed(tail)
-
-
 EXPR: Final = "!expr"
 """The only tag."""
 
 
 class Scalar(NamedTuple):
     """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a
-    `text.source.Text`."""
+    `text.diagnostics.Text`."""
 
     value: Any
     """By YAML 1.2's core schema; for a key and a tagged scalar always the text."""
@@ -155,21 +139,18 @@ class Scalar(NamedTuple):
         # character by character.
         if len(self.text) == last - first - 2 * lead:
             return Span(source, first + lead + start, first + lead + end)
-        found = _letters(source, first, last, self.style, self.text)
-        if found is None:
+        places = _letters(source, first, last, self.style, self.text)
+        if places is None:
             return self.span
-        size = len(found.text)
-        begin = found.starts[start] if start < size else (found.ends[-1] if size else lead)
-        return Span(
-            source,
-            first + begin,
-            first + (found.ends[min(end, size) - 1] if end > start and size else begin),
-        )
+        size = len(self.text)
+        begin = places[min(start, size)][0]
+        stop = places[min(end, size) - 1][1] if end > start else begin
+        return Span(source, first + begin, first + stop)
 
 
 # Cached: the tokens of a long text are located one after the other.
 @lru_cache(maxsize=16)
-def _letters(source: Source, start: int, end: int, style: str, text: str) -> Letters | None:
+def _letters(source: Source, start: int, end: int, style: str, text: str) -> list[_Place] | None:
     return letters(source.text[start:end], style, text)
 
 
@@ -252,8 +233,7 @@ NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
 
 
 def _first_line(span: Span) -> Span:
-    end = span.source.text.find("\n", span.start, span.end)
-    line = span.source.text[span.start : span.end if end < 0 else end].rstrip()
+    line = span.text.partition("\n")[0].rstrip()
     return Span(span.source, span.start, span.start + len(line))
 
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .diagnostics import DefinitionError, Diagnostic, Diagnostics, Source, Span, suggest
 from .nodes import EXPR, reread, shorten
 from .nodes import Fields as Fields
 from .nodes import Items as Items
@@ -29,10 +28,6 @@ from .nodes import Node as Node
 from .nodes import Scalar as Scalar
 from .nodes import plain as plain
 from .nodes import shown as shown
-from .source import Source, Span
-
-if TYPE_CHECKING:
-    from .yamlerrors import Kinds
 
 CONSTANTS: Mapping[str, bool | None] = {
     "": None,
@@ -49,8 +44,10 @@ CONSTANTS: Mapping[str, bool | None] = {
 }
 
 _INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NUMBER = re.compile(
+    rf"{_INT.pattern}|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
 
 
 class NotFinite(ValueError):
@@ -64,19 +61,17 @@ def number(text: str) -> int | float | str:
     >>> number("017"), number("0o17"), number("1e3"), number("1:30")
     (17, 15, 1000.0, '1:30')
     """
-    if _INT.fullmatch(text):
-        try:
+    if not _NUMBER.fullmatch(text):
+        return text
+    try:
+        if _INT.fullmatch(text):
             return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-        except ValueError:  # Python reads no more than some thousand digits
-            raise NotFinite(text) from None
-    if _FLOAT.fullmatch(text):
         value = float(text)
-        if math.isfinite(value):
-            return value
+    except ValueError:  # .inf, .nan; Python reads no more than some thousand digits
+        raise NotFinite(text) from None
+    if math.isinf(value):
         raise NotFinite(text)
-    if _NOT_FINITE.fullmatch(text):
-        raise NotFinite(text)
-    return text
+    return value
 
 
 MOST_TAGS = 100
@@ -109,12 +104,25 @@ def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) 
 class _Open:
     """A list or mapping being read."""
 
-    __slots__ = ("anchor", "deepest", "fields", "items", "key", "keys", "start")
+    __slots__ = (
+        "aliases",
+        "anchor",
+        "deepest",
+        "fields",
+        "items",
+        "key",
+        "keys",
+        "room",
+        "start",
+        "tag",
+    )
 
     def __init__(self, start: int, is_list: bool, depth: int) -> None:
         self.start, self.deepest = start, depth
-        self.anchor: tuple[str, int, int] | None = None
-        """Its name, and the values of `room` and `aliases` before it."""
+        self.tag: str | None = None
+        self.anchor: str | None = None
+        self.room = self.aliases = 0
+        """Those of the reading before it, for an anchor."""
         self.items: list[Node] | None = None
         if is_list:
             self.items = []
@@ -133,8 +141,9 @@ class _Anchor(NamedTuple):
 
 _PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
 _TAG = re.compile(r"![^\s,\[\]{}]*")
-# Compiled only for a text that is not printable: compiling takes as long as importing a module.
-_UNREADABLE = "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+_UNREADABLE = re.compile(
+    "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
 # Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF:
 # libyaml has neither.
 _FOREIGN = re.compile(
@@ -152,14 +161,9 @@ _new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields]
 )
 
 
-def _bracketed(text: str) -> str:
-    """``text`` up to the bracket that closes its first one."""
-    depth = 0
-    for at, letter in enumerate(text):
-        depth += (letter in "[{") - (letter in "]}")
-        if depth == 0 and at:
-            return text[: at + 1] if text[0] in "[{" else text
-    return text
+def _tame(match: re.Match[str]) -> str:
+    """A replacement of the same length."""
+    return {1: "·", 12: r"\u005f\u005f"}.get(len(match[0]), match[0])
 
 
 class _Reading:
@@ -169,7 +173,6 @@ class _Reading:
         self.source, self.problems, self.bounds = source, problems, bounds
         self.base = 1 if source.text.startswith("\ufeff") else 0
         self.tamed = source.text
-        self.foreign: list[int] = []
         self.open = [_Open(0, True, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
@@ -181,16 +184,26 @@ class _Reading:
             yamlerrors as yaml,  # slow to import, and most users of this module read no text yet
         )
 
+        read: dict[type, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.SequenceStartEvent: partial(self._begin, is_list=True),
+            yaml.SequenceEndEvent: self._end,
+            yaml.MappingStartEvent: partial(self._begin, is_list=False),
+            yaml.MappingEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+        }
         text = self._readable()
         try:
-            self._read(yaml.Parser(text).get_event, yaml.EVENTS)
+            next_event = yaml.Parser(text).get_event
+            while type(event := next_event()) is not yaml.StreamEndEvent:
+                read.get(type(event), self._forget)(event)
         except yaml.Misplaced as error:
             at, since = (
                 mark.index + self.base if mark else 0
                 for mark in (error.problem_mark, error.context_mark)
             )
             if "nesting depth" in str(error.problem):  # a limit of PyYAML 6.0.4
-                self._too_deep(at, at + 1)
+                self._reach(self.bounds.depth + 1, at, at + 1)
             raise DefinitionError(
                 yaml.explain(self.source, str(error.problem), at, str(error.context), since)
             ) from None
@@ -215,73 +228,39 @@ class _Reading:
             at = text.index("%TAG")
             message = f"the text has more than {MOST_TAGS} %TAG directives"
             self._refuse("yaml.tag", message, at, at + 4, "delete them: the only tag is !expr")
-        # Nearly every text is printable except for its line ends, and `isprintable` is ten times
-        # faster than a pattern.
-        bad = (
-            None
-            if text.replace("\n", "").isprintable()
-            else re.compile(_UNREADABLE).search(text, self.base)
-        )
-        if bad:
+        if bad := _UNREADABLE.search(text, self.base):
             code = ord(bad[0])
-            escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
-            hint = f'delete it; between double quotes write "{escape}"'
+            hint = f'delete it; between double quotes write "\\u{code:04x}"'
             if 0xD800 <= code < 0xE000:
                 hint = "delete it: it is half a character"
             self._refuse(
                 "yaml.character", f"character U+{code:04X} is not allowed", *bad.span(), hint
             )
-        if not text.isascii() or "\\u" in text:
-            self.tamed = _FOREIGN.sub(self._tame, text)
+        self.tamed = _FOREIGN.sub(_tame, text)
         return self.tamed[self.base :]
 
-    def _tame(self, match: re.Match[str]) -> str:
-        foreign = match[0]
-        if len(foreign) == 2:  # some other escape
-            return foreign
-        self.foreign.append(match.start())
-        return "·" if len(foreign) == 1 else r"\u005f\u005f"
+    def _forget(self, event: Any) -> None:
+        """The begin or the end of a document: an anchor is known only inside of it."""
+        self.anchors.clear()
 
-    def _read(self, next_event: Any, events: Kinds) -> None:
-        scalar, list_start, list_end, start, end, alias, document_end, stream_end = events
-        stack = self.open
-        while True:
-            event = next_event()
-            kind = type(event)
-            if kind is scalar:
-                self._scalar(event, stack[-1])
-            elif kind is start or kind is list_start:
-                self._begin(event, kind is list_start)
-            elif kind is end or kind is list_end:
-                self._end(event.end_mark.index + self.base)
-            elif kind is alias:
-                self._alias(event)
-            elif kind is document_end:
-                self.anchors.clear()
-            elif kind is stream_end:
-                return
-
-    def _scalar(self, event: Any, top: _Open) -> None:
+    def _scalar(self, event: Any) -> None:
         """Loading spends its time here: a plain text takes the shortest way."""
-        self.room -= 1
-        if self.room < 0:
-            self._too_many(event.start_mark.index + self.base)
+        top = self.open[-1]
         text: str = event.value
         style: str = event.style or ""
         base = self.base
         span = _new_span((self.source, event.start_mark.index + base, event.end_mark.index + base))
+        self._take(1, span.start, span.start + 1)
         is_key = top.items is None and top.key is None
         tag = None
         if event.tag is not None or event.anchor is not None:
-            tag, span = self._properties(event, span, "a key" if is_key else None)
-        if self.foreign and self._is_foreign(span):
-            text = reread(span.text, self.tamed[span.start : span.end], style, text)
+            tag, span = self._properties(event.tag, span, "a key" if is_key else None)
+        raw, tamed = span.text, self.tamed[span.start : span.end]
+        if raw != tamed:
+            text = reread(raw, tamed, style, text)
         value: Any = text
         if not (style or tag or is_key):
-            if text in CONSTANTS:
-                value = CONSTANTS[text]
-            elif text[0] in "+-.0123456789":
-                value = self._number(text, span)
+            value = CONSTANTS[text] if text in CONSTANTS else self._number(text, span)
         node = _new_scalar((value, text, span, tag, style))
         if event.anchor is not None:
             self.anchors[event.anchor] = _Anchor(node, 1, 0, 0)
@@ -298,14 +277,12 @@ class _Reading:
             self.problems.error("yaml.number", message, span, "quote it to make it a text")
             return text
 
-    def _is_foreign(self, span: Span) -> bool:
-        at = bisect_left(self.foreign, span.start)
-        return at < len(self.foreign) and self.foreign[at] < span.end
-
-    def _properties(self, event: Any, span: Span, where: str | None) -> tuple[str | None, Span]:
+    def _properties(
+        self, tag: str | None, span: Span, where: str | None
+    ) -> tuple[str | None, Span]:
         """The tag of a node and its place without tag and anchor; ``where`` names a node that
         cannot have a tag."""
-        tag = self._tag(event.tag, span, where) if event.tag is not None else None
+        tag = tag and self._tag(tag, span, where)
         content = _PROPERTIES.match(self.tamed, span.start, span.end)
         begin = content.end() if content else span.start
         return tag, span._replace(start=begin) if begin < span.end else span
@@ -321,7 +298,7 @@ class _Reading:
         elif where is None:
             return tag
         else:
-            raw = _bracketed(self.source.text[place.end : span.end].strip())
+            raw = self.source.text[place.end : span.end].strip()
             quote = "'" if '"' in raw else '"'
             hint = "an expression is one text" + (
                 f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else ""
@@ -332,27 +309,23 @@ class _Reading:
 
     def _begin(self, event: Any, is_list: bool) -> None:
         start, depth = event.start_mark.index + self.base, len(self.open)
-        if depth > self.bounds.depth:
-            self._too_deep(start, start + 1)
-        self.room -= 1
-        if self.room < 0:
-            self._too_many(start)
+        self._reach(depth, start, start + 1)
+        self._take(1, start, start + 1)
         opened = _Open(start, is_list, depth)
-        if event.tag is not None or event.anchor is not None:
-            content = _PROPERTIES.match(self.tamed, start)
-            line = self.tamed.find("\n", content.end() if content else start)
-            where = "a list" if is_list else "a mapping"
-            place = Span(self.source, start, len(self.tamed) if line < 0 else line)
-            opened.start = self._properties(event, place, where)[1].start
+        opened.tag = event.tag
         if event.anchor is not None:
             self.anchors[event.anchor] = None  # open: an alias to it would contain itself
-            opened.anchor = event.anchor, self.room, self.aliases
+            opened.anchor, opened.room, opened.aliases = event.anchor, self.room, self.aliases
         self.open.append(opened)
 
-    def _end(self, end: int) -> None:
+    def _end(self, event: Any) -> None:
+        end = event.end_mark.index + self.base
         done = self.open.pop()
         parent = self.open[-1]
         whole = _new_span((self.source, done.start, end))
+        if done.tag is not None or done.anchor is not None:
+            where = "a mapping" if done.items is None else "a list"
+            whole = self._properties(done.tag, whole, where)[1]
         node = (
             _new_fields((done.fields, done.keys, whole))
             if done.items is None
@@ -361,9 +334,12 @@ class _Reading:
         if done.deepest > parent.deepest:
             parent.deepest = done.deepest
         if done.anchor is not None:
-            name, room, aliases = done.anchor
-            height = done.deepest - len(self.open) + 1
-            self.anchors[name] = _Anchor(node, room - self.room + 1, self.aliases - aliases, height)
+            self.anchors[done.anchor] = _Anchor(
+                node,
+                done.room - self.room + 1,
+                self.aliases - done.aliases,
+                done.deepest - len(self.open) + 1,
+            )
         self._add(parent, node)
 
     def _alias(self, event: Any) -> None:
@@ -387,17 +363,14 @@ class _Reading:
                 span.start,
                 span.end,
             )
-        self.room -= anchor.nodes
         self.aliases += anchor.aliases + 1
         if self.aliases > self.bounds.aliases:
             message = f"aliases are expanded more than {self.bounds.aliases:,} times"
             self._refuse("yaml.too-many-aliases", message, span.start, span.end)
-        if self.room < 0:
-            self._too_many(span.start, span.end)
+        self._take(anchor.nodes, span.start, span.end)
         top = self.open[-1]
         top.deepest = max(top.deepest, len(self.open) - 1 + anchor.height)
-        if top.deepest > self.bounds.depth:
-            self._too_deep(span.start, span.end)
+        self._reach(top.deepest, span.start, span.end)
         self._add(top, anchor.node)
 
     def _add(self, top: _Open, node: Node) -> None:
@@ -435,9 +408,7 @@ class _Reading:
                 "write the keys out",
             )
             self.problems.warn("yaml.merge-key", message, node.span, hint)
-        return (
-            node if node.value is name and node.tag is None else node._replace(value=name, tag=None)
-        )
+        return node._replace(value=name, tag=None)  # an alias may stand for a number
 
     def _duplicate_hint(self, span: Span) -> str:
         """In a list item, the second key on a line of its own usually lacks its dash."""
@@ -447,13 +418,18 @@ class _Reading:
             ", or begin a list item with '- '" if in_list and not line.strip() else ""
         )
 
-    def _too_deep(self, start: int, end: int) -> NoReturn:
-        message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
-        self._refuse("yaml.too-deep", message, start, end)
+    def _reach(self, depth: int, start: int, end: int) -> None:
+        """Refuse what nests too deep."""
+        if depth > self.bounds.depth:
+            message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
+            self._refuse("yaml.too-deep", message, start, end)
 
-    def _too_many(self, at: int, end: int | None = None) -> NoReturn:
-        message = f"the text has more than {self.bounds.nodes:,} values"
-        self._refuse("yaml.too-many-nodes", message, at, at + 1 if end is None else end)
+    def _take(self, nodes: int, start: int, end: int) -> None:
+        """Refuse more nodes than are allowed."""
+        self.room -= nodes
+        if self.room < 0:
+            message = f"the text has more than {self.bounds.nodes:,} values"
+            self._refuse("yaml.too-many-nodes", message, start, end)
 
     def _refuse(
         self, code: str, message: str, start: int, end: int, hint: str | None = None

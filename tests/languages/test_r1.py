@@ -296,6 +296,12 @@ def test_comparing_what_shares_its_parts_ends() -> None:
     assert value("a == a", a=a) is True
 
 
+def test_what_a_lambda_compares_is_charged() -> None:
+    long = {"xs": [1] * 1_000, "a": list(range(100_000)), "b": list(range(100_000))}
+    assert value("a == b", **long) is True
+    assert wrong("map(xs, x -> a == b)", **long) == ("r1.too-large", "==")
+
+
 def test_a_value_deeper_than_the_stack_can_be_compared() -> None:
     a: Any = []
     b: Any = []

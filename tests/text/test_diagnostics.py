@@ -10,13 +10,13 @@ from agf_magics.text.diagnostics import (
     WIDTH,
     DefinitionError,
     Diagnostic,
+    Source,
     StepError,
     cells,
     excerpt,
     merge_equal,
     wrapped,
 )
-from agf_magics.text.source import Source
 
 LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)
 
@@ -92,7 +92,7 @@ def test_equal_findings_are_one_block_with_all_places() -> None:
         "   1 | toool: {}",
         "     | ^^^^^",
         "  = write tool",
-        "  = the same in lines 2, 4 (column 2) and 4 (column 13)",
+        "  = the same in lines 2 and 4",
         "unknown step 'other' [pipeline.kind]",
         "  --> In[3], line 3, column 1",
         "   3 | other: {}",

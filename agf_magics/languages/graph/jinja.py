@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...flow.values import Value, is_json
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, Span, StepError, Text, suggest
 from ...text.late_imports import IN_BROWSER
-from ...text.source import Span, Text
 from .reading import PEER_KEY, Reader, Slot
 from .value import check_length, describe
 
@@ -354,7 +353,7 @@ class _Template:
                 hint = suggest(node.name, FILTERS, "filters")
                 self.refuse(node, f"unknown filter {node.name!r}", node.name, hint)
             case nodes.Test() if node.name not in TESTS:
-                hint = suggest(node.name, filter(str.isidentifier, TESTS), "tests")
+                hint = suggest(node.name, list(filter(str.isidentifier, TESTS)), "tests")
                 self.refuse(node, f"unknown test {node.name!r}", node.name, hint)
             case nodes.Getattr() if node.attr.startswith("_"):
                 hint = "keys of mappings that begin with _ are read as name['_key']"

@@ -29,9 +29,8 @@ from ...flow.json_schema import (
     wanted_types,
 )
 from ...flow.patterns import unusable_patterns
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, node_at, plain, shown
-from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
 from ..documents import reshaped
 from .path import CONSTANT
@@ -522,7 +521,7 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return (
             f"did you mean {meant}?"
             if meant
-            else suggest(violation.found, map(str, violation.wanted))
+            else suggest(violation.found, list(map(str, violation.wanted)))
         )
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"

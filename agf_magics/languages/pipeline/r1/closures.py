@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import compress
 from typing import Any, NoReturn
 
 from ....flow.session import find_json
-from ....flow.values import ATOMS, Value, equal_within, is_true, type_name
+from ....flow.values import Value, equal_within, is_true, type_name
 from ....text.nodes import shorten
 from ...documents import MISSING, descend
 from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
 from .nodes import (
-    NOT_CONSTANT,
     Arithmetic,
     Call,
     Compare,
@@ -32,19 +32,16 @@ from .nodes import (
     Node,
     Not,
     Path,
-    constant_value,
 )
 
 LONGEST = 10_000_000
-"""The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts that ``==``
-compares."""
+"""The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts for which ``==``
+is charged."""
 LARGEST = 10**1_000
-"""The maximum product of two computed numbers; all else makes a number only a little longer."""
+"""The maximum product of two numbers; all else makes a number only a little longer."""
 MOST_WORK = 10_000_000
 """The maximum cost of one outermost combinator: evaluated tokens, and parts of long results inside
 lambdas."""
-SMALL = 10**15
-"""A product below it needs no check."""
 LONGEST_WRITTEN = 1_000_000
 """The most characters of a value as text, in a prompt and by ``text``."""
 SHORT = 256
@@ -56,44 +53,34 @@ Run = Callable[[Env], Value]
 """A node's closure."""
 Step = Callable[[Value, Value, Env], Value]
 """An operator with its place: the value for two operands."""
-Compute = Callable[[Any, Any], Any]
-"""The same for two numbers only; it may raise an ArithmeticError."""
 
 ACCOUNT = object()
+NOTHING: dict[Any, Value] = {}
+"""The names of a value that is not an object."""
 NUMBERS = frozenset({int, float})
 TEXTS = frozenset({str})
 
 
 def closure(node: Node) -> Run:
     """What finds the value of ``node`` over a frame, or raises Failure."""
-    value = constant_value(node)
-    return _CLOSURES[type(node)](node) if value is NOT_CONSTANT else lambda env: value
+    return _CLOSURES[type(node)](node)
+
+
+def _literal(node: Lit) -> Run:
+    value = node.value
+    return lambda env: value
 
 
 def _path(node: Path) -> Run:
     read = node.read
-    if len(read) == 2:  # most paths: a field of an element, a name in a store
-        first, second = read
-
-        def field(env: Env) -> Value:
-            try:
-                parent = env[first]
-                if type(parent) is dict:
-                    return parent[second]
-            except KeyError:
-                pass
-            raise unreadable(node, env)
-
-        return field
-    if len(read) == 1 and isinstance(read[0], int):
-        return operator.itemgetter(read[0])  # the parameter of a lambda is always there
 
     def path(env: Env) -> Value:
         value: Value = env
-        for name in read:
-            if type(value) is not dict or name not in value:
-                raise unreadable(node, env)
-            value = value[name]
+        try:
+            for name in read:
+                value = (value if type(value) is dict else NOTHING)[name]
+        except KeyError:
+            raise unreadable(node, env) from None
         return value
 
     return path
@@ -111,12 +98,7 @@ def _fields(node: Fields) -> Run:
 
 def _not(node: Not) -> Run:
     operand = closure(node.operand)
-
-    def inverted(env: Env) -> Value:
-        value = operand(env)
-        return not is_true(value)
-
-    return inverted
+    return lambda env: not is_true(operand(env))
 
 
 def _minus(node: Minus) -> Run:
@@ -149,58 +131,16 @@ def _logic(node: Logic) -> Run:
 
 
 def _arithmetic(node: Arithmetic) -> Run:
-    (at, op, second), *rest = node.rest
-    step = _step(op, at, _is_literal(node.first) or _is_literal(second))
-    run = _operation(closure(node.first), second, _COMPUTE[op], step, op == "*")
-    if not rest:
-        return run
-    steps = [(_step(op, at, _is_literal(each)), closure(each)) for at, op, each in rest]
+    first = closure(node.first)
+    steps = [(_step(op, at), closure(operand)) for at, op, operand in node.rest]
 
-    def chain(env: Env) -> Value:
-        value = run(env)
-        for step, operand in steps:
+    def arithmetic(env: Env) -> Value:
+        value = first(env)
+        for step, operand in steps:  # a loop: a long chain must not become a deep stack
             value = step(value, operand(env), env)
         return value
 
-    return chain
-
-
-def _is_literal(node: Node) -> bool:
-    """Whether it is a literal: what it is added to, or multiplied by, becomes not much larger."""
-    return constant_value(node) is not NOT_CONSTANT
-
-
-def _operation(left: Run, operand: Node, compute: Compute, step: Step, bounded: bool) -> Run:
-    """Two numbers at once; everything else, and if ``bounded`` a large result, by ``step``."""
-    literal = constant_value(operand)
-    if literal is not NOT_CONSTANT:
-        numeric = type(literal) in NUMBERS
-
-        def operation_with_literal(env: Env) -> Value:
-            one = left(env)
-            if numeric and ((kind := type(one)) is int or kind is float):
-                try:
-                    return compute(one, literal)
-                except ArithmeticError:
-                    pass
-            return step(one, literal, env)
-
-        return operation_with_literal
-    right, least, most = closure(operand), -SMALL, SMALL
-
-    def operation(env: Env) -> Value:
-        one, other = left(env), right(env)
-        kind, its = type(one), type(other)
-        if (kind is int or kind is float) and (its is int or its is float):
-            try:
-                value = compute(one, other)
-                if not bounded or least < value < most:
-                    return value
-            except ArithmeticError:
-                pass
-        return step(one, other, env)
-
-    return operation
+    return arithmetic
 
 
 def _quotient(left: Any, right: Any) -> Value:
@@ -209,7 +149,7 @@ def _quotient(left: Any, right: Any) -> Value:
     return left / right
 
 
-_COMPUTE: dict[str, Compute] = {
+_COMPUTE: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -219,61 +159,53 @@ _COMPUTE: dict[str, Compute] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
+_NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
+    "+": ("two numbers, two texts or two lists", (str, list)),
+    **dict.fromkeys("-*/", ("two numbers", ())),
+    **dict.fromkeys(("<", ">", "<=", ">="), ("two numbers or two texts", (str,))),
+}
+"""What an operator takes, and the types of it besides numbers."""
 
 
-def _step(op: str, at: int, literal: bool) -> Step:
-    """An operator of arithmetic; ``literal``: whether one operand is a literal."""
-    compute, most, least = _COMPUTE[op], LARGEST, -LARGEST
+def _step(op: str, at: int) -> Step:
+    """An operator of arithmetic or of an order."""
+    compute, (needs, types), most = _COMPUTE[op], _NEEDS[op], LARGEST
 
     def step(left: Any, right: Any, env: Env) -> Value:
         kind = type(left)
-        if kind is type(right) and (kind is str or kind is list) and op == "+":
-            size = len(left) + len(right)
-            if size > SHORT and (not literal or ACCOUNT in env):
-                _charge(size, at, 1, env)
-            return left + right  # never in place: a list may belong to the frame
-        if kind not in NUMBERS or type(right) not in NUMBERS:
-            needs = "two numbers, two texts or two lists" if op == "+" else "two numbers"
+        if kind in NUMBERS and type(right) in NUMBERS:
+            try:
+                value = compute(left, right)
+            except ZeroDivisionError:
+                hint = "check it first: n != 0 and x / n or 0"
+                raise Failure("r1.division-by-zero", "division by zero", at, 1, hint) from None
+            except OverflowError:
+                raise no_float(at, 1) from None
+            if op == "*" and type(value) is int and not -most < value < most:
+                raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
+            return value
+        if kind is not type(right) or kind not in types:
             raise two_needed(op, needs, left, right, at)
-        if op == "/" and right == 0:
-            hint = "check it first: n != 0 and x / n or 0"
-            raise Failure("r1.division-by-zero", "division by zero", at, 1, hint)
-        try:
-            value = compute(left, right)
-        except OverflowError:
-            raise no_float(at, 1) from None
-        if op == "*" and not literal and type(value) is int and not least < value < most:
-            raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
-        return value
+        if op == "+":
+            _charge(len(left) + len(right), at, 1, env)
+        return compute(left, right)  # never in place: a list may belong to the frame
 
     return step
 
 
 def _compare(node: Compare) -> Run:
-    left, op, at, compute = closure(node.left), node.op, node.at, _COMPUTE.get(node.op)
-    if compute is None:
-        return _equality(left, node.right, op == "==", at)
-
-    def ordered(left: Value, right: Value, env: Env) -> Value:
-        if type(left) is type(right) is str:
-            return compute(left, right)
-        raise two_needed(op, "two numbers or two texts", left, right, at)
-
-    return _operation(left, node.right, compute, ordered, False)
-
-
-def _equality(left: Run, operand: Node, equal: bool, at: int) -> Run:
-    right = closure(operand)
+    left, right, at, op = closure(node.left), closure(node.right), node.at, node.op
+    if op in _COMPUTE:
+        step = _step(op, at)
+        return lambda env: step(left(env), right(env), env)
+    equal = op == "=="
 
     def equality(env: Env) -> Value:
-        first, second = left(env), right(env)
-        if type(first) in ATOMS and type(second) in ATOMS:
-            return (first is second or first == second) is equal  # NaN equals itself
-        same = equal_within(first, second, SHORT)
-        if same is None:
-            same = equal_within(first, second, LONGEST)
-            _charge(LONGEST + 1 if same is None else SHORT, at, 2, env)
-        return (same is True) is equal
+        first, second, room = left(env), right(env), SHORT
+        while (same := equal_within(first, second, room)) is None:
+            room *= 2
+            _charge(room, at, 2, env)
+        return same is equal
 
     return equality
 
@@ -293,37 +225,27 @@ def _list(node: Node, name: str, at: int) -> Callable[[Env], list[Value]]:
     return listed
 
 
+_CHOOSE: dict[str, Callable[[list[Value], Iterator[bool]], Value]] = {
+    "filter": lambda items, holds: list(compress(items, holds)),
+    "find": lambda items, holds: next(compress(items, holds), None),
+    "any": lambda _, holds: any(holds),
+    "all": lambda _, holds: all(holds),
+}
+"""What a combinator makes of a list and of what its lambda says of each element."""
+
+
 def _each(node: Each) -> Run:
     name, level, at, width, weight = node.name, node.level, node.at, len(node.name), node.weight
-    base, body = _list(node.base, name, at), closure(node.body)
-
-    def mapped(env: Env, items: list[Value]) -> Value:
-        return [body(env) for env[level] in items]  # each element becomes the parameter
-
-    def filtered(env: Env, items: list[Value]) -> Value:
-        found = []
-        for env[level] in items:
-            if is_true(body(env)):
-                found.append(env[level])
-        return found
-
-    wanted = name != "all"
-
-    def searched(env: Env, items: list[Value]) -> Value:
-        for env[level] in items:
-            value = body(env)
-            if is_true(value) is wanted:
-                return env[level] if name == "find" else wanted
-        return None if name == "find" else not wanted
-
-    loop = {"map": mapped, "filter": filtered}.get(name, searched)
+    base, body, choose = _list(node.base, name, at), closure(node.body), _CHOOSE.get(name)
 
     def each(env: Env) -> Value:
         items = base(env)
         if ACCOUNT not in env:  # the outermost loop
             env = {**env, ACCOUNT: [MOST_WORK]}
         _spend(len(items) * weight, at, width, env)
-        return loop(env, items)
+        if choose is None:  # map; each element becomes the parameter
+            return [body(env) for env[level] in items]
+        return choose(items, (is_true(body(env)) for env[level] in items))
 
     return each
 
@@ -391,7 +313,7 @@ def _text(node: Call) -> Run:
     def text(env: Env) -> str:
         value = written(env)
         try:
-            found = value if type(value) is str else text_form(value)
+            found = text_form(value)
         except ValueError as problem:
             message, hint = f"the value {problem}", "turn it into text in a tool first"
             raise Failure("r1.type", message, at, 4, hint) from None
@@ -402,7 +324,9 @@ def _text(node: Call) -> Run:
 
 
 def text_form(value: Value) -> str:
-    """What a value other than a text is in a text: compact JSON. Raises ValueError."""
+    """What a value is in a text: a text as it is, all else as compact JSON. Raises ValueError."""
+    if type(value) is str:
+        return value
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
         # Piece by piece: a small value with shared parts can have a large JSON.
@@ -466,6 +390,7 @@ CALLS: dict[str, Callable[[Call], Run]] = {
 }
 
 _CLOSURES: dict[type, Callable[[Any], Run]] = {
+    Lit: _literal,
     Path: _path,
     Items: _items,
     Fields: _fields,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import NoReturn, TypeVar
 
 from ....flow.step import Frame, Ref
 from ....flow.values import Value
-from ....text.diagnostics import Diagnostic, StepError
-from ....text.source import Span, Text
+from ....text.diagnostics import Diagnostic, Span, StepError, Text
 from ...documents import Refusal, parse_at
 from . import hints, nodes
 from .closures import Run, closure
@@ -66,25 +66,23 @@ _NAME = re.compile("[A-Za-z0-9_]+")
 class R1:
     """A parsed expression."""
 
-    __slots__ = ("_reads", "_run", "_text", "node", "span")
-
     def __init__(self, text: Text, node: Node) -> None:
         self._text = text
-        self._reads: tuple[Ref, ...] | None = None
-        self._run: Run | None = None  # made by the first evaluation: many are only checked
         self.node = node
         self.span: Span = text.locate(0, len(text.text))
 
     def evaluate(self, frame: Frame) -> Value:
         """The value. Raises a StepError at the very token, and nothing else."""
         try:
-            run = self._run
-            if run is None:
-                self._run = run = closure(self.node)
-            return run(frame if type(frame) is dict else {})  # only an object has names
+            return self._run(frame if type(frame) is dict else {})  # only an object has names
         except (Failure, RecursionError) as error:
             failure = self._failure(error)
         raise failure
+
+    @cached_property
+    def _run(self) -> Run:
+        # Made by the first evaluation: many are only checked.
+        return closure(self.node)
 
     @property
     def text(self) -> str:
@@ -105,12 +103,14 @@ class R1:
 
     def reads(self) -> tuple[Ref, ...]:
         """The resolved paths that it reads from its frame, in the order of the text."""
-        if self._reads is None:
-            self._reads = tuple(
-                Ref(read.path, self.locate(read.at, read.end), read.certain, optional=read.optional)
-                for read in nodes.reads(self.node)
-            )
         return self._reads
+
+    @cached_property
+    def _reads(self) -> tuple[Ref, ...]:
+        return tuple(
+            Ref(read.path, self.locate(read.at, read.end), read.certain, optional=read.optional)
+            for read in nodes.reads(self.node)
+        )
 
     def locate(self, start: int, end: int) -> Span:
         """The place of the characters from ``start`` to ``end``."""
@@ -126,7 +126,7 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
-    >>> from agf_magics.text.source import Source
+    >>> from agf_magics.text.diagnostics import Source
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
@@ -134,7 +134,8 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
 
 def _tokens(source: str) -> list[Token]:
-    found: list[Token] = []
+    """The tokens of ``source`` between two that mark its ends."""
+    found: list[Token] = [(END, "", 0)]
     for match in _TOKEN.finditer(source):
         if not (kind := match.lastindex):
             break
@@ -164,8 +165,8 @@ class _Parser:
                 "r1.too-long", message, 0, length, "compute it in several steps, or in a tool"
             )
         self.tokens = _tokens(self.source)
-        self.index = 0
-        self.token = self.tokens[0]
+        self.index = 1
+        self.token = self.tokens[1]
         self.opened: list[Token] = []
         self.depth = 0
         self.params: dict[str, int] = {}
@@ -193,8 +194,7 @@ class _Parser:
 
     def binding(self) -> int:
         """How tightly the current token binds as an infix operator; 0 if it is none."""
-        kind, op, _ = self.token
-        return nodes.POWER.get(op, 0) if kind <= SYMBOL else 0
+        return nodes.POWER.get(self.token[1], 0)
 
     def chain(self, first: Node, binds: int) -> Node:
         """Operators that bind equally tightly, with ``first`` as the left operand of the first
@@ -369,8 +369,8 @@ class _Parser:
         return value
 
     def sees(self, symbol: str) -> bool:
-        """Whether the current token is this symbol, and not a text with the same letters."""
-        return self.token[1] == symbol and self.token[0] == SYMBOL
+        """Whether the current token is this symbol; a text has its quotes."""
+        return self.token[1] == symbol
 
     def next(self) -> None:
         self.index += 1
