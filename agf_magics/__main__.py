@@ -81,8 +81,17 @@ from .notebook.options import (
 )
 from .pictures.page import LiveLine, progress_text
 from .pictures.plain import counted
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic, join_hints, suggest, wrapped
-from .text.source import UNUSABLE, Source, unwritable_reason
+from .text.diagnostics import (
+    UNUSABLE,
+    AgfError,
+    DefinitionError,
+    Diagnostic,
+    Source,
+    join_hints,
+    suggest,
+    unwritable_reason,
+    wrapped,
+)
 
 PACKAGE = Path(__file__).parent
 

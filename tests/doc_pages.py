@@ -38,8 +38,7 @@ from agf_magics import CheckFailed
 from agf_magics.catalog import default
 from agf_magics.lifecycle.define import check_definition
 from agf_magics.lifecycle.run import Run
-from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, Source, StepError
 
 BUILT_IN = ("file__read", "file__write", "shell", "sql")
 

@@ -23,8 +23,7 @@ from agf_magics.lifecycle.define import define, register
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.options import read
 from agf_magics.text import nodes
-from agf_magics.text.diagnostics import COMPARED, Diagnostic, Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import COMPARED, Diagnostic, Diagnostics, Source
 from agf_magics.text.yamlnodes import Bounds
 from tests.counting import work
 from tests.engine import kept

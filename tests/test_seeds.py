@@ -19,8 +19,7 @@ from agf_magics.languages.pipeline import kinds as words
 from agf_magics.languages.pipeline.r1 import nodes
 from agf_magics.languages.pipeline.r1 import parse as parse_r1
 from agf_magics.lifecycle.settings import Settings
-from agf_magics.text.diagnostics import Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import Fields, Items, Node, Scalar, documents
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "seed_examples.json").read_text(encoding="utf-8"))

@@ -27,8 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..flow.schemas import Schema
 from ..flow.steps import Flow
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
-from ..text.source import Span
+from ..text.diagnostics import DefinitionError, Diagnostic, Span, suggest
 from .agents import Agent, ModelAgent
 from .models import Model, model_of
 from .tools import Tool, Where, checked_limits, description_of, is_async, name_of, signature_of

@@ -32,8 +32,7 @@ from ..journal.call_rows import StartedCall
 from ..journal.recorder import Journal
 from ..journal.records import error_from
 from ..journal.secrets import hide, substitute_secrets
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError
 from .failures import (
     ATTEMPTS,
     RESULT,

@@ -22,8 +22,7 @@ from ..flow.schemas import json_schema
 from ..flow.step import FlowInput, FlowResult, Name
 from ..flow.steps import Flow, Invoke, Repeat, stores_in
 from ..flow.values import Value, isolate
-from ..text.diagnostics import Diagnostic, StepError, suggest
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError, suggest
 from . import call as dry
 from .call import AsInput, build_arguments, call, call_tool, check_result, copy_value, run_fired
 from .failures import RunContact, answer, contexts_of, permitted, with_place

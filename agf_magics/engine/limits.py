@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import USER
 from ..flow.step import Caps
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError
 from .user_code import is_awaitable, running
 
 LAUNCHES = frozenset(

@@ -40,8 +40,7 @@ from ..flow.steps import (
     children,
 )
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, Diagnostics, StepError
-from ..text.source import Source, Span
+from ..text.diagnostics import Diagnostic, Diagnostics, Source, Span, StepError
 from .limits import Grant
 
 

@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from ..text.diagnostics import Diagnostic
+from ..text.diagnostics import Diagnostic, Span
 from ..text.late_imports import IN_BROWSER, installed_only
 from ..text.nodes import Fields, Node, Scalar, node_at
-from ..text.source import Span
 
 LONGEST_PATTERN = 1_000
 """Characters of a pattern."""

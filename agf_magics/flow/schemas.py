@@ -18,8 +18,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote, unquote
 
-from ..text.diagnostics import Diagnostic, Diagnostics
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Diagnostics, Span
 from .values import DEEPEST, Value, type_name
 
 T = TypeVar("T")

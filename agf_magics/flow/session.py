@@ -24,8 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError
 from .step import Asking, Expr, Frame, Lookup, Outcome, Permit, Pick, Ref, Target
 from .steps import Choose, Compute, Computed, Each, Invoke, Name, Repeat, Step, Stored
 from .steps import Sequence as InOrder

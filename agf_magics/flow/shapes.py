@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic, suggest
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, suggest
 from .schemas import Field, Schema
 from .values import NAMES, Value, is_true
 

@@ -33,8 +33,7 @@ from typing import (
     runtime_checkable,
 )
 
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError
 from .values import Value
 
 Frame = dict[str, Value]

@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic
-from ..text.source import Source, Span
+from ..text.diagnostics import Diagnostic, Source, Span
 from .schemas import Schema
 from .shapes import Look, Shape
 from .step import END as END

@@ -22,10 +22,17 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ..text.diagnostics import (
+    UNUSABLE,
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    StepError,
+    path_error_reason,
+)
 from ..text.late_imports import installed_only
 from ..text.nodes import plain
-from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import documents
 from .values import Value, settle, type_name
 

@@ -23,8 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic, nearest, spend_comparisons, suggest
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, nearest, spend_comparisons, suggest
 from .shapes import Found, SchemaShapes, Shape, descend, list_of
 from .step import Args, Expr, Ref, Target
 from .steps import (

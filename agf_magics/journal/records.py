@@ -17,8 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..flow import events as ev
 from ..flow.values import Value
-from ..text.diagnostics import AgfError, Diagnostic, StepError
-from ..text.source import Source, Span
+from ..text.diagnostics import AgfError, Diagnostic, Source, Span, StepError
 from .codec import (
     SignatureError,
     checker,

@@ -19,9 +19,16 @@ from typing import Any
 from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref
 from ..flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin, Sequence
 from ..flow.values import Value
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    Span,
+    StepError,
+    suggest,
+)
 from ..text.late_imports import installed_only
-from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
 from .documents import Language
 

@@ -29,7 +29,10 @@ from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
     Diagnostics,
+    Source,
+    Span,
     StepError,
+    Text,
     misspelled_names,
     suggest,
 )
@@ -44,7 +47,6 @@ from ..text.nodes import (
     plain,
     shown,
 )
-from ..text.source import Source, Span, Text
 from ..text.yamlnodes import Bounds, documents
 
 Json = dict[str, Any]

@@ -16,8 +16,7 @@ from ..flow.steps import Computed, Definition, Each, Flow, Invoke, Stored
 from ..flow.steps import Sequence as Steps
 from ..flow.tables import Picked, open_rows
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostics
-from ..text.source import Source, Span
+from ..text.diagnostics import Diagnostics, Source, Span
 from ..text.yamlnodes import Bounds
 from .documents import Language
 

@@ -22,8 +22,7 @@ from ..languages.documents import Key
 from ..languages.pipeline.kinds import STEPS
 from ..languages.pipeline.takes import EXPRESSION, NAME
 from ..pictures.plain import line
-from ..text.diagnostics import DefinitionError, StepError
-from ..text.source import Source
+from ..text.diagnostics import DefinitionError, Source, StepError
 from .define import load
 from .input import RunOptions
 from .launch import start_run, wait_for

@@ -32,9 +32,16 @@ from ..languages.plan.calls import Call, expressions
 from ..languages.plan.load import PlanDialect
 from ..languages.plan.log import remove_secrets
 from ..languages.plan.reference import Reference, references
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ..text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    Span,
+    StepError,
+    suggest,
+)
 from ..text.nodes import Fields, Items, Node
-from ..text.source import Source, Span
 from ..text.yamlnodes import documents
 from .contexts import INSTRUCTIONS, MOST_PLAN_CALLS, REFERENCE, PlanOffer, request_text
 from .define import load

@@ -24,8 +24,7 @@ from ..languages.plan import Log, resolve
 from ..languages.plan.log import format_lines, parse_lines
 from ..languages.plan.messages import kind_of, rendered
 from ..languages.plan.reference import parse, references
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..text.source import Source
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, StepError
 from .define import source_of
 
 

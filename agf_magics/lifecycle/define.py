@@ -28,15 +28,18 @@ from ..flow.values import TooDeep, Value, settle, type_name
 from ..flow.wiring import check
 from ..languages import LANGUAGES, Language, detect_language
 from ..text.diagnostics import (
+    UNUSABLE,
     DefinitionError,
     Diagnostic,
     Diagnostics,
+    Source,
+    path_error_reason,
     safe,
     share_suggestion_budget,
+    source_folder,
     suggest,
 )
 from ..text.nodes import shorten
-from ..text.source import UNUSABLE, Source, path_error_reason, source_folder
 from .settings import current
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")

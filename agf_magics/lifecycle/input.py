@@ -34,12 +34,13 @@ from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
     Diagnostics,
+    Source,
+    Span,
     misspelled_names,
     suggest,
 )
 from ..text.nodes import Fields
 from ..text.nodes import plain as plain_value
-from ..text.source import Source, Span
 from ..text.yamlnodes import documents
 from ..workers.backend import Need, WorkerBackend, find_problems
 from ..workers.on import find_backend
@@ -180,6 +181,9 @@ LATER = "no step writes it before this one; in a fold, acc is the value so far"
 
 def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
     """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
+    absent = [ref for ref in flow.inputs if ref.certain and ref.path[-1] not in given]
+    if not absent:
+        return ()
     missing: dict[str, Diagnostic] = {}
     hints = [
         (warning.span.text, warning.hint) for warning in flow.warnings if warning.span is not None
@@ -188,9 +192,9 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     optional = [
         ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
     ]
-    for ref in flow.inputs:
+    for ref in absent:
         name = ref.path[-1]
-        if ref.certain and name not in given and name not in missing:
+        if name not in missing:
             # The hint of a warning about the same token is more specific.
             hint = (
                 next((hint for text, hint in hints if text.rpartition(".")[2] == name), None)
@@ -216,7 +220,8 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     Where a language does not say all that its steps read (a function of a graph gets the whole
     state), only for a field that looks like one that is read and is not given.
     """
-    if not given:
+    # Of most runs: the reads of a large definition then need not be followed at each start.
+    if given.keys() == {ref.path[-1] for ref in flow.inputs}:
         return
     read = set(read_names(flow))
     whole = "".join(flow.dialect.stores[-1:]) in read

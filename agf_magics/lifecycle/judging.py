@@ -26,8 +26,14 @@ from ..flow.steps import Flow
 from ..flow.values import Value, settle, type_name
 from ..pictures.plain import html
 from ..pictures.values import table_html
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, suggest
-from ..text.source import UNUSABLE, path_error_reason
+from ..text.diagnostics import (
+    UNUSABLE,
+    AgfError,
+    DefinitionError,
+    Diagnostic,
+    path_error_reason,
+    suggest,
+)
 from . import launch
 from .launch import Run, find_flow, run
 from .over import Over

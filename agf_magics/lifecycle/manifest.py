@@ -22,6 +22,7 @@ from functools import cache, reduce
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from math import isfinite
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -57,8 +58,7 @@ from ..journal.records import Count
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..languages import LANGUAGES
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, StepError
-from ..text.source import Source
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, Diagnostics, Source, StepError
 from .define import file_opener, in_file, load, load_definition
 from .run import Run
 from .settings import current, this_notebook
@@ -313,12 +313,13 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
 
 def _functions(journal: Journal, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
     """The digests of the parts of the functions that the steps call."""
-    callees = [callee for each in flows for callee in each.callees.values()]
-    digests = {
-        callee.name: journal.rows.digests.function(callee)
-        for callee in callees
+    callees = {
+        callee.name: callee
+        for each in flows
+        for callee in each.callees.values()
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
+    digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}
     return {name: digest.parts for name, digest in digests.items() if digest is not None}
 
 
@@ -509,6 +510,7 @@ COUNTS = (
 
 
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+_counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
 
 
 _Time = int | Annotated[float, isfinite] | None
@@ -560,8 +562,8 @@ def _row(row: Row, secrets: Secrets) -> list[Any]:
     elif row.error is not None:
         described = ["step.tool-failed", type(row.error).__name__]
     return [
-        [getattr(row, name) for name in COUNTS],
-        [getattr(row, name) for name in OTHERS],
+        _counts_of(row),
+        _others_of(row),
         secrets.shown(preview(secrets.shown(row.value), 3, [40])),
         described,
     ]

@@ -24,11 +24,12 @@ from ..text.diagnostics import (
     Diagnostic,
     Diagnostics,
     Severity,
+    Source,
+    Span,
     join_hints,
     misspelled_names,
     suggest,
 )
-from ..text.source import Source, Span
 from .define import load_definition
 from .input import RunOptions, read_names, settle_fields
 from .settings import current

@@ -30,9 +30,8 @@ from ..journal.secrets import Secrets
 from ..journal.store import Store
 from ..languages.over import OVER
 from ..pictures.plain import line
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, StepError, path_error_reason
 from ..text.late_imports import Widgets
-from ..text.source import Source, path_error_reason
 from .comparison import Comparison, compare
 from .lookup import (
     as_definition_errors,

@@ -26,8 +26,7 @@ from ..journal import queries
 from ..journal.calls import CallsOfElement, RunCalls
 from ..journal.queries import RunHead
 from ..pictures.plain import counted
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..text.source import UNUSABLE, path_error_reason
+from ..text.diagnostics import UNUSABLE, DefinitionError, Diagnostic, StepError, path_error_reason
 from .lookup import (
     UNFINISHED,
     as_definition_errors,

@@ -28,8 +28,7 @@ from ..flow.values import Value, isolate, type_name
 from ..journal.queries import RunHead
 from ..languages.plan import Log
 from ..languages.plan.load import PlanDialect
-from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.source import Source
+from ..text.diagnostics import DefinitionError, Diagnostic, Source
 from .asking import Assignment, ModelPlanner, request_name
 from .contexts import make_offer, secret_fields
 from .define import load

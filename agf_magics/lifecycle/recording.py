@@ -23,8 +23,7 @@ from ..flow.events import StepPath
 from ..flow.values import Value
 from ..journal.codec import checker, encode, weigh
 from ..journal.records import UNREADABLE, Record, error_from, is_at
-from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.source import UNUSABLE, Source, path_error_reason
+from ..text.diagnostics import UNUSABLE, DefinitionError, Diagnostic, Source, path_error_reason
 from .manifest import refused
 from .past_run import PastRun, find_ended, find_past_run
 from .run import Run

@@ -41,9 +41,8 @@ from ..journal.recorder import Journal
 from ..journal.secrets import Secrets, names_a_secret
 from ..journal.store import Store
 from ..pictures.plain import counted
-from ..text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place, suggest
+from ..text.diagnostics import AgfError, Diagnostic, Source, StepError, sort_by_place, suggest
 from ..text.late_imports import Widgets
-from ..text.source import Source
 from ..workers.backend import WorkerBackend
 from .influence import SecretSources, find_secret_sources
 from .input import RunOptions, fields_of

@@ -27,10 +27,9 @@ from ..engine.limits import Limits
 from ..journal import file as journal
 from ..journal.codec import key_file, user_folder
 from ..journal.store import Store
-from ..text.diagnostics import DefinitionError, Diagnostic, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, suggest
 from ..text.late_imports import IN_BROWSER
 from ..text.nodes import shorten
-from ..text.source import Source, Span
 from ..text.yamlnodes import Bounds
 
 WORDS = ("here", "processes", "dask")

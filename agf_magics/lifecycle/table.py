@@ -25,9 +25,16 @@ from ..journal.store import Store
 from ..languages.over import BODY, OVER, ROWS, OverTerms
 from ..pictures.plain import counted
 from ..pictures.values import cell_text, table_html, table_text
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..text.diagnostics import (
+    UNUSABLE,
+    DefinitionError,
+    Diagnostic,
+    Source,
+    StepError,
+    path_error_reason,
+    unwritable_reason,
+)
 from ..text.late_imports import installed_only
-from ..text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .input import fields_of
 from .scores import Scores
 

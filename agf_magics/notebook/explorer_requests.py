@@ -38,8 +38,7 @@ from ..pictures.run_page import MOST_STORES
 from ..pictures.scene import scene
 from ..pictures.svg import dark_style, edge_places, paint
 from ..pictures.values import value_json, value_text
-from ..text.diagnostics import AgfError
-from ..text.source import Span
+from ..text.diagnostics import AgfError, Span
 from .explorer_calls import (
     CALL_REQUESTS,
     MOST_ERROR,

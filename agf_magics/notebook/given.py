@@ -20,9 +20,17 @@ from ..engine.runner import Recording
 from ..flow.tables import open_rows
 from ..lifecycle import past_runs as kept_runs
 from ..lifecycle.past_runs import chosen_rows
-from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, join_hints, suggest
+from ..text.diagnostics import (
+    UNUSABLE,
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Source,
+    join_hints,
+    path_error_reason,
+    suggest,
+)
 from ..text.nodes import shorten
-from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from ..workers.on import find_backend
 from .options import FOR_ROWS, ParsedLine, Token, line_error

@@ -34,8 +34,7 @@ from ..pictures.page import status
 from ..pictures.plain import counted, duration, line, money, plain
 from ..pictures.run_page import Listed, runs_page, runs_table
 from ..pictures.values import value_text
-from ..text.diagnostics import DefinitionError, suggest
-from ..text.source import Source
+from ..text.diagnostics import DefinitionError, Source, suggest
 from . import commands
 from .explorer import ARGUMENTS, close_explorer, open_call, open_run
 from .explorer_calls import Json, Refused, Requests, natural, texts_of

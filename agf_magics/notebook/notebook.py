@@ -20,8 +20,7 @@ from ..lifecycle.input import RunOptions, unused_fields
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
-from ..text.diagnostics import Diagnostic, suggest
-from ..text.source import Source
+from ..text.diagnostics import Diagnostic, Source, suggest
 from . import commands, view, watching
 from .config import AgfMagics
 from .given import (

@@ -16,8 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import DefinitionError, Diagnostic, misspelled_names
-from ..text.source import Source, Span
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, misspelled_names
 
 Kind = Literal[
     "switch",
@@ -125,7 +124,7 @@ class Command:
 
 class Token(NamedTuple):
     """A word of the line without its quotes, and the place of each character. It is a
-    `text.source.Text`."""
+    `text.diagnostics.Text`."""
 
     text: str
     span: Span

@@ -24,8 +24,7 @@ from ..lifecycle.ticks import Begin, PlannerResult, TickOptions
 from ..pictures.page import headline
 from ..pictures.plain import html, line
 from ..pictures.run_page import run_header_html
-from ..text.diagnostics import Diagnostics, suggest
-from ..text.source import Source
+from ..text.diagnostics import Diagnostics, Source, suggest
 from . import view
 from .given import at, count, value, workers_of, write_file
 from .notebook import Notebook, RunRequest

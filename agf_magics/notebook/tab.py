@@ -31,8 +31,7 @@ from ..lifecycle.define import find_problems
 from ..lifecycle.settings import current
 from ..pictures.plain import line, plain
 from ..pictures.plain import line as one_line
-from ..text.diagnostics import AgfError, Diagnostic, Diagnostics
-from ..text.source import Source
+from ..text.diagnostics import AgfError, Diagnostic, Diagnostics, Source
 from .commands import COMMANDS
 from .cursor import Reading
 from .explorer import open_again

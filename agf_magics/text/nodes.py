@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from .source import Source, Span
+from .diagnostics import Source, Span
 
 _Place = tuple[int, int]
 """Where a character begins and ends."""
@@ -115,7 +115,7 @@ EXPR: Final = "!expr"
 
 class Scalar(NamedTuple):
     """A text, a number, true, false or null. A NamedTuple: loading makes thousands. It is a
-    `text.source.Text`."""
+    `text.diagnostics.Text`."""
 
     value: Any
     """By YAML 1.2's core schema; for a key and a tagged scalar always the text."""
@@ -233,8 +233,7 @@ NOTHING: Final = Fields({}, {}, Source("", "").span(0, 0))
 
 
 def _first_line(span: Span) -> Span:
-    end = span.source.text.find("\n", span.start, span.end)
-    line = span.source.text[span.start : span.end if end < 0 else end].rstrip()
+    line = span.text.partition("\n")[0].rstrip()
     return Span(span.source, span.start, span.start + len(line))
 
 

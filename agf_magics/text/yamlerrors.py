@@ -15,12 +15,32 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import yaml
+from yaml import (
+    AliasEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
 
-from .diagnostics import Diagnostic
+from .diagnostics import Diagnostic, Source, Span
 from .nodes import shorten
-from .source import Source, Span
 
-__all__ = ["EVENTS", "Kinds", "Misplaced", "Parser", "Wrong"]
+__all__ = [
+    "AliasEvent",
+    "MappingEndEvent",
+    "MappingStartEvent",
+    "Misplaced",
+    "Parser",
+    "ScalarEvent",
+    "SequenceEndEvent",
+    "SequenceStartEvent",
+    "StreamEndEvent",
+    "Wrong",
+    "explain",
+]
 
 try:
     from yaml.cyaml import CParser as Parser  # type: ignore[attr-defined]
@@ -32,19 +52,6 @@ except ImportError:  # no C extension here: the same events, ten times slower
             yaml.scanner.Scanner.__init__(self)
             yaml.parser.Parser.__init__(self)
 
-
-Kinds = tuple[type, type, type, type, type, type, type, type]
-
-EVENTS: Kinds = (
-    yaml.ScalarEvent,
-    yaml.SequenceStartEvent,
-    yaml.SequenceEndEvent,
-    yaml.MappingStartEvent,
-    yaml.MappingEndEvent,
-    yaml.AliasEvent,
-    yaml.DocumentEndEvent,
-    yaml.StreamEndEvent,
-)
 
 Misplaced = yaml.MarkedYAMLError
 """A syntax error with its place."""
@@ -84,8 +91,7 @@ class Problem(NamedTuple):
     def line(self, at: int) -> tuple[int, str]:
         """The line of ``at`` without its indentation, and where it begins."""
         begin = self.text.rfind("\n", 0, at) + 1
-        end = self.text.find("\n", at)
-        line = self.text[begin : len(self.text) if end < 0 else end].rstrip(_BLANKS)
+        line = self.text[begin:].partition("\n")[0].rstrip(_BLANKS)
         return begin + len(line) - len(line.lstrip(_BLANKS)), line.lstrip(_BLANKS)
 
     def above(self, at: int) -> tuple[int, str]:

@@ -18,9 +18,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from .diagnostics import DefinitionError, Diagnostic, Diagnostics, suggest
+from .diagnostics import DefinitionError, Diagnostic, Diagnostics, Source, Span, suggest
 from .nodes import EXPR, reread, shorten
 from .nodes import Fields as Fields
 from .nodes import Items as Items
@@ -28,10 +28,6 @@ from .nodes import Node as Node
 from .nodes import Scalar as Scalar
 from .nodes import plain as plain
 from .nodes import shown as shown
-from .source import Source, Span
-
-if TYPE_CHECKING:
-    from .yamlerrors import Kinds
 
 CONSTANTS: Mapping[str, bool | None] = {
     "": None,
@@ -188,9 +184,19 @@ class _Reading:
             yamlerrors as yaml,  # slow to import, and most users of this module read no text yet
         )
 
+        read: dict[type, Callable[[Any], None]] = {
+            yaml.ScalarEvent: self._scalar,
+            yaml.SequenceStartEvent: partial(self._begin, is_list=True),
+            yaml.SequenceEndEvent: self._end,
+            yaml.MappingStartEvent: partial(self._begin, is_list=False),
+            yaml.MappingEndEvent: self._end,
+            yaml.AliasEvent: self._alias,
+        }
         text = self._readable()
         try:
-            self._read(yaml.Parser(text).get_event, yaml.EVENTS)
+            next_event = yaml.Parser(text).get_event
+            while type(event := next_event()) is not yaml.StreamEndEvent:
+                read.get(type(event), self._forget)(event)
         except yaml.Misplaced as error:
             at, since = (
                 mark.index + self.base if mark else 0
@@ -224,8 +230,7 @@ class _Reading:
             self._refuse("yaml.tag", message, at, at + 4, "delete them: the only tag is !expr")
         if bad := _UNREADABLE.search(text, self.base):
             code = ord(bad[0])
-            escape = f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
-            hint = f'delete it; between double quotes write "{escape}"'
+            hint = f'delete it; between double quotes write "\\u{code:04x}"'
             if 0xD800 <= code < 0xE000:
                 hint = "delete it: it is half a character"
             self._refuse(
@@ -234,27 +239,13 @@ class _Reading:
         self.tamed = _FOREIGN.sub(_tame, text)
         return self.tamed[self.base :]
 
-    def _read(self, next_event: Any, events: Kinds) -> None:
-        scalar, list_start, list_end, start, end, alias, document_end, stream_end = events
-        stack = self.open
-        while True:
-            event = next_event()
-            kind = type(event)
-            if kind is scalar:
-                self._scalar(event, stack[-1])
-            elif kind is start or kind is list_start:
-                self._begin(event, kind is list_start)
-            elif kind is end or kind is list_end:
-                self._end(event.end_mark.index + self.base)
-            elif kind is alias:
-                self._alias(event)
-            elif kind is document_end:
-                self.anchors.clear()
-            elif kind is stream_end:
-                return
+    def _forget(self, event: Any) -> None:
+        """The begin or the end of a document: an anchor is known only inside of it."""
+        self.anchors.clear()
 
-    def _scalar(self, event: Any, top: _Open) -> None:
+    def _scalar(self, event: Any) -> None:
         """Loading spends its time here: a plain text takes the shortest way."""
+        top = self.open[-1]
         text: str = event.value
         style: str = event.style or ""
         base = self.base
@@ -327,7 +318,8 @@ class _Reading:
             opened.anchor, opened.room, opened.aliases = event.anchor, self.room, self.aliases
         self.open.append(opened)
 
-    def _end(self, end: int) -> None:
+    def _end(self, event: Any) -> None:
+        end = event.end_mark.index + self.base
         done = self.open.pop()
         parent = self.open[-1]
         whole = _new_span((self.source, done.start, end))

@@ -24,8 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ..engine.threads import Placement
-from ..text.diagnostics import Diagnostic
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span
 
 AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""

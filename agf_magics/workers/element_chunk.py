@@ -32,8 +32,7 @@ from ..flow.steps import Invoke, Step
 from ..flow.values import Value
 from ..journal.collected import Collected, CollectingJournal
 from ..journal.records import CallKey
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Span
+from ..text.diagnostics import Diagnostic, Span, StepError
 from . import chunk
 from .pickles import Unreadable, dump_plain
 from .program import ElementProgram, on_one_thread, version_of_workers

@@ -32,8 +32,7 @@ from ..flow.step import Step
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value
 from ..journal.collected import CollectedRecords, known_call
-from ..text.diagnostics import Diagnostic, StepError
-from ..text.source import Source
+from ..text.diagnostics import Diagnostic, Source, StepError
 from .backend import (
     KERNEL,
     RESULT,

@@ -29,8 +29,7 @@ from ..flow import events as ev
 from ..flow.steps import Each
 from ..journal.codec import checker
 from ..journal.collected import Collected, CollectedRecords
-from ..text.diagnostics import StepError
-from ..text.source import Source
+from ..text.diagnostics import Source, StepError
 from .chunk import described, reduce_exception
 from .sending import HEAVY, asking, by_value_pickler, dumped, dumped_by_value, raised_there
 

@@ -25,7 +25,7 @@ from ..flow.step import DROPPED, Frame, Ref, Step, finished
 from ..flow.steps import Dag, Each, Flow, Invoke, Origin, Repeat, Sequence, Walk, every
 from ..flow.wiring import own_reads
 from ..journal.secrets import Secrets
-from ..text.source import Source
+from ..text.diagnostics import Source
 from .pickles import dump_program
 
 MANY = 4

@@ -29,7 +29,7 @@ from agf_magics.journal.queries import END
 from agf_magics.journal.records import COLUMNS, error_from
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import past_runs as kept_runs
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source
 from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
 from tests.engine import kept
 from tests.shells import only_shell

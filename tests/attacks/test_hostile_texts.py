@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.flow.patterns import LONGEST_PATTERN
-from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic, suggest
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic, Source, suggest
 from tests.counting import instructions
 
 PIPELINE = "pipeline: p\nsteps:\n- transform: {value: %s}\n"

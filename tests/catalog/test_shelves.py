@@ -10,7 +10,7 @@ import pytest
 
 from agf_magics.catalog import Registry, agent, default, tool
 from agf_magics.flow.schemas import Schema
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source
 
 
 @pytest.fixture

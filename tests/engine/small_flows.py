@@ -10,7 +10,7 @@ import agf_magics as agf
 from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Origin, Sequence, Step
 from agf_magics.flow.values import Value
-from agf_magics.text.source import Source, Span
+from agf_magics.text.diagnostics import Source, Span
 
 TEXT = Source("<by hand>", "by hand")
 SPAN = TEXT.span(0, 2)

@@ -19,8 +19,7 @@ from agf_magics.flow.wiring import RULES, check
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.load import infer
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError, sort_by_place
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError, sort_by_place
 from agf_magics.text.yamlnodes import Bounds
 
 PIPELINE = Names({name: (name,) for name in ("ctx", "pipe", "item", "acc")}, ("ctx",))

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
 from agf_magics.languages.pipeline.schema_documents import read_schema
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
 from agf_magics.text.yamlnodes import Fields, documents
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))

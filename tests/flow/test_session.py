@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
 from agf_magics.flow.steps import Computed, Name
 from agf_magics.flow.values import Value
-from agf_magics.text.diagnostics import Diagnostic, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Source, StepError
 
 SPAN = Source("<text>", "model").span()
 

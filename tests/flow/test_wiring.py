@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from agf_magics.flow.wiring import wires
 from agf_magics.languages import LANGUAGES
-from agf_magics.text.diagnostics import Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import Bounds
 
 INPUT = None

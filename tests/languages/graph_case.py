@@ -27,8 +27,7 @@ from agf_magics.languages.graph.value_grammar import (
     format_literal,
 )
 from agf_magics.languages.graph.value_grammar import Path as StatePath
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
 from agf_magics.text.yamlnodes import Bounds
 from tests.engine.virtual_time import run_virtual
 

@@ -17,8 +17,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.languages.graph.jinja import Killed, NoProcess, Renderer, memory_of, read_jinja
 from agf_magics.languages.graph.reading import Reader
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
 from tests.slow import slow_but
 
 pytest.importorskip("jinja2")

@@ -26,8 +26,7 @@ from agf_magics.languages.graph.words import (
     STATE_KEY,
     TOOL,
 )
-from agf_magics.text.diagnostics import Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import documents, plain
 from tests.languages.graph_case import load, normal, told
 

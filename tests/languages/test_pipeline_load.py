@@ -31,8 +31,7 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.texts import Command, Named, Template, labels
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError
 from agf_magics.text.yamlnodes import Bounds, documents, plain
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"

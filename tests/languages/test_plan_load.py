@@ -19,8 +19,7 @@ from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.document import CALL, PLAN
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
 from agf_magics.text.yamlnodes import Bounds, documents, plain
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"

@@ -18,7 +18,7 @@ from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log import Log
 from agf_magics.languages.plan.messages import Conflict, find, read_content, rendered, replay
 from agf_magics.languages.plan.reference import Both, Either, Expression, Literal, Reference, parse
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]

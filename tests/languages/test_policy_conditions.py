@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.languages.policy.matchers import OPERATORS, Condition, condition
-from agf_magics.text.diagnostics import Diagnostics, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source, StepError
 from agf_magics.text.yamlnodes import documents
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_conditions.json"

@@ -17,9 +17,8 @@ from agf_magics.flow.json_schema import judge
 from agf_magics.flow.steps import Definition
 from agf_magics.languages.policy.document import document, schema
 from agf_magics.languages.policy.load import load
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
 from agf_magics.text.nodes import Fields, plain
-from agf_magics.text.source import Source
 from agf_magics.text.yamlnodes import Bounds, documents
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"

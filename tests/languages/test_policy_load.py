@@ -11,8 +11,7 @@ from agf_magics.flow.step import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
 from agf_magics.flow.wiring import Wire, wires
 from agf_magics.languages import LANGUAGES, detect_language
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError
 from agf_magics.text.yamlnodes import Bounds
 
 HEAD = """schema_version: "1.0.0"

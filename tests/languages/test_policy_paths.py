@@ -21,8 +21,7 @@ from agf_magics.languages.documents import MISSING
 from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.path import DIRECTIONS, ELEMENT, Absent, Path, Where, iteration_problem, source_problem
 from agf_magics.languages.policy.values import Delivery
-from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import AgfError, DefinitionError, Source, StepError
 
 VECTORS = File(__file__).parents[1] / "vectors"
 

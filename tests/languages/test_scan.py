@@ -8,7 +8,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages.documents import MISSING, QUOTED, Refusal, Scanner, descend, parse_at, read_number
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source
 
 
 def refuse_colon(text: str) -> str:

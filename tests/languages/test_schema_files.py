@@ -10,8 +10,7 @@ import pytest
 
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.commands import COMMANDS
-from agf_magics.text.diagnostics import Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import documents, plain
 from docs import schemas
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST_WRITTEN
 from agf_magics.languages.pipeline.texts import Scope, Template, parse_template
-from agf_magics.text.diagnostics import StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source, StepError
 
 NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",), "item": ("item",)}, hidden={"acc": "hand it on with pass"})
 

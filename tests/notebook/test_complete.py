@@ -20,8 +20,7 @@ from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.complete import Known, answer, complete
 from agf_magics.notebook.cursor import Reading
 from agf_magics.notebook.tab import describe, matcher
-from agf_magics.text.diagnostics import Diagnostics
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import Bounds
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "completion.json").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from agf_magics.lifecycle.run import live
 from agf_magics.notebook.complete import Known, complete
 from agf_magics.notebook.history import moment
 from agf_magics.notebook.options import split
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Source
 from tests.notebook.conftest import Shell, code
 
 NOON = datetime(2026, 11, 22, 12, 0).timestamp()

@@ -10,8 +10,7 @@ from agf_magics.flow.progress import Progress
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures import page
 from agf_magics.pictures.plain import error_html, warnings_html
-from agf_magics.text.diagnostics import Diagnostic, StepError
-from agf_magics.text.source import Source
+from agf_magics.text.diagnostics import Diagnostic, Source, StepError
 
 REVIEW = """\
 pipeline: review_and_report

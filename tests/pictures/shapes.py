@@ -26,8 +26,7 @@ from agf_magics.flow.steps import (
     Walk,
 )
 from agf_magics.flow.values import Value
-from agf_magics.text.diagnostics import Diagnostic
-from agf_magics.text.source import Source, Span
+from agf_magics.text.diagnostics import Diagnostic, Source, Span
 
 
 @dataclass(frozen=True)

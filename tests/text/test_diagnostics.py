@@ -10,13 +10,13 @@ from agf_magics.text.diagnostics import (
     WIDTH,
     DefinitionError,
     Diagnostic,
+    Source,
     StepError,
     cells,
     excerpt,
     merge_equal,
     wrapped,
 )
-from agf_magics.text.source import Source
 
 LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)
 

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 from ...flow.step import DerivedTool, Expr, Frame, Ref
 from ...flow.steps import Computed, Name, NamedArguments
 from ...flow.values import TEXT, Value, equal
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, Span, StepError, suggest
 from ...text.nodes import Fields, Scalar, shown
-from ...text.source import Span
 from ..documents import MISSING, Refusal, named, said
 from .reading import ROOT, NotBuilt, Prompt, Reader, Slot, no_value, read_text, split_slots
 from .state import Failed, State, SubgraphState, Write

@@ -20,9 +20,8 @@ from typing import Any, NoReturn
 from ...flow.step import Expr, Ref
 from ...flow.steps import END, START, Computed, Edge
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, suggest
+from ...text.diagnostics import DefinitionError, Text, suggest
 from ...text.nodes import shorten
-from ...text.source import Text
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from ..documents import MISSING, Refusal, Scanner, parse_at, skip_blanks
 from .reading import ROOT, Reader

@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...flow.values import Value, is_json
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, Span, StepError, Text, suggest
 from ...text.late_imports import IN_BROWSER
-from ...text.source import Span, Text
 from .reading import PEER_KEY, Reader, Slot
 from .value import check_length, describe
 

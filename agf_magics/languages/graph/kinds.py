@@ -26,9 +26,8 @@ from ...flow.steps import (
     Stored,
 )
 from ...flow.values import Numbered, Value, is_sequence, why_no_sequence
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, Span, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, is_text, plain, shown
-from ...text.source import Span
 from ..documents import MISSING, Key, named
 from .calls import complete, whole
 from .nodes import (

@@ -24,9 +24,8 @@ from ...flow.steps import (
     Walk,
     part,
 )
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
 from ...text.nodes import EXPR, expr_tags, is_text
-from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, Fields, Items, shown
 from ..documents import Finding, Kind, named, one_document, said
 from .calls import Tools, read_tools

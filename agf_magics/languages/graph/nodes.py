@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from ...flow.step import Exchange, Frame, Lookup
 from ...flow.steps import Branches, Compute, Computed, Invoke, Name, NamedArguments, Step
 from ...flow.values import Value
-from ...text.diagnostics import Diagnostic, suggest
+from ...text.diagnostics import Diagnostic, Span, suggest
 from ...text.nodes import shorten
-from ...text.source import Span
 from ..documents import named
 from .calls import (
     Tools,

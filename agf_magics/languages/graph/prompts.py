@@ -19,9 +19,18 @@ from typing import Any, NamedTuple
 from ...flow.json_schema import describe_all, schema_violations
 from ...flow.patterns import unusable_patterns
 from ...flow.step import Name
-from ...text.diagnostics import Diagnostics, join_hints, suggest
+from ...text.diagnostics import (
+    UNUSABLE,
+    Diagnostics,
+    Source,
+    Span,
+    Text,
+    join_hints,
+    path_error_reason,
+    source_folder,
+    suggest,
+)
 from ...text.nodes import Fields, Node, Scalar, is_text, plain, shorten, shown
-from ...text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ...text.yamlnodes import documents
 from ..documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
 from .jinja import SYNTAX as jinja_SYNTAX

@@ -16,9 +16,16 @@ from typing import ClassVar, NamedTuple, NoReturn
 from ...flow.step import Expr
 from ...flow.steps import Constant
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ...text.diagnostics import (
+    DefinitionError,
+    Diagnostic,
+    Diagnostics,
+    Span,
+    StepError,
+    Text,
+    suggest,
+)
 from ...text.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
-from ...text.source import Span, Text
 from .. import documents
 from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
 from .value import CANNOT, Expression, describe, find, format_value, value_failed

@@ -24,9 +24,8 @@ from ...flow.steps import (
     Stored,
 )
 from ...flow.values import Value
-from ...text.diagnostics import Diagnostic
+from ...text.diagnostics import Diagnostic, Span
 from ...text.nodes import shorten
-from ...text.source import Span
 from ..documents import named, said
 from .calls import Values, Wanted, check_required, question_args, read_message, state_ref
 from .nodes import Built, Given, Here, Written, at, check_slots, common, on_error, state_key

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from ...flow.step import FlowInput, FlowResult, Frame, Outcome
 from ...flow.values import Value
-from ...text.diagnostics import Diagnostic, StepError
-from ...text.source import Span
+from ...text.diagnostics import Diagnostic, Span, StepError
 from ..documents import named_values
 from .takes import TYPES
 from .value import combine, describe

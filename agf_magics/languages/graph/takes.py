@@ -8,8 +8,8 @@ from typing import Any
 
 from ...flow.step import Expr
 from ...flow.steps import Name
+from ...text.diagnostics import Span
 from ...text.nodes import Fields, Items, Node, Scalar, is_text
-from ...text.source import Span
 from ..documents import ANYTHING as ANYTHING
 from ..documents import COUNT as COUNT
 from ..documents import FLAG as FLAG

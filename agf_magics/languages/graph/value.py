@@ -23,9 +23,8 @@ from typing import Any
 from ...flow.step import Ref
 from ...flow.steps import Computed
 from ...flow.values import ATOMS, LARGEST, Value, equal, is_json, type_name
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import Diagnostic, Span, StepError, Text
 from ...text.nodes import shorten
-from ...text.source import Span, Text
 from ..documents import MISSING, Refusal, descend, parse_at
 from .value_grammar import (
     LONGEST,

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from ...flow.steps import Constant, Name, OnError, Step
-from ...text.diagnostics import DefinitionError, Diagnostics, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, flow_text, plain, shorten, shown
-from ...text.source import Span
 from .. import documents
 from ..documents import Key, Kind, advised
 from . import texts
@@ -280,7 +279,7 @@ class Reader(documents.Reader):
 
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
-        for path in nested(expr.node) if self.scope.names.hidden else ():
+        for path in nested(expr.node):
             if isinstance(path, Path) and path.hidden is not None:
                 self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
 
@@ -364,9 +363,8 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
         reader.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
     template = parse_template(text, reader.scope)
     reader.problems.extend((*template.warnings, *texts.in_prompt(text, reader.scope)))
-    for part in template.parts:
-        if not isinstance(part, str):
-            reader.hidden(part.path)
+    for hole in template.holes:
+        reader.hidden(hole.path)
     return template
 
 

@@ -31,8 +31,8 @@ from ...flow.steps import (
 )
 from ...flow.values import Value
 from ...flow.wiring import own_reads
+from ...text.diagnostics import Span
 from ...text.nodes import Fields, shorten
-from ...text.source import Span
 from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
 from . import takes
 from .body import TITLE, Policy, Reader
@@ -221,8 +221,12 @@ DOCUMENTS: Mapping[str, Kind] = {
     "schema": SCHEMA,
 }
 
-PLANNED = ("input", "defaults", "refine")
-"""Keys of a pipeline document that the language reserves (decision P9)."""
+PLANNED: Mapping[str, str] = {
+    "input": "delete it; an expression reads the input as ctx.NAME",
+    "defaults": "delete it",
+    "refine": "delete it",
+}
+"""Keys of a pipeline document that the language reserves (decision P9), each with a hint."""
 
 FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()}
 

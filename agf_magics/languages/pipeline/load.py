@@ -42,12 +42,11 @@ from ...flow.steps import (
     Sequence,
 )
 from ...flow.values import equal
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, suggest
 from ...text.nodes import Fields as nodes_Fields
 from ...text.nodes import Items as nodes_Items
 from ...text.nodes import Node as nodes_Node
 from ...text.nodes import shown
-from ...text.source import Source
 from ...text.yamlnodes import Bounds, documents
 from ..documents import said
 from .body import Grammar, Reader
@@ -99,9 +98,8 @@ def infer(
         case Constant():
             return literal(read.value)
         case Template():
-            for part in read.parts:
-                if not isinstance(part, str):
-                    inside(part.path)
+            for hole in read.holes:
+                inside(hole.path)
             return TEXT
         case Command():
             inside(read.expr)
@@ -222,7 +220,7 @@ class _Inference:
         if left is None or right is None:
             return BOOL
         if node.op not in ("==", "!="):
-            if not any(kind in left.kinds and kind in right.kinds for kind in ORDERED):
+            if (left.kinds & right.kinds).isdisjoint(ORDERED):
                 message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
                 self.error(message, node.at, len(node.op), certain)
         elif not _can_equal(left, right):
@@ -247,16 +245,12 @@ class _Inference:
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
     ) -> Shape | None:
-        works = [
-            kind
-            for kind in KINDS[node.op]
-            if (left is None or kind in left.kinds) and (right is None or kind in right.kinds)
-        ]
+        works = [kind for kind in KINDS[node.op] if kind in _kinds(left) & _kinds(right)]
         if not works:
             given = f"{left or 'something'} and {right or 'something'}"
-            needs = NEEDS["+"] if node.op == "+" else "two numbers"
+            needs = NEEDS.get(node.op, "two numbers")
             self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
-        if len(works) != 1 or (left is None and right is None and node.op == "+"):
+        if len(works) != 1:
             return None
         if works == ["list"]:
             return list_of(either([left.of if left else None, right.of if right else None]))
@@ -309,6 +303,11 @@ class _Inference:
             # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
         return either([shape, default])
+
+
+def _kinds(shape: Shape | None) -> frozenset[str]:
+    """The kinds of a value that an operator may take."""
+    return frozenset(KINDS["+"]) if shape is None else shape.kinds
 
 
 def _can_equal(left: Shape, right: Shape) -> bool:
@@ -389,10 +388,8 @@ class _Loading:
         elif "pipeline" in node.fields:
             self.pipelines.append(node)
         else:
-            first = next(iter(node.keys.values()), None)
-            hint = (
-                first and suggest(first.text, DOCUMENTS)
-            ) or "begin with pipeline: NAME or schema: NAME"
+            near = suggest(next(iter(node.fields), ""), DOCUMENTS)
+            hint = near or "begin with pipeline: NAME or schema: NAME"
             message = "a document must have the key 'pipeline' or 'schema'"
             error("pipeline.document-kind", message, node.head, hint)
 
@@ -429,13 +426,8 @@ class _Loading:
 
     def read(self, node: nodes_Fields) -> dict[str, Any]:
         """The keys of a pipeline document."""
-        for name in PLANNED:  # P9
+        for name, hint in PLANNED.items():
             if name in node.keys:
-                hint = (
-                    "delete it; an expression reads the input as ctx.NAME"
-                    if name == "input"
-                    else "delete it"
-                )
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         fields = {name: value for name, value in node.fields.items() if name not in PLANNED}

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, cast
 
 from ...flow.schemas import Field, FieldKind, Schema
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, shown
-from ...text.source import Span
 from .. import documents
 from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, read_node, reference
 
@@ -33,9 +32,7 @@ _TYPES = {
 }
 
 
-def read_schema(
-    node: Fields, problems: Diagnostics, known: Mapping[str, Schema] | None = None
-) -> Schema | None:
+def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]) -> Schema | None:
     """The schema of a document with the key ``schema``; None if it has no name, or the name of a
     schema in ``known``.
 
@@ -45,7 +42,7 @@ def read_schema(
     title = given.get("schema")
     if title is None:
         return None
-    if known and title.text in known:
+    if title.text in known:
         first = known[title.text].span
         related = (("first declared here", first),) if first else ()
         message = f"the schema {title.text!r} is declared twice"
@@ -129,7 +126,9 @@ class _Reader(documents.Reader):
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
-            hint = f"{'did you mean ' if slip else ''}type: one of {_CHOICES}{'?' if slip else ''}"
+            hint = f"type: one of {_CHOICES}"
+            if slip:
+                hint = f"did you mean {hint}?"
             self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from ...flow.step import Expr, Name, Step
 from ...flow.steps import Constant, NamedArguments, part
-from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, plain, shown
-from ...text.source import Span
+from ...text.diagnostics import Span
+from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
 from ..documents import COUNT as COUNT
 from ..documents import NAME as NAME
 from ..documents import (
@@ -91,7 +91,7 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
     if is_text(node):
         words = reader.words(node) or []
     elif isinstance(node, Items):
-        words = plain(node)
+        words = [item.text for item in node.items]
         for item in node.items:
             if item.is_expr or type(item.value) is not str:
                 hint = f'quote it: "{item.text}"' if item.text else None
@@ -110,7 +110,7 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
 
 def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
     """Warn of words of a command that look like expressions (decision P21)."""
-    found = [texts.lookalike(word, reader.scope) if type(word) is str else None for word in words]
+    found = [texts.lookalike(word, reader.scope) for word in words]
     first = next((index for index, one in enumerate(found) if one is not None), None)
     if first is not None:
         parts = ", ".join(

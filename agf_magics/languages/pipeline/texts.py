@@ -34,8 +34,7 @@ from typing import Any, NamedTuple
 from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
 from ...flow.steps import Stored
 from ...flow.values import ATOMS, Value, is_json, type_name
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
-from ...text.source import Source, Span, Text
+from ...text.diagnostics import DefinitionError, Diagnostic, Source, Span, StepError, Text, suggest
 from ..documents import MISSING, descend, named_values
 from . import r1
 from .r1 import R1
@@ -132,12 +131,15 @@ class Template:
     def evaluate(self, frame: Frame) -> str:
         return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
 
+    @property
+    def holes(self) -> list[_Hole]:
+        return [part for part in self.parts if isinstance(part, _Hole)]
+
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
-        holes = (part for part in self.parts if isinstance(part, _Hole))
         return tuple(
             ref if hole.known else ref._replace(certain=False, optional=True)
-            for hole in holes
+            for hole in self.holes
             for ref in hole.path.reads()
         )
 
@@ -159,7 +161,7 @@ class _Hole(NamedTuple):
         except StepError as error:
             hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
             raise StepError(replace(error.diagnostic, hint=hint)) from None
-        return value if type(value) is str else _shown(value, self.path)
+        return _shown(value, self.path)
 
 
 class _Inside(NamedTuple):
@@ -276,8 +278,6 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
 
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
-    if "{" not in text:
-        return False
     return any(
         (name := _lookalikes_NAME.match(found[1].strip())) and scope.knows(name[0])
         for found in _lookalikes_BRACES.finditer(text)

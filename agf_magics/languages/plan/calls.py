@@ -14,8 +14,7 @@ from typing import Any, cast
 from ...flow.step import Frame, Name, Ref
 from ...flow.steps import NamedArguments
 from ...flow.values import ATOMS, TooDeep, Value, isolate, type_name
-from ...text.diagnostics import Diagnostic, StepError, suggest
-from ...text.source import Source, Span, Text
+from ...text.diagnostics import Diagnostic, Source, Span, StepError, Text, suggest
 from ..documents import MISSING, advised
 from .log import Log
 from .messages import Alternatives, Destination, read_content, rendered

@@ -19,9 +19,16 @@ from ...flow.json_schema import describe, judge
 from ...flow.patterns import SYNTAX, pattern_faults
 from ...flow.step import Name
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, misspelled_names, suggest
+from ...text.diagnostics import (
+    DefinitionError,
+    Diagnostics,
+    Source,
+    Span,
+    Text,
+    misspelled_names,
+    suggest,
+)
 from ...text.nodes import Fields, Items, Node, is_text, plain, shown
-from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from ..documents import (
     ANYTHING,

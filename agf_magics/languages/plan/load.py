@@ -31,11 +31,11 @@ from ...text.diagnostics import (
     Diagnostic,
     Diagnostics,
     Severity,
+    Source,
     StepError,
     suggest,
 )
 from ...text.nodes import Fields, Items, shown
-from ...text.source import Source
 from ...text.yamlnodes import Bounds
 from ..documents import Finding, one_document
 from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ...flow.values import DEEPEST, Value
-from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ...text.source import Source
+from ...text.diagnostics import DefinitionError, Diagnostic, Source, StepError
 from ..documents import MISSING
 from .messages import (
     COVERING,

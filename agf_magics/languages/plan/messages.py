@@ -26,8 +26,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ...flow.values import DEEPEST, Value, type_name
-from ...text.diagnostics import DefinitionError, Diagnostic
-from ...text.source import Source, Span, Text
+from ...text.diagnostics import DefinitionError, Diagnostic, Source, Span, Text
 from ..documents import MISSING, descend
 from .reference import (
     KIND,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Final, NoReturn
 
 from ...flow.values import Value
-from ...text.source import Span, Text
+from ...text.diagnostics import Span, Text
 from ..documents import MISSING, QUOTED, Refusal, Scanner, parse_at, read_number
 
 DAGGER: Final = "†"
@@ -135,7 +135,7 @@ def parse(text: Text) -> Expression:
 
     Raises DefinitionError: ``plan.bad-reference``, ``plan.bad-expression``.
 
-    >>> from agf_magics.text.source import Source
+    >>> from agf_magics.text.diagnostics import Source
     >>> str(parse(Source("", "(†a||$b.c[0])&&†d || 10").span()))
     '((†a || †b.c.0) && †d) || 10'
     """

@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from ...flow.patterns import SYNTAX, fault_span, pattern_faults
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostics, join_hints, suggest
+from ...text.diagnostics import DefinitionError, Diagnostics, Source, Span, join_hints, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, read_scalars, shown
-from ...text.source import Source, Span
 from .. import documents
 from ..documents import (
     ANYTHING,

@@ -24,9 +24,8 @@ from ...flow.session import Offer
 from ...flow.step import Caps, Frame, Name, Permit, Ref, Step, Uses
 from ...flow.steps import Compute, Computed, Invoke
 from ...flow.values import Value, type_name
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Span, suggest
 from ...text.nodes import NOTHING, Fields, Node, Scalar
-from ...text.source import Span
 from ..documents import MISSING, descend
 from .matchers import Condition, Keys, condition, input_field, warn_of_braces
 from .path import PARENT, source_problem

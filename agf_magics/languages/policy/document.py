@@ -29,9 +29,8 @@ from ...flow.json_schema import (
     wanted_types,
 )
 from ...flow.patterns import unusable_patterns
-from ...text.diagnostics import Diagnostic, Diagnostics, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, node_at, plain, shown
-from ...text.source import Source, Span
 from ...text.yamlnodes import Bounds, documents
 from ..documents import reshaped
 from .path import CONSTANT

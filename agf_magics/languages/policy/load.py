@@ -30,9 +30,8 @@ from ...flow.steps import (
     Sequence,
     calls,
 )
-from ...text.diagnostics import Diagnostic, Diagnostics, StepError, suggest
+from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, StepError, Text, suggest
 from ...text.nodes import NOTHING, Fields, plain
-from ...text.source import Source, Span, Text
 from ...text.yamlnodes import Bounds
 from .agents import ActionSpace, Choice, caps, output_step, refused
 from .document import document, is_bare

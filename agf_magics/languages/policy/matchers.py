@@ -19,9 +19,8 @@ from ...flow.patterns import SYNTAX, BadPattern, searcher
 from ...flow.schemas import same, shown_value
 from ...flow.step import Frame, Ref
 from ...flow.values import Value
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Span, StepError, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, plain, shorten
-from ...text.source import Span
 from .path import Path, parse_path
 
 _BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)

@@ -15,9 +15,8 @@ from typing import Final, Literal, NamedTuple
 from ...flow.schemas import shown_value
 from ...flow.step import Frame, Ref
 from ...flow.values import Value, is_sequence, why_no_sequence
-from ...text.diagnostics import Diagnostic, StepError, suggest
+from ...text.diagnostics import Diagnostic, Source, Span, StepError, Text, suggest
 from ...text.nodes import shorten
-from ...text.source import Source, Span, Text
 from ..documents import Refusal, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]

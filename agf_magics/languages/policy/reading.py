@@ -26,9 +26,8 @@ from ...flow.session import react as session_steps
 from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Step, Taken, Target
 from ...flow.steps import Computed, Invoke
 from ...flow.values import TooDeep, Value, is_json, isolate
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError, suggest
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Span, StepError, suggest
 from ...text.nodes import Fields, Node, Scalar, is_text, plain
-from ...text.source import Span
 from .agents import ActionSpace, Choice, Delegate, read_choice
 from .matchers import Condition, condition, input_field, warn_of_braces
 from .path import PARENT, Path, Where, parse_path, source_problem

@@ -31,8 +31,7 @@ from ...flow.schemas import shown_value
 from ...flow.step import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...flow.steps import Computed, Stored
 from ...flow.values import Value, is_json, isolate
-from ...text.diagnostics import Diagnostic, StepError, misspelled_names
-from ...text.source import Span
+from ...text.diagnostics import Diagnostic, Span, StepError, misspelled_names
 from ..documents import MISSING, Missing
 from .path import ELEMENT, PARENT, Absent, Path
 

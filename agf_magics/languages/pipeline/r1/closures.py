@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterator
-from itertools import compress
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....flow.session import find_json
-from ....flow.values import Value, equal_within, is_true, type_name
+from ....flow.values import ATOMS, Value, equal_within, is_true, type_name
 from ....text.nodes import shorten
 from ...documents import MISSING, descend
 from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
@@ -42,6 +41,8 @@ LARGEST = 10**1_000
 MOST_WORK = 10_000_000
 """The maximum cost of one outermost combinator: evaluated tokens, and parts of long results inside
 lambdas."""
+SMALL = 10**15
+"""A product below it is not checked."""
 LONGEST_WRITTEN = 1_000_000
 """The most characters of a value as text, in a prompt and by ``text``."""
 SHORT = 256
@@ -83,7 +84,20 @@ def _path(node: Path) -> Run:
             raise unreadable(node, env) from None
         return value
 
-    return path
+    if len(read) != 2:
+        return path
+    first, second = read
+
+    def field(env: Env) -> Value:  # most paths: a field of an element, a name in a store
+        try:
+            parent = env[first]
+            if type(parent) is dict:
+                return parent[second]
+        except KeyError:
+            pass
+        return path(env)
+
+    return field
 
 
 def _items(node: Items) -> Run:
@@ -131,16 +145,53 @@ def _logic(node: Logic) -> Run:
 
 
 def _arithmetic(node: Arithmetic) -> Run:
-    first = closure(node.first)
-    steps = [(_step(op, at), closure(operand)) for at, op, operand in node.rest]
+    (at, op, second), *rest = node.rest
+    run = _operation(op, at, closure(node.first), second)
+    steps = [(_step(op, at), closure(operand)) for at, op, operand in rest]
 
-    def arithmetic(env: Env) -> Value:
-        value = first(env)
+    def chain(env: Env) -> Value:
+        value = run(env)
         for step, operand in steps:  # a loop: a long chain must not become a deep stack
             value = step(value, operand(env), env)
         return value
 
-    return arithmetic
+    return chain if steps else run
+
+
+def _operation(op: str, at: int, left: Run, operand: Node) -> Run:
+    """Two numbers are computed here: a call of `step` for each takes half as long again."""
+    step, compute, bounded, least, most = _step(op, at), _COMPUTE[op], op == "*", -SMALL, SMALL
+    if isinstance(operand, Lit):
+        literal = operand.value
+        is_number = type(literal) in NUMBERS
+
+        def operation_with_literal(env: Env) -> Value:
+            one = left(env)
+            if is_number and ((kind := type(one)) is int or kind is float):
+                try:
+                    value = compute(one, literal)
+                    if not bounded or least < value < most:
+                        return value
+                except ArithmeticError:  # `step` says what is wrong
+                    pass
+            return step(one, literal, env)
+
+        return operation_with_literal
+    right = closure(operand)
+
+    def operation(env: Env) -> Value:
+        one, other = left(env), right(env)
+        kind, its = type(one), type(other)
+        if (kind is int or kind is float) and (its is int or its is float):
+            try:
+                value = compute(one, other)
+                if not bounded or least < value < most:
+                    return value
+            except ArithmeticError:  # `step` says what is wrong
+                pass
+        return step(one, other, env)
+
+    return operation
 
 
 def _quotient(left: Any, right: Any) -> Value:
@@ -169,11 +220,12 @@ _NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
 
 def _step(op: str, at: int) -> Step:
     """An operator of arithmetic or of an order."""
-    compute, (needs, types), most = _COMPUTE[op], _NEEDS[op], LARGEST
+    compute, (needs, types), most, numbers = _COMPUTE[op], _NEEDS[op], LARGEST, NUMBERS
+    grows = op == "*"
 
     def step(left: Any, right: Any, env: Env) -> Value:
         kind = type(left)
-        if kind in NUMBERS and type(right) in NUMBERS:
+        if kind in numbers and type(right) in numbers:
             try:
                 value = compute(left, right)
             except ZeroDivisionError:
@@ -181,7 +233,7 @@ def _step(op: str, at: int) -> Step:
                 raise Failure("r1.division-by-zero", "division by zero", at, 1, hint) from None
             except OverflowError:
                 raise no_float(at, 1) from None
-            if op == "*" and type(value) is int and not -most < value < most:
+            if grows and type(value) is int and not -most < value < most:
                 raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
             return value
         if kind is not type(right) or kind not in types:
@@ -196,12 +248,13 @@ def _step(op: str, at: int) -> Step:
 def _compare(node: Compare) -> Run:
     left, right, at, op = closure(node.left), closure(node.right), node.at, node.op
     if op in _COMPUTE:
-        step = _step(op, at)
-        return lambda env: step(left(env), right(env), env)
+        return _operation(op, at, left, node.right)
     equal = op == "=="
 
     def equality(env: Env) -> Value:
         first, second, room = left(env), right(env), SHORT
+        if type(first) in ATOMS and type(second) in ATOMS:  # nearly always
+            return (first is second or first == second) is equal  # NaN equals itself
         while (same := equal_within(first, second, room)) is None:
             room *= 2
             _charge(room, at, 2, env)
@@ -225,27 +278,28 @@ def _list(node: Node, name: str, at: int) -> Callable[[Env], list[Value]]:
     return listed
 
 
-_CHOOSE: dict[str, Callable[[list[Value], Iterator[bool]], Value]] = {
-    "filter": lambda items, holds: list(compress(items, holds)),
-    "find": lambda items, holds: next(compress(items, holds), None),
-    "any": lambda _, holds: any(holds),
-    "all": lambda _, holds: all(holds),
-}
-"""What a combinator makes of a list and of what its lambda says of each element."""
-
-
 def _each(node: Each) -> Run:
     name, level, at, width, weight = node.name, node.level, node.at, len(node.name), node.weight
-    base, body, choose = _list(node.base, name, at), closure(node.body), _CHOOSE.get(name)
+    base, body = _list(node.base, name, at), closure(node.body)
+
+    # In each, the element becomes the parameter.
+    loops: dict[str, Callable[[Env, list[Value]], Value]] = {
+        "map": lambda env, items: [body(env) for env[level] in items],
+        "filter": lambda env, items: [env[level] for env[level] in items if is_true(body(env))],
+        "find": lambda env, items: next(
+            (env[level] for env[level] in items if is_true(body(env))), None
+        ),
+        "any": lambda env, items: any(is_true(body(env)) for env[level] in items),
+        "all": lambda env, items: all(is_true(body(env)) for env[level] in items),
+    }
+    loop = loops[name]
 
     def each(env: Env) -> Value:
         items = base(env)
         if ACCOUNT not in env:  # the outermost loop
             env = {**env, ACCOUNT: [MOST_WORK]}
         _spend(len(items) * weight, at, width, env)
-        if choose is None:  # map; each element becomes the parameter
-            return [body(env) for env[level] in items]
-        return choose(items, (is_true(body(env)) for env[level] in items))
+        return loop(env, items)
 
     return each
 
@@ -313,7 +367,7 @@ def _text(node: Call) -> Run:
     def text(env: Env) -> str:
         value = written(env)
         try:
-            found = value if type(value) is str else text_form(value)
+            found = text_form(value)
         except ValueError as problem:
             message, hint = f"the value {problem}", "turn it into text in a tool first"
             raise Failure("r1.type", message, at, 4, hint) from None
@@ -324,7 +378,9 @@ def _text(node: Call) -> Run:
 
 
 def text_form(value: Value) -> str:
-    """What a value other than a text is in a text: compact JSON. Raises ValueError."""
+    """What a value is in a text: a text as it is, all else as compact JSON. Raises ValueError."""
+    if type(value) is str:
+        return value
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
         # Piece by piece: a small value with shared parts can have a large JSON.

@@ -150,13 +150,10 @@ def lambda_expected(name: str, first: str, found: str, after: str) -> tuple[str,
 
 def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
-    before = tokens[index - 1] if index else (0, "", 0)
-    if before[1] in _WORDS or _is_keyword_in_capitals(
-        before[1]
-    ):  # ``import os`` fails at ``os``, NOT x at x
-        index -= 1
-    _, text, at = tokens[index]
-    before = tokens[index - 1] if index else (0, "", 0)
+    word = tokens[index - 1][1]
+    if word in _WORDS or _is_keyword_in_capitals(word):
+        index -= 1  # ``import os`` fails at ``os``, NOT x at x
+    before, (_, text, at) = tokens[index - 1], tokens[index]
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
     if glued in ("**", "//", "<>"):
         power = _power(tokens, index, glued)
@@ -185,7 +182,7 @@ def _unexpected(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
     _, text, at = tokens[index]
-    before = tokens[index - 1][1] if index else ""
+    before = tokens[index - 1][1]
     absent = f"there is no {text!r}"
     if text in ("'", '"'):
         hint = f"add {text} where the text ends"
@@ -203,7 +200,7 @@ def _unexpected(
     if text in _OPERATORS:
         return "r1.operator", absent, _OPERATORS[text]
     if text == "[" and before not in FORMS:
-        return "r1.index", *_index(before, tokens[index + 1][1] if index + 2 < len(tokens) else "")
+        return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":
         store = (
             f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"

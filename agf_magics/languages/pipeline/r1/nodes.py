@@ -9,9 +9,11 @@ long chain is not a deep tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from ....flow.values import Value
 
@@ -25,11 +27,11 @@ class Names:
 
     A parameter of a lambda comes first, then ``roots`` (each name with the path in the frame that
     it reads). Any other name is a store and reads ``(*stores, name)``, or the frame itself if
-    ``stores`` is None.
+    ``stores`` is empty.
     """
 
     roots: Mapping[str, tuple[str, ...]]
-    stores: tuple[str, ...] | None = STORES
+    stores: tuple[str, ...] = STORES
     hidden: Mapping[str, str] = field(default_factory=dict)
     """Names that are not visible here (``item`` in a nested ``do``, decision P19), each with the
     hint that says how to pass it.
@@ -37,10 +39,10 @@ class Names:
 
     def read(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         root = self.roots.get(parts[0])
-        return (*(self.stores or ()), *parts) if root is None else root + parts[1:]
+        return (*self.stores, *parts) if root is None else root + parts[1:]
 
 
-NO_NAMES = Names({}, None)
+NO_NAMES = Names({}, ())
 
 
 class Lit(NamedTuple):
@@ -179,25 +181,25 @@ most tightly."""
 NOT, COMPARING, SIGN = 3, 4, 7
 
 
+_CHILDREN: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {
+    Lit: lambda node: (),
+    Path: lambda node: (),
+    Items: attrgetter("items"),
+    Call: attrgetter("args"),
+    Logic: attrgetter("parts"),
+    Fields: lambda node: tuple(value for _, value in node.fields),
+    Not: lambda node: (node.operand,),
+    Minus: lambda node: (node.operand,),
+    Compare: attrgetter("left", "right"),
+    Arithmetic: lambda node: (node.first, *(operation.operand for operation in node.rest)),
+    Each: attrgetter("base", "body"),
+    Get: lambda node: (node.base, *filter(None, (node.default,))),
+}
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """In the order of the text."""
-    match node:
-        case Lit() | Path():
-            return ()
-        case Items(items=parts) | Call(args=parts) | Logic(parts=parts):
-            return parts
-        case Fields(fields=fields):
-            return tuple(value for _, value in fields)
-        case Not(operand=operand) | Minus(operand=operand):
-            return (operand,)
-        case Compare():
-            return (node.left, node.right)
-        case Arithmetic():
-            return (node.first, *(operation.operand for operation in node.rest))
-        case Each():
-            return (node.base, node.body)
-        case Get():
-            return (node.base,) if node.default is None else (node.base, node.default)
+    return _CHILDREN[type(node)](node)
 
 
 def nested(node: Node) -> Iterator[Node]:
@@ -227,13 +229,6 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
         case Path():
             if (path := _in_frame(node)) is not None:
                 yield Read(path, node.at, node.end, certain)
-        case Logic():
-            yield from reads(node.parts[0], certain)
-            for part in node.parts[1:]:
-                yield from reads(part, False)
-        case Each():
-            yield from reads(node.base, certain)
-            yield from reads(node.body, False)
         case Get():
             base = _in_frame(node.base) if isinstance(node.base, Path) else None
             if base is None or len(base) > 1:  # get(ctx, 'a') reads ctx.a, not every store
@@ -243,8 +238,10 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
             if node.default is not None:
                 yield from reads(node.default, certain)
         case _:
-            for child in children(node):
-                yield from reads(child, certain)
+            # What `and`, `or` and a lambda evaluate besides depends on values.
+            besides = certain and not isinstance(node, (Logic, Each))
+            for index, child in enumerate(children(node)):
+                yield from reads(child, besides if index else certain)
 
 
 def _in_frame(path: Path) -> tuple[str, ...] | None:
@@ -263,9 +260,7 @@ def literal(value: Value) -> str:
         )
         return f"'{escaped}'"
     if isinstance(value, float):
-        whole = (
-            format(value, "f") if float(format(value, "f")) == value else format(value, ".1074f")
-        )
+        whole = format(Decimal(repr(value)), "f")  # R1 has no exponents
         return whole if "." in whole else whole + ".0"
     return "null" if value is None else str(value).lower()
 

@@ -14,8 +14,7 @@ from typing import NoReturn, TypeVar
 
 from ....flow.step import Frame, Ref
 from ....flow.values import Value
-from ....text.diagnostics import Diagnostic, StepError
-from ....text.source import Span, Text
+from ....text.diagnostics import Diagnostic, Span, StepError, Text
 from ...documents import Refusal, parse_at
 from . import hints, nodes
 from .closures import Run, closure
@@ -127,7 +126,7 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
-    >>> from agf_magics.text.source import Source
+    >>> from agf_magics.text.diagnostics import Source
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
@@ -135,7 +134,8 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
 
 def _tokens(source: str) -> list[Token]:
-    found: list[Token] = []
+    """The tokens of ``source`` between two that mark its ends."""
+    found: list[Token] = [(END, "", 0)]
     for match in _TOKEN.finditer(source):
         if not (kind := match.lastindex):
             break
@@ -165,8 +165,8 @@ class _Parser:
                 "r1.too-long", message, 0, length, "compute it in several steps, or in a tool"
             )
         self.tokens = _tokens(self.source)
-        self.index = 0
-        self.token = self.tokens[0]
+        self.index = 1
+        self.token = self.tokens[1]
         self.opened: list[Token] = []
         self.depth = 0
         self.params: dict[str, int] = {}
