@@ -87,8 +87,7 @@ class Policy:
         paths = self.paths(mapping, where, ran, id)
         if alias is None:
             return None
-        call = self.call(alias, id, paths, mapping, target)
-        return call if mapping else replace(call, args=AgentInput(None, tuple(ran)))
+        return self.call(alias, id, paths, mapping, target, tuple(ran))
 
     def call(
         self,
@@ -97,6 +96,7 @@ class Policy:
         paths: Mapping[str, Path],
         mapping: Node | None,
         target: Target | None,
+        ran: tuple[str, ...] = (),
     ) -> Invoke:
         agent = self.space.find(alias)
         delivery = None
@@ -113,7 +113,7 @@ class Policy:
             span=alias.span,
             kind="agent",
             name=Name(alias.text, alias.span),
-            args=AgentInput(delivery),
+            args=AgentInput(delivery, ran),
             lookup=Lookup(agent.file),
             permit=agent.permit,
             exchange=Exchange(keeps=True, wants=True),
@@ -205,6 +205,7 @@ def alias_of(entry: Fields) -> str | None:
 
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+_WHOLE = frozenset({"top_k", "max_output_tokens"})
 
 _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
@@ -223,6 +224,8 @@ def react(policy: Policy) -> tuple[Step, ...]:
         **space.permits,
         **{name: agent.permit for name, agent in agents.items() if agent.permit},
     }
+    settings = {key: values[key] for key in SETTINGS if values.get(key) is not None}
+    settings.update((key, policy.number(key, 0)) for key in _WHOLE & settings.keys())
     session = Session(
         model=Name(
             f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
@@ -234,7 +237,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
         if choice == "none"
         else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
         tool_choice=choice,
-        settings={key: values[key] for key in SETTINGS if values.get(key) is not None},
+        settings=settings,
         schema=answer.asked,
         read=answer.read,
         steps=policy.number("max_steps", STEPS),
