@@ -174,7 +174,11 @@ class PlanScheduler:
         return () if cycle is None else (cycle_error(self.needs, cycle),)
 
     def feeds(self, number: int) -> Sequence[int]:
-        return list(self.needs.feeds[number])
+        return [
+            reader
+            for reader, need in self.needs.feeds[number]
+            if self.stored.issuperset(need.awaited)
+        ]
 
     def ready(self, number: int, frame: Frame) -> Ready:
         if self.plan.lazy:

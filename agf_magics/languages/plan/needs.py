@@ -13,6 +13,7 @@ to one list are a thousand links.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -52,6 +53,7 @@ class Dependency(NamedTuple):
     """The turns that a reference depends on, by their numbers."""
 
     awaited: tuple[int, ...]
+    """The last one first: it most likely ends last, so a look at the first one tells to wait."""
     writers: tuple[int, ...]
     """The other turns that write what it reads. All are awaited, or those that are listed earlier,
     or none."""
@@ -80,8 +82,8 @@ class Dependencies:
         self.needs: list[dict[Reference, Dependency]] = []
         self.after: list[set[int]] = [set() for _ in turns]
         """The turns that each turn waits for."""
-        self.feeds: list[dict[int, None]] = [{} for _ in turns]
-        """The turns that read what each turn writes, in order."""
+        self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
+        """The turns that read what each turn writes, in order, with their dependency on it."""
         pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
             read = dict.fromkeys(chain.from_iterable(map(references, turn.call.expressions)))
@@ -89,10 +91,10 @@ class Dependencies:
             pairs += sum(len(need.writers) for need in self.needs[number].values())
             if pairs > most:
                 raise DefinitionError(_too_many(turn, next(iter(read)), most))
-            for awaited, writers in self.needs[number].values():
-                self.after[number].update(awaited)
-                for writer in writers:
-                    self.feeds[writer][number] = None
+            for need in self.needs[number].values():
+                self.after[number].update(need.awaited)
+                for writer in need.writers:
+                    self.feeds[writer].append((number, need))
 
     def wires(self) -> Iterator[tuple[int, int, str]]:
         """Each reference with its writer (-1: the value exists before the first call) and its
@@ -106,8 +108,8 @@ class Dependencies:
         turn = self.turns[number]
         overlapping = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
         writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
-        listed = turn.call.index
-        awaited = tuple(n for n in writers if self.turns[n].call.index < listed)
+        listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
+        awaited = writers[: bisect_left(writers, listed)][::-1]
         if writers and not awaited and not exists(reference, self.log, turn.instance):
             awaited = writers
         return Dependency(awaited, writers)
