@@ -116,12 +116,13 @@ def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) ->
 
 
 def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
-    names = [" && ".join(map(str, each)) for each in call.output.alternatives]
+    alternatives = call.output.alternatives
+    names = [" && ".join(map(str, each)) for each in alternatives]
+    ways: dict[int | str, Sequence[Destination]] = dict(enumerate(alternatives))
+    ways.update(zip(names, alternatives, strict=True))
     which = chosen.which.replace("$", "†") if isinstance(chosen.which, str) else chosen.which
-    if isinstance(which, int) and 0 <= which < len(names):
-        return call.output.alternatives[which]
-    if which in names:
-        return call.output.alternatives[names.index(str(which))]
+    if which in ways:
+        return ways[which]
     hint = f"its alternatives are {', '.join(f'{i}: {name}' for i, name in enumerate(names))}"
     message = (
         f"{call.tool.text!r} selected branch {chosen.which!r}, which its output path does not have"

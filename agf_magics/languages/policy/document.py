@@ -204,9 +204,7 @@ def _missing(
         if name in _CONDITIONS and _COMPARISON.fullmatch(value)
         else f"did you mean {name}?"
         if slip
-        else missing_hint(name, unknown)
-        or FORMS.get(name)
-        or (f"{name}: {about}" if about else None)
+        else missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
     )
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)

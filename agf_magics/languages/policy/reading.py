@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -142,18 +142,17 @@ class Policy:
     ) -> None:
         """Check the source of a path (AGF-8, AGF-9) and its fields against the schema (AGF-10)."""
         problem = source_problem(path, self.aliases, ran)
-        if problem is not None and problem.code == "policy.unknown-alias" and self.has_unread_step:
-            return  # the step with the misspelt key is reported
-        if problem is not None and path.source in self.aliases:
+        if problem is None:
+            if path.source == PARENT:
+                self.problems.extend(_lacking(self.takes.schema, path))
+            elif path.direction == "output":
+                taken = Taken("", f"{path.source}.output", _fields(path), into)
+                self.taken.append((path.source, taken))
+        elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
-            problem = replace(problem, hint=hint)
-        if problem is None and path.source == PARENT:
-            problem = _lacking(self.takes.schema, path)
-        elif problem is None and path.direction == "output":
-            self.taken.append(
-                (path.source, Taken("", f"{path.source}.output", _fields(path), into))
-            )
-        if problem is not None:
+            self.problems.add(replace(problem, hint=hint))
+        # Else the step with the misspelt key is reported.
+        elif problem.code != "policy.unknown-alias" or not self.has_unread_step:
             self.problems.add(problem)
 
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
@@ -186,17 +185,14 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
     )
 
 
-def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
+def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Iterator[Diagnostic]:
     """The finding that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]
-        message, hint = (
-            f"interface.input has no field {name!r}",
-            suggest(name, found[1], "its fields"),
-        )
-        return Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
-    return None
+        message = f"interface.input has no field {name!r}"
+        hint = suggest(name, found[1], "its fields")
+        yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
 def alias_of(entry: Fields) -> str | None:
