@@ -231,8 +231,8 @@ class PlanScheduler:
                 suggest_field(first, log, self.turns[number].instance)
                 or f"{give}, or add a default: {text} || 10"
             )
-            found = Diagnostic(UNRESOLVED, message, first.span, hint)
-            return TurnOutcome("blocked", message, found)
+            problem = Diagnostic(UNRESOLVED, message, first.span, hint)
+            return TurnOutcome("blocked", message, problem)
         ends = {self.outcomes[writer].status for writer in writers if writer in self.outcomes}
         if ends - {"branch_not_taken"}:
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
