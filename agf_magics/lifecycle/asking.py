@@ -208,11 +208,13 @@ class ReplyReader:
         assert isinstance(flow.dialect, PlanDialect), "the text is a plan"
         plan = flow.dialect.plan
         for call in plan.calls:
-            for destination in call.destinations:
+            for destination in call.output.destinations:
                 if destination.kind in READ_ONLY:
                     message = f"{call.id} ({call.tool.text}): {destination} cannot be written"
                     hint = "write the result to †state.NAME"
-                    yield Diagnostic("planner.reply", message, call.path_span or call.span, hint)
+                    yield Diagnostic(
+                        "planner.reply", message, call.output.span or call.tool.span, hint
+                    )
             yield from self._exposed(call)
         for ref in self._secret_refs(plan.output):
             message = f"output: {ref} contains a secret"

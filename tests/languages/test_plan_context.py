@@ -628,7 +628,9 @@ def test_a_context_is_saved_and_loaded_but_for_what_is_no_json(registry: agf.Reg
     assert (tmp_path / "again.jsonl").read_text("utf-8") == (tmp_path / "p.jsonl").read_text("utf-8")
 
 
-@pytest.mark.parametrize("line", ["{", "[1]", "7", "[" * 5000, '{"a": ' + '{"a": ' * 500 + "1" + "}" * 501])
+@pytest.mark.parametrize(
+    "line", ["{", "[1]", "7", "[" * 5000, '{"a": ' + '{"a": ' * 500 + "1" + "}" * 501, '{"$opaque": {"type": "x"}}']
+)
 def test_a_file_that_is_no_context_is_refused_at_its_line(line: str, registry: agf.Registry, tmp_path: Path) -> None:
     (tmp_path / "p.jsonl").write_text('{"type": "data", "data": 1}\n' + line, "utf-8")
     with pytest.raises(agf.DefinitionError) as caught:

@@ -101,12 +101,12 @@ def test_a_kind_of_the_document_s_own_may_have_a_dollar_too() -> None:
 def test_a_prescribed_path_is_filled_in() -> None:
     (call,) = calls("tools: {a: {_outputPath: {const: †data.s}}}\ncalls: [{_tool: a}]\n")
     assert call.authored == {"_tool": "a", "_outputPath": "†data.s"}
-    assert [str(one) for one in call.destinations] == ["†data.s"]
+    assert [str(one) for one in call.output.destinations] == ["†data.s"]
 
 
 def test_or_is_distributed_over_and() -> None:
     (call,) = calls("- {_tool: a, _outputPath: '(†a || †b) && †c || †d'}\n")
-    assert [[str(one) for one in each] for each in call.alternatives] == [["†a", "†c"], ["†b", "†c"], ["†d"]]
+    assert [[str(one) for one in each] for each in call.output.alternatives] == [["†a", "†c"], ["†b", "†c"], ["†d"]]
 
 
 def test_a_path_of_too_many_destinations_is_refused() -> None:

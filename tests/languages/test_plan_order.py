@@ -13,7 +13,7 @@ import agf_magics as agf
 from agf_magics.catalog import Context
 from agf_magics.flow.step import FlowInput, FlowResult, Outcome
 from agf_magics.flow.steps import Dag, Name
-from agf_magics.languages.plan.calls import Call
+from agf_magics.languages.plan.calls import Call, Output
 from agf_magics.languages.plan.log import Log
 from agf_magics.languages.plan.messages import Destination, overlap
 from agf_magics.languages.plan.needs import Order, Turn
@@ -25,7 +25,7 @@ PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 def turn(index: int, path: tuple[str, ...], instance: str | None = None) -> Turn:
     alternatives = ((Destination("state", path),),)
     return Turn(
-        Call(index=index, id=str(index), tool=Name("t"), authored={}, given=(), alternatives=alternatives), instance
+        Call(index=index, id=str(index), tool=Name("t"), authored={}, given=(), output=Output(alternatives)), instance
     )
 
 
@@ -108,7 +108,7 @@ def test_who_is_stored_out_of_turn_holds_up_nobody_who_writes_elsewhere(writes: 
     turns = []
     for i, paths in enumerate(writes):
         alternatives = (tuple(Destination("state", path) for path in paths),)
-        call = Call(index=i, id=str(i), tool=Name("t"), authored={}, given=(), alternatives=alternatives)
+        call = Call(index=i, id=str(i), tool=Name("t"), authored={}, given=(), output=Output(alternatives))
         turns.append(Turn(call, None))
     order, stored = Order(turns, range(len(turns))), set[int]()
     for number in data.draw(st.permutations(range(len(turns)))):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.languages.documents import MISSING
 from agf_magics.languages.plan import resolve
-from agf_magics.languages.plan.log import Log
+from agf_magics.languages.plan.log import Log, remove_secrets
 from agf_magics.languages.plan.messages import Conflict, find, read_content, rendered, replay
 from agf_magics.languages.plan.reference import Both, Either, Expression, Literal, Reference, parse
 from agf_magics.text.diagnostics import Source
@@ -195,6 +195,27 @@ def test_a_log_that_grows_leaves_what_it_was() -> None:
 
 
 # --- what rows cannot say ---
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        (
+            {"type": "data", "kind": "input", "data": {"key": 1, "n": 2}},
+            {"type": "data", "kind": "input", "data": {"n": 2}},
+        ),
+        ({"type": "input", "key": 1, "n": 2}, {"type": "input", "n": 2}),
+        ({"type": "input", "input": {"key": 1}}, {"type": "input", "input": {}}),
+        ({"content": {"type": "input", "key": 1, "n": 2}}, {"content": {"type": "input", "n": 2}}),
+        ({"type": "data", "kind": "token", "data": "abc"}, {"type": "data", "kind": "token", "data": {}}),
+        ({"type": "state", "key": 1}, {"type": "state", "key": 1}),
+        ({"type": "tool", "tool": {"key": {}}}, {"type": "tool", "tool": {"key": {}}}),
+        ({"type": "data", "data": "SECRET"}, None),
+    ],
+)
+def test_a_log_that_is_kept_has_no_secret(message: dict[str, Any], left: dict[str, Any] | None) -> None:
+    kept = remove_secrets([message], {("input", "key"), ("token",)}, lambda held: held.get("data") == "SECRET")
+    assert list(kept) == ([] if left is None else [left])
 
 
 def test_no_text_drives_the_parser_over_a_bound() -> None:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.flow.json_schema import judge
-from agf_magics.flow.steps import Definition
+from agf_magics.flow.steps import Definition, Invoke, every
 from agf_magics.languages.policy.document import document, schema
 from agf_magics.languages.policy.load import load
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
@@ -148,6 +148,20 @@ def test_whatever_stands_somewhere_in_a_document_is_told_and_nothing_is_raised(d
 
 
 # --- what data cannot say ---
+
+
+def test_a_whole_number_written_with_a_point_is_a_whole_number() -> None:
+    whole = 'schema_version: "1.0.0"\nmetadata: {id: t, name: T, version: "1", description: d}\n'
+    whole += "interface: {input: {}, output: {}}\nconstraints: {limits: {max_llm_calls: 7.0}}\n"
+    config = "{instructions: i, model: m, max_output_tokens: 9.0, temperature: 1.0}"
+    definition, problems = loaded(f"{whole}execution_policy: {{id: agf.react, config: {config}}}\n")
+    assert problems == []
+    assert definition.flow is not None
+    caps, (session,) = definition.flow.declared.caps, definition.flow.body.steps
+    request = next(step for step in every(session) if isinstance(step, Invoke) and step.kind == "model")
+    numbers = (caps and caps.model_calls, request.asking.config["settings"]["max_output_tokens"])
+    assert numbers == (7, 9)
+    assert list(map(type, numbers)) == [int, int]
 
 
 def test_the_three_forms_of_a_policy_are_the_same_policy() -> None:

@@ -7,7 +7,7 @@ adds to the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -17,27 +17,24 @@ from typing import Any, NamedTuple
 from ...flow.step import Frame, Outcome, Ready, Skip
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, StepError, suggest
+from ..documents import MISSING
 from .calls import Call, Template, fill, suggest_field
 from .log import Log
 from .messages import (
     METHODS,
     Branch,
     Destination,
-    Entry,
     as_message,
     nested,
-    read_content,
+    plain_message,
 )
 from .needs import (
-    Arrivals,
     Dependencies,
-    Dependency,
     Order,
     Turn,
     Verdict,
     dependencies_of,
     exists,
-    verdict,
 )
 from .reference import Expression, Reference, as_written, references
 
@@ -48,25 +45,23 @@ _LONGEST = 10_000
 
 def results(
     call: Call, instance: str | None, chosen: Sequence[Destination] | None, value: Value
-) -> Sequence[Entry]:
+) -> Sequence[Mapping[str, Value]]:
     """The messages of a call's result. ``chosen``: its destinations; None: the value itself may
     select them.
 
     Raises StepError if the value selects an alternative that the call does not have, or has an
     unknown method.
     """
-    if not call.alternatives:
+    if not call.output.alternatives:
         return ()
     if isinstance(value, Branch):
         chosen, value = _alternative(call, value), value.value
     elif chosen is None and (message := as_message(value)) is not None:
-        returned = _returned(call, instance, message)
-        return [(returned, read_content(returned))]
-    made = [
-        _message(call, instance, one.kind, nested(one.path, value), call.method)
-        for one in chosen or call.alternatives[0]
+        return [_returned(call, instance, message)]
+    return [
+        _message(call, instance, place.kind, nested(place.path, value), call.output.method)
+        for place in chosen or call.output.alternatives[0]
     ]
-    return [(message, read_content(message)) for message in made]
 
 
 def error_message(
@@ -76,7 +71,7 @@ def error_message(
     never_ran: Value = {"code": UNRESOLVED.partition(".")[2], "message": why}
     reason = never_ran if error is None else fault(error)
     data = {"call": call.authored_for(instance), "error": reason}
-    return _message(call, instance, "error", data, None, by_call=False)
+    return {**plain_message("error", data, instance), "_date": _now()}
 
 
 def fault(error: StepError) -> dict[str, Value]:
@@ -91,27 +86,23 @@ def _now() -> str:
 
 
 def _message(
-    call: Call, instance: str | None, kind: str, data: Value, method: Value, by_call: bool = True
+    call: Call, instance: str | None, kind: str, data: Value, method: Value
 ) -> dict[str, Value]:
-    made: dict[str, Value] = {"type": "data"}
-    if kind != "data":
-        made["kind"] = kind
-    if instance is not None:
-        made["_instance"] = instance
-    made["data"] = data
-    if by_call:
-        made["_call"] = call.authored_for(instance)
-    if method is not None:
-        made["_outputMethod"] = method
-    made["_date"] = _now()
-    return made
+    """A message that a call writes."""
+    methods = {"_outputMethod": method} if method is not None else {}
+    return {
+        **plain_message(kind, data, instance),
+        "_call": call.authored_for(instance),
+        **methods,
+        "_date": _now(),
+    }
 
 
 def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) -> dict[str, Value]:
     """A message that the tool returned, with the call's own instance."""
-    kind, method = message.get("kind"), message.get("_outputMethod", call.method)
+    kind, method = message.get("kind"), message.get("_outputMethod", call.output.method)
     if kind is None:
-        kinds = {one.kind for one in call.destinations}
+        kinds = {one.kind for one in call.output.destinations}
         kind = kinds.pop() if len(kinds) == 1 else "data"
     if method is not None and method not in METHODS:
         hint = suggest(str(method), METHODS, "methods")
@@ -125,17 +116,18 @@ def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) ->
 
 
 def _alternative(call: Call, chosen: Branch) -> Sequence[Destination]:
-    names = [" && ".join(map(str, each)) for each in call.alternatives]
+    alternatives = call.output.alternatives
+    names = [" && ".join(map(str, each)) for each in alternatives]
+    ways: dict[int | str, Sequence[Destination]] = dict(enumerate(alternatives))
+    ways.update(zip(names, alternatives, strict=True))
     which = chosen.which.replace("$", "†") if isinstance(chosen.which, str) else chosen.which
-    if isinstance(which, int) and 0 <= which < len(names):
-        return call.alternatives[which]
-    if which in names:
-        return call.alternatives[names.index(str(which))]
+    if which in ways:
+        return ways[which]
     hint = f"its alternatives are {', '.join(f'{i}: {name}' for i, name in enumerate(names))}"
     message = (
         f"{call.tool.text!r} selected branch {chosen.which!r}, which its output path does not have"
     )
-    raise StepError(Diagnostic("plan.branch", message, call.path_span or call.tool.span, hint))
+    raise StepError(Diagnostic("plan.branch", message, call.output.span or call.tool.span, hint))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +135,6 @@ class Plan:
     """What a document says besides the steps of its calls."""
 
     calls: tuple[Call, ...]
-    needs: Dependencies
-    """The dependencies of its calls in a context without instances."""
     output: Template = None
     has_output: bool = False
     lazy: bool = False
@@ -162,29 +152,22 @@ class TurnOutcome(NamedTuple):
     """Reported at the end of the run; None: not reported."""
     error: StepError | None = None
 
-    @property
-    def has_message(self) -> bool:
-        """Whether the log gets an Error message."""
-        return self.status in ("failed", "blocked")
-
 
 class PlanScheduler:
     """One run of a plan (`flow.frame.Scheduler`)."""
 
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
-        self.needs = dependencies_of(plan.calls, log, plan.needs)
+        self.needs = dependencies_of(plan.calls, log)
         self.turns, self.nodes = self.needs.turns, self.needs.nodes
-        self.awaited = self.needs.awaited.copy()
-        """How many turns each dependency still waits for, by its slot."""
         self.outcomes: dict[int, TurnOutcome] = {}
         self.changed: dict[int, Call] = {}
         """Calls of which a person changed the arguments or gave the result."""
         self.stored: set[int] = set()
 
     @cached_property
-    def order(self) -> Arrivals | Order:
-        return Order(self.turns, self.needs.ranks) if self.plan.ordered else Arrivals()
+    def order(self) -> Order:
+        return Order(self.turns, self.needs.ranks) if self.plan.ordered else Order()
 
     def refusals(self) -> tuple[Diagnostic, ...]:
         """Errors that prevent a run in this context."""
@@ -192,36 +175,37 @@ class PlanScheduler:
         return () if cycle is None else (cycle_error(self.needs, cycle),)
 
     def feeds(self, number: int) -> Sequence[int]:
-        """The readers of a turn of which a dependency waits for no other turn."""
-        awaited = self.awaited
-        return [reader for slot, reader in self.needs.feeds[number] if not awaited[slot]]
+        return [
+            reader
+            for reader, need in self.needs.feeds[number]
+            if self.stored.issuperset(need.awaited)
+        ]
 
     def ready(self, number: int, frame: Frame) -> Ready:
         if self.plan.lazy:
             return self.skip(
                 number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
             )
-        turn, log = self.turns[number], frame["log"]
-        needs = self.needs.needs[number]
+        log, waits = frame["log"], list[Reference]()
 
-        def look(reference: Reference) -> Verdict:
-            return self.look(number, reference, needs[reference], log)
+        def look(reference: Reference, instance: str | None) -> Value:
+            verdict = self.look(number, reference, log)
+            if verdict == "wait":
+                waits.append(reference)
+            return MISSING if verdict == "never" else verdict
 
-        answer: Ready = "go"
-        for one in turn.call.expressions:
-            found = verdict(one, look)
-            if found == "never":
-                return self.skip(number, self.why(number, one, look, log))
-            if found == "wait":
-                answer = "wait"
-        return answer
+        for expression in self.turns[number].call.expressions:
+            if expression.evaluate(look, None) is MISSING:
+                return self.skip(number, self.why(number, expression, log))
+        return "wait" if waits else "go"
 
-    def look(self, number: int, reference: Reference, need: Dependency, log: Log) -> Verdict:
-        if self.awaited[need.slot]:
+    def look(self, number: int, reference: Reference, log: Log) -> Verdict:
+        need = self.needs.needs[number][reference]
+        if not self.stored.issuperset(need.awaited):
             return "wait"
         if exists(reference, log, self.turns[number].instance):
             return "go"
-        coming = (writer for writer in need.others if writer not in self.stored)
+        coming = (writer for writer in need.writers if writer not in self.stored)
         return (
             "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
         )
@@ -230,28 +214,27 @@ class PlanScheduler:
         self.outcomes[number] = outcome
         return Skip(outcome.why)
 
-    def why(
-        self, number: int, expression: Expression, look: Callable[[Reference], Verdict], log: Log
-    ) -> TurnOutcome:
+    def why(self, number: int, expression: Expression, log: Log) -> TurnOutcome:
         """Why an expression has no value: no call writes it, a writer failed, or another branch was
         taken."""
         text = as_written(expression)
-        missing = [ref for ref in references(expression) if look(ref) == "never"]
-        span, sign = (missing[0].span, missing[0].sign) if missing else (None, "†")
+        missing = [ref for ref in references(expression) if self.look(number, ref, log) == "never"]
         needs = (self.needs.needs[number][ref] for ref in missing)
-        writers = [writer for need in needs for writer in (*need.awaited, *need.others)]
+        writers = [writer for need in needs for writer in need.writers]
         if not writers:
             message = f"unresolved reference: no message and no call writes {text}"
-            near = suggest_field(missing[0], log, self.turns[number].instance) if missing else None
-            asked = missing[0] if missing and missing[0].kind == "input" else None
-            give = f"give it in {sign}input or state:"
-            if asked is not None and asked.path:
-                give = f"give it: --set {asked.path[0]}=…"
-            elsewhere = "" if asked is not None else "let an earlier call write it, "
-            hint = near or f"{elsewhere}{give}, or add a default: {text} || 10"
-            return TurnOutcome("blocked", message, Diagnostic(UNRESOLVED, message, span, hint))
-        outcomes = [self.outcomes[writer] for writer in writers if writer in self.outcomes]
-        if any(outcome.status != "branch_not_taken" for outcome in outcomes):
+            first = missing[0]
+            give = f"let an earlier call write it, give it in {first.sign}input or state:"
+            if first.kind == "input":
+                give = f"give it: --set {first.path[0] if first.path else 'NAME'}=…"
+            hint = (
+                suggest_field(first, log, self.turns[number].instance)
+                or f"{give}, or add a default: {text} || 10"
+            )
+            problem = Diagnostic(UNRESOLVED, message, first.span, hint)
+            return TurnOutcome("blocked", message, problem)
+        ends = {self.outcomes[writer].status for writer in writers if writer in self.outcomes}
+        if ends - {"branch_not_taken"}:
             return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
         return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
 
@@ -277,51 +260,44 @@ class PlanScheduler:
         turn = self.turns[number]
         self.stored.add(number)
         self.order.stored(number)
-        for slot in self.needs.awaiting[number]:
-            self.awaited[slot] -= 1
         try:
             return _extended(frame, self.messages(number, turn, outcome))
         except StepError as error:  # the value that the tool returned cannot be stored
             self.outcomes[number] = _failed("failed", error)
             return frame
 
-    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Entry]:
+    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
         """The messages that the end of a turn adds."""
         call = self.call(number)
         if outcome.status == "skipped":
-            if number not in self.outcomes:  # no running turn can write what it reads
-                self.outcomes[number] = TurnOutcome(
-                    "upstream_failed", "upstream failed: a value was not written"
-                )
+            why = "upstream failed: a value was not written"  # and no running turn can write it
+            self.outcomes.setdefault(number, TurnOutcome("upstream_failed", why))
             return ()
-        if outcome.error is not None and outcome.error.code in ("step.denied", "step.instead"):
-            self.outcomes[number] = _failed("cancelled", outcome.error)
-            return ()
-        if outcome.error is not None:
-            if len(call.alternatives) > 1:
-                return results(call, turn.instance, call.alternatives[-1], fault(outcome.error))
-            self.outcomes[number] = _failed("failed", outcome.error)
-            return ()
-        if outcome.status == "fired":
-            return ()
-        return results(call, turn.instance, None, outcome.value)
+        error, alternatives = outcome.error, call.output.alternatives
+        if error is None:
+            return results(call, turn.instance, None, outcome.value)
+        denied = error.code in ("step.denied", "step.instead")
+        if len(alternatives) > 1 and not denied:
+            return results(call, turn.instance, alternatives[-1], fault(error))
+        self.outcomes[number] = _failed("cancelled" if denied else "failed", error)
+        return ()
 
     def close(self, frame: Frame) -> Frame:
         """The Error messages, together, and the plan's own output."""
+        failures = [
+            (number, outcome)
+            for number, outcome in sorted(self.outcomes.items())
+            if outcome.status in ("failed", "blocked", "cancelled")
+        ]
         errors = [
             error_message(
                 self.call(number), self.turns[number].instance, outcome.why, outcome.error
             )
-            for number, outcome in sorted(self.outcomes.items())
-            if outcome.has_message
+            for number, outcome in failures
+            if outcome.status != "cancelled"
         ]
-        frame = _extended(frame, [(message, read_content(message)) for message in errors])
-        failures = [
-            one
-            for _, one in sorted(self.outcomes.items())
-            if one.has_message or one.status == "cancelled"
-        ]
-        frame = {**frame, "failures": tuple(failures), "notes": ()}
+        frame = {**_extended(frame, errors), "notes": ()}
+        frame["failures"] = tuple(outcome for _, outcome in failures)
         if not self.plan.has_output or self.plan.lazy:
             return frame
         try:
@@ -335,20 +311,19 @@ class PlanScheduler:
                     Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),
                 ),
             }
-        final = {"type": "data", "kind": "output", "data": output}
-        return {**_extended(frame, [(final, read_content(final))]), "output": output}
+        return {**_extended(frame, [plain_message("output", output)]), "output": output}
 
 
 def _failed(status: str, error: StepError) -> TurnOutcome:
     return TurnOutcome(status, error.diagnostic.message, error.diagnostic, error)
 
 
-def _extended(frame: Frame, entries: Sequence[Entry]) -> Frame:
-    """The frame with ``entries`` at the end of its log. The named context is updated at once, so a
+def _extended(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
+    """The frame with ``messages`` at the end of its log. The named context is updated at once, so a
     run that is stopped loses nothing."""
-    if not entries:
+    if not messages:
         return frame
-    log: Log = frame["log"].extended(entries)
+    log: Log = frame["log"].append(*messages)
     context: Any = frame["context"]
     if context is not None:
         context.log = log

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, cast
+from itertools import chain
+from typing import Any, Final, NamedTuple, cast
 
 from ...flow.step import Frame, Name, Ref
-from ...flow.steps import NamedArguments
+from ...flow.steps import Constant, NamedArguments
 from ...flow.values import ATOMS, TooDeep, Value, isolate, type_name
 from ...text.diagnostics import Diagnostic, Source, Span, StepError, Text, suggest
 from ..documents import MISSING, advised
@@ -178,6 +179,33 @@ Template = Any
 """A JSON value that may contain expressions."""
 
 
+class Output(NamedTuple):
+    """Where the result of a call is written, and how."""
+
+    alternatives: Alternatives = ()
+    """Without any the call is fire-and-forget: the run does not wait for it."""
+    method: str | None = None
+    span: Span | None = None
+    """The place of its path."""
+
+    @property
+    def destinations(self) -> tuple[Destination, ...]:
+        """Those of all alternatives."""
+        return tuple(dict.fromkeys(chain.from_iterable(self.alternatives)))
+
+
+class Background(NamedTuple):
+    """What a tool may ask for besides its arguments."""
+
+    schema: Mapping[str, Value] = {}
+    """The document's schema of it."""
+    scopes: tuple[str, ...] = ()
+    """The kinds of the messages that it gets."""
+
+
+NO_BACKGROUND: Final = Background()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One call of a plan."""
@@ -190,32 +218,19 @@ class Call:
     """As the messages that it writes contain it: references unresolved."""
     given: tuple[tuple[str, Span | None, Template], ...]
     """Its arguments, each with the span of its name."""
-    alternatives: Alternatives = ()
-    """The destinations of its result. Without any it is fire-and-forget: the run does not wait for
-    it."""
-    method: str | None = None
+    output: Output
     instance: str | None = None
     shared: bool = False
     """Whether it is made once for all instances (``_instance: null``)."""
-    scopes: tuple[str, ...] = ()
-    latent: bool = False
-    answer: Value = None
-    """The answer of a latent call."""
+    latent: Constant | None = None
+    """The answer of a latent call, which is never made."""
     delegate: bool = False
-    schema: Mapping[str, Value] | None = None
-    """The document's schema of its tool."""
-    span: Span | None = None
-    path_span: Span | None = None
-
+    background: Background = NO_BACKGROUND
     expressions: tuple[Expression, ...] = field(init=False)
-    destinations: tuple[Destination, ...] = field(init=False)
-    """The destinations of all alternatives."""
 
     def __post_init__(self) -> None:
-        given = (one for _, _, template in self.given for one in expressions(template))
-        object.__setattr__(self, "expressions", tuple(given))
-        everywhere = dict.fromkeys(one for each in self.alternatives for one in each)
-        object.__setattr__(self, "destinations", tuple(everywhere))
+        templates = [template for _, _, template in self.given]
+        object.__setattr__(self, "expressions", tuple(expressions(templates)))
 
     def authored_for(self, instance: str | None) -> dict[str, Value]:
         """The call as the messages of a run contain it."""
@@ -236,6 +251,11 @@ def expressions(template: Template) -> Iterator[Expression]:
     elif isinstance(template, list):
         for inner in template:
             yield from expressions(inner)
+
+
+def reads(template: Template) -> Iterator[Reference]:
+    """All references in a template, in the order of the text."""
+    return chain.from_iterable(map(references, expressions(template)))
 
 
 def fill(template: Template, log: Log, instance: str | None) -> Value:
@@ -267,8 +287,9 @@ class Filled:
         return fill(self.value, frame["log"], frame["instance"])
 
     def reads(self) -> tuple[Ref, ...]:
-        refs = (ref for one in expressions(self.value) for ref in references(one))
-        return tuple(Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in refs)
+        return tuple(
+            Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in reads(self.value)
+        )
 
 
 class Arguments(NamedArguments):
@@ -315,8 +336,8 @@ class Arguments(NamedArguments):
         if name == "_call":
             return self.call.authored_for(instance)
         if name == "_tool":
-            return {self.call.tool.text: dict(self.call.schema or {})}
-        return context_of(log, self.call.scopes, instance)
+            return {self.call.tool.text: dict(self.call.background.schema)}
+        return context_of(log, self.call.background.scopes, instance)
 
 
 def context_of(

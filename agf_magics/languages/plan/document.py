@@ -11,13 +11,14 @@ The text of a planner's cell: a plan without its calls, which a model writes, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from ...flow.json_schema import describe, judge
-from ...flow.patterns import SYNTAX, pattern_faults
+from ...flow.patterns import SYNTAX
 from ...flow.step import Name
+from ...flow.steps import Constant
 from ...flow.values import Value
 from ...text.diagnostics import (
     DefinitionError,
@@ -47,10 +48,10 @@ from ..documents import (
     said,
 )
 from . import takes
-from .calls import Call, Template
-from .messages import Alternatives, kind_of, parse_output
+from .calls import Background, Call, Output, Template
+from .messages import Alternatives, kind_of, parse_output, plain_message
 from .reference import KIND, canonical, sign_of
-from .takes import INSTANCE, KINDS, Reader, Suspect, plain_message
+from .takes import INSTANCE, KINDS, Reader, Suspect
 
 _CALL = "plan.bad-call"
 
@@ -181,15 +182,15 @@ class _CallReader:
             self.no_tool()
             return None
         schema = reader.tools.get(tool.text)
-        path, alternatives = self.path(given.get("_outputPath"), schema)
+        written: Node | None = given.get("_outputPath")
+        path, alternatives = self.path(written, schema)
         authored = {key: reader.authored(value) for key, value in node.fields.items()}
         if path is not None:
             authored["_outputPath"] = path
         instance, shared = given.get("_instance", (None, False))
-        inner = [
-            name for name, value in node.fields.items() if "_tool" in getattr(value, "fields", ())
-        ]
-        for name in inner:
+        for name in node.fields:
+            if "_tool" not in node.inner(name).fields:
+                continue
             message = f"{name!r} is passed as an object: a call in an argument is not made"
             hint = (
                 f"make it one of calls:, with _outputPath: {reader.sign}state.x, and pass "
@@ -206,17 +207,12 @@ class _CallReader:
                 for name, value in node.fields.items()
                 if not name.startswith("_")
             ),
-            alternatives=alternatives,
-            method=given.get("_outputMethod"),
+            output=Output(alternatives, given.get("_outputMethod"), written and written.span),
             instance=instance,
             shared=shared,
-            scopes=self.scopes(given),
-            latent=self.latent(tool, activity, schema),
-            answer=given.get("_output"),
+            latent=self.latent(given, tool, activity, schema),
             delegate=delegate is not None,
-            schema=schema,
-            span=tool.span,
-            path_span=node.fields["_outputPath"].span if "_outputPath" in node.fields else None,
+            background=Background(schema or {}, self.scopes(given)),
         )
 
     def no_tool(self) -> None:
@@ -234,9 +230,14 @@ class _CallReader:
                 "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
             )
 
-    def latent(self, tool: Name, activity: str | None, schema: Mapping[str, Value] | None) -> bool:
-        """Whether the call is latent: never executed, with its answer in the document (decision
-        C3)."""
+    def latent(
+        self,
+        given: Mapping[str, Any],
+        tool: Name,
+        activity: str | None,
+        schema: Mapping[str, Value] | None,
+    ) -> Constant | None:
+        """The answer of the document, if the call is latent: never executed (decision C3)."""
         answer = self.node.keys.get("_output")
         declared = activity == "" or (activity is None and tool.text in self.reader.latent)
         if declared and answer is None:
@@ -244,7 +245,7 @@ class _CallReader:
             message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
             self.error("plan.no-activity", message, span, "write its answer: _output: …")
         if declared or (answer is not None and schema is not None and activity is None):
-            return True
+            return Constant(self.node.span, given.get("_output"))
         if answer is not None:
             message = (
                 f"'_output' is the answer of a latent tool, but {tool.text!r} is not "
@@ -259,7 +260,7 @@ class _CallReader:
                 answer.span,
                 f"{path}; to declare it: tools: {{{tool.text}: {{}}}}",
             )
-        return False
+        return None
 
     def scopes(self, given: Mapping[str, Any]) -> tuple[str, ...]:
         if "_scopes" in given and "_delegate" in self.node.fields:
@@ -290,7 +291,7 @@ class _CallReader:
             return None, ()
         try:
             alternatives = parse_output(text, self.reader.sign)
-            path = canonical(text) if "$" in text.text else text.text
+            path = canonical(text)
         except DefinitionError as error:
             self.reader.problems.extend(error.diagnostics)
             return None, ()
@@ -300,26 +301,13 @@ class _CallReader:
 
     def check_allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
         """Check a path against its JSON Schema, which the tool's schema contains."""
-        faults = list(pattern_faults(rule))
-        for fault in faults:
-            if fault.pattern not in self.reader.bad_patterns:  # else the document reader reports it
-                message = (
-                    f"the pattern {fault.pattern[:80]!r} for this tool's paths cannot be "
-                    f"used: {fault.error}"
-                )
-                self.error("plan.bad-pattern", message, span, SYNTAX)
-        allowed = rule.get("enum", ())
-        hint = suggest(path, allowed, "its paths") or (
-            f"write _outputPath: {rule['const']}" if "const" in rule else None
-        )
-        for violation in () if faults else judge(rule)(path):
-            self.error(
-                "plan.forbidden-path",
-                f"the output path of this tool {describe(violation)}",
-                span,
-                hint,
-            )
-            return
+        for violation in judge(rule)(path)[:1]:
+            code, hint = "plan.forbidden-path", suggest(path, rule.get("enum", ()), "its paths")
+            if "const" in rule:
+                hint = f"write _outputPath: {rule['const']}"
+            if violation.keyword == "unusable":  # the schema of a tool message
+                code, hint = "plan.bad-pattern", SYNTAX
+            self.error(code, f"the output path of this tool {describe(violation)}", span, hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +348,8 @@ class Document:
     has_output: bool = False
     mode: str = "eager"
     ordered: bool = False
-    confirm: Callable[[str], bool] = field(default=lambda tool: False)
+    confirm: frozenset[str] = frozenset()
+    """The tools whose calls a person must approve."""
     suspects: tuple[Suspect, ...] = ()
 
 
@@ -386,7 +375,7 @@ class DocumentReader(Reader):
                 self.tools.update(
                     {name: one for name, one in message["tool"].items() if isinstance(one, dict)}
                 )
-        self.tools.update(given.get("tools") or {})
+        self.tools.update(given.get("tools", {}))
         listed: Items | None = given.get("calls")
         calls = self.calls(listed.items if listed is not None else ())
         in_calls = len(self.suspects)
@@ -401,8 +390,8 @@ class DocumentReader(Reader):
             messages=messages,
             output=output,
             has_output="output" in given,
-            mode=given.get("mode") or "eager",
-            ordered=given.get("ordered") or False,
+            mode=given.get("mode", "eager"),
+            ordered=given.get("ordered", False),
             confirm=self.confirm(given.get("confirm"), calls, listed),
             suspects=(*self.suspects[:in_calls], *in_output),
         )
@@ -413,22 +402,22 @@ class DocumentReader(Reader):
             kind for kind in INSTANCE.keys if kind in given and not is_nothing(node.fields[kind])
         )
         written = (plain_message(kind, given[kind]) for kind in own)
-        return (*written, *(given.get("messages") or ()), *(given.get("instances") or ()))
+        return (*written, *given.get("messages", ()), *given.get("instances", ()))
 
     def confirm(
         self, named: bool | Mapping[str, Span] | None, calls: tuple[Call, ...], listed: Items | None
-    ) -> Callable[[str], bool]:
-        """Whether a person approves the calls of a tool."""
-        if not isinstance(named, Mapping):
-            return lambda tool: named is True
+    ) -> frozenset[str]:
+        """The tools whose calls a person approves."""
         called = [call.tool.text for call in calls]
+        if not isinstance(named, Mapping):
+            return frozenset(called if named else ())
         complete = listed is not None and len(listed.items) == len(calls)  # all calls could be read
         # A misspelt name here makes a call that the person wants to approve first.
         for name in named.keys() - set(called) if complete else ():
             hint = suggest(name, dict.fromkeys(called), "the tools of calls")
             message = f"no call has the tool {name!r}: this entry has no effect"
             self.warn("plan.confirms-nothing", message, named[name], hint)
-        return lambda tool: tool in named
+        return frozenset(named)
 
     def calls(self, nodes: Sequence[Node]) -> tuple[Call, ...]:
         found = [self.call(index, node) for index, node in enumerate(nodes)]
@@ -515,17 +504,15 @@ class HeaderReader(DocumentReader):
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""
         given = self.fields(HEADER, node, node.head)
-        read = {
-            name: value for name, value in given.items() if name != "input"
-        }  # which may have secrets
+        values = given.pop("input", {})  # which may have secrets: no message has them
         confirm = given.get("confirm")
         return Header(
             task=said(given, "task"),
             name=said(given, "name"),
             context=said(given, "context"),
-            messages=self.messages(read, node),
-            input=given.get("input") or {},
-            tools=given.get("tools") or {},
+            messages=self.messages(given, node),
+            input=values,
+            tools=given.get("tools", {}),
             confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
         )
 

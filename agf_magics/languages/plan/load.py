@@ -9,22 +9,21 @@ runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain
 
 from ...flow.step import Dag, Exchange, FlowInput, FlowResult, Frame, Instead, Name, Permit, Step
 from ...flow.steps import (
     Compute,
-    Constant,
     Declarations,
     Definition,
     Dialect,
     Flow,
     Invoke,
     Origin,
-    Sequence,
 )
+from ...flow.steps import Sequence as InOrder
 from ...flow.values import TooDeep, Value, isolate
 from ...text.diagnostics import (
     DefinitionError,
@@ -39,9 +38,10 @@ from ...text.nodes import Fields, Items, shown
 from ...text.yamlnodes import Bounds
 from ..documents import Finding, one_document
 from .agenda import Plan, PlanScheduler, TurnOutcome, cycle_error
-from .calls import ASKED, Arguments, Call, Stores, expressions
+from .calls import ASKED, Arguments, Call, Stores, Template, as_log, expressions, reads
 from .document import Document, DocumentReader
 from .log import Log, remove_secrets
+from .messages import Destination, overlap, plain_message
 from .needs import Dependencies, Place, Turn, above, exists, places
 from .reference import Reference, as_written, is_mixed, references, sign_of
 from .takes import KINDS, Suspect
@@ -55,29 +55,30 @@ def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
     for turn in needs.turns:
         yield from _output_path(turn.call, document.sign)
         yield from _arguments(turn.call)
-    written = _written(needs)
-    yield from _unwritten(needs, written)
-    yield from _output(needs, document, written)
-    yield from _suspects(needs, document)
+    written = list(chain(*(call.output.destinations for call in document.calls)))
+    yield from _unwritten(needs, document.output, written)
+    yield from _suspects(needs, document, written)
     if not document.ordered:
         yield from _races(needs)
 
 
 def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
-    if any(one.kind == "input" for one in call.destinations):  # G24
+    if any(one.kind == "input" for one in call.output.destinations):  # G24
         hint = f"write results to {sign}state; {sign}input is the input of the run"
         yield Diagnostic(
-            "plan.writes-input", "this call overwrites the input", call.path_span, hint, "warning"
+            "plan.writes-input", "this call overwrites the input", call.output.span, hint, "warning"
         )
-    if call.method is not None and not call.alternatives:
-        message = f"'_outputMethod: {call.method}' has no effect without an '_outputPath'"
+    if call.output.method is not None and not call.output.alternatives:
+        message = f"'_outputMethod: {call.output.method}' has no effect without an '_outputPath'"
         hint = f"add _outputPath: {sign}state.…"
         yield Diagnostic("plan.method-without-path", message, call.tool.span, hint, "warning")
 
 
 def _arguments(call: Call) -> Iterator[Diagnostic]:
     for name, span, template in call.given:
-        if name == "output" and isinstance(template, Reference) and not call.alternatives:  # G19
+        if (
+            name == "output" and isinstance(template, Reference) and not call.output.alternatives
+        ):  # G19
             message = "'output' is an ordinary argument: the result of this call is not stored"
             hint = f"write _outputPath: {as_written(template)}"
             yield Diagnostic("plan.output-argument", message, span, hint, "warning")
@@ -91,83 +92,59 @@ def _arguments(call: Call) -> Iterator[Diagnostic]:
                 )
 
 
-def _written(needs: Dependencies) -> dict[str, dict[str, None]]:
-    """The paths that calls write, by their kinds."""
-    paths: dict[str, dict[str, None]] = {}
-    for destination in (one for turn in needs.turns for one in turn.call.destinations):
-        paths.setdefault(destination.kind, {})[".".join(destination.path)] = None
-    return paths
-
-
-def _output(
-    needs: Dependencies, document: Document, written: dict[str, dict[str, None]]
+def _unwritten(
+    needs: Dependencies, output: Template, written: Sequence[Destination]
 ) -> Iterator[Diagnostic]:
-    """References of the output that the text gives no value, but one of a similar name."""
-    read = dict.fromkeys(ref for one in expressions(document.output) for ref in references(one))
-    unwritten = (
+    """References that the text gives no value; of the output, those with a name that is similar to
+    one that a call writes."""
+    called = [
         ref
-        for ref in read
-        if not any(
-            kind == ref.kind and layer.overlapping(ref.path)
-            for (kind, _), layer in needs.layers.items()
-        )
-        and not any(exists(ref, needs.log, reader) for reader in (None, *needs.log.instances))
+        for turn, dependencies in zip(needs.turns, needs.needs, strict=True)
+        for ref in turn.call.expressions
+        if isinstance(ref, Reference) and ref.kind != "input" and not dependencies[ref].writers
+    ]
+    noted = {ref.span for ref in called}
+    called += (
+        ref
+        for ref in dict.fromkeys(reads(output))
+        if not any(place.kind == ref.kind and overlap(place.path, ref.path) for place in written)
     )
-    for ref in islice(unwritten, _SUGGESTED):
-        if near := suggest(".".join(ref.path), written.get(ref.kind, ())):
-            message = f"no call writes {as_written(ref)}"
+    unwritten = [
+        ref
+        for ref in called
+        if not any(exists(ref, needs.log, reader) for reader in (None, *needs.log.instances))
+    ]
+    for number, ref in enumerate(unwritten):
+        similar = (".".join(place.path) for place in written if place.kind == ref.kind)
+        near = suggest(".".join(ref.path), similar) if number < _SUGGESTED else None
+        message = f"no call writes {as_written(ref)}"
+        if near:
             yield Diagnostic("plan.unwritten", message, ref.span, near, "warning")
+        elif ref.span in noted:
+            hint = "the call only runs if an earlier run in its context has written it"
+            yield Diagnostic("plan.unwritten", message, ref.span, hint, "note")
 
 
-def _unwritten(needs: Dependencies, written: dict[str, dict[str, None]]) -> Iterator[Diagnostic]:
-    """References that the text gives no value."""
-    misses = 0
-    for turn in needs.turns:
-        for ref in (one for one in turn.call.expressions if isinstance(one, Reference)):
-            need = needs.needs[turn.call.index][ref]
-            if ref.kind == "input" or need.awaited or need.others:
-                continue
-            if any(
-                exists(ref, needs.log, reader) for reader in (turn.instance, *needs.log.instances)
-            ):
-                continue
-            misses += 1
-            near = (
-                suggest(".".join(ref.path), written.get(ref.kind, ()))
-                if misses <= _SUGGESTED
-                else None
-            )
-            hint = near or "the call only runs if an earlier run in its context has written it"
-            found = Diagnostic(
-                "plan.unwritten", f"no call writes {as_written(ref)}", ref.span, hint, "note"
-            )
-            yield replace(found, severity="warning") if near else found
-
-
-def _suspects(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
+def _suspects(
+    needs: Dependencies, document: Document, written: Sequence[Destination]
+) -> Iterator[Diagnostic]:
     """Texts with the path of something that the plan writes, reads or declares: data.csv is
     otherwise a file."""
-    if not document.suspects:
-        return
-    calls = document.calls
-    read = (ref for call in calls for one in call.expressions for ref in references(one))
-    output = (ref for one in expressions(document.output) for ref in references(one))
-    known = {(one.kind, one.path[0]) for one in (*read, *output) if one.path}
-    known |= {(one.kind, one.path[0]) for call in calls for one in call.destinations if one.path}
+    called = chain(*(call.expressions for call in document.calls))
+    places: tuple[Reference | Destination, ...] = (*reads([*called, document.output]), *written)
+    known = {(place.kind, place.path[0]) for place in places if place.path}
     kinds = {*KINDS, *(kind for kind, _ in known)}
     reported = set()
     for suspect in document.suspects:
         if suspect.form == "kind":
             yield from _unknown_kind(suspect, kinds, known, document.sign)
             continue
-        name = (suspect.kind, suspect.first)
-        exists_now = name in known or exists(
-            Reference(suspect.kind, (suspect.first,)), needs.log, None
+        exists_now = (
+            (suspect.kind, suspect.first) in known
+            or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
+            or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
+            or (suspect.form == "whole" and suspect.kind == "state")
         )
-        exists_now = exists_now or (
-            suspect.marked and suspect.kind == "input"
-        )  # no text has the fields of the input
-        exists_now = exists_now or (suspect.form == "whole" and suspect.kind == "state")
         if exists_now and suspect.text not in reported:
             reported.add(suspect.text)
             yield _literal(suspect)
@@ -210,33 +187,26 @@ def _races(needs: Dependencies) -> Iterator[Diagnostic]:
     """G11: two writes to one place whose order depends on which call ends last."""
     if needs.cycle is not None:
         return
-    in_turn = sorted(range(len(needs.turns)), key=needs.ranks.__getitem__)
-    ordered = [0] * len(needs.turns)
-    """The turns that surely precede or follow each turn, one bit each: linear for ten thousand
-    calls."""
-    for number in in_turn:
-        for other in needs.after[number]:
-            ordered[number] |= ordered[other] | 1 << other
-    later = [0] * len(needs.turns)
-    for number in reversed(in_turn):
-        for other in needs.after[number]:
-            later[other] |= later[number] | 1 << number
-        ordered[number] |= later[number]
+    before = [0] * len(needs.turns)
+    """The turns that surely precede each turn, one bit each: linear for ten thousand calls."""
     at: dict[Place, int] = {}
     inside: dict[Place, int] = {}
-    for number, turn in enumerate(needs.turns):
-        rivals = 0
+    # A turn comes after all that it waits for, so those that come before do not wait for it.
+    for number in needs.ranks:
+        turn, rivals = needs.turns[number], 0
+        for other in needs.after[number]:
+            before[number] |= before[other] | 1 << other
         for place in places(turn):
             rivals |= inside.get(place, 0)
-            for each in above(place):
-                rivals |= at.get(each, 0)
-        rivals &= ~ordered[number]
+            for outer in above(place):
+                rivals |= at.get(outer, 0)
+        rivals &= ~before[number]
         if rivals:
             yield _race(turn.call, needs.turns[(rivals & -rivals).bit_length() - 1].call)
         for place in places(turn):
             at[place] = at.get(place, 0) | 1 << number
-            for each in (*above(place), place):
-                inside[each] = inside.get(each, 0) | 1 << number
+            for outer in (*above(place), place):
+                inside[outer] = inside.get(outer, 0) | 1 << number
 
 
 def _race(call: Call, first: Call) -> Diagnostic:
@@ -244,11 +214,11 @@ def _race(call: Call, first: Call) -> Diagnostic:
         f"{first.id} and {call.id} write to the same place; the call that ends last decides "
         f"the result"
     )
-    related = (("the other call", first.path_span),) if first.path_span else ()
+    related = (("the other call", first.output.span),) if first.output.span else ()
     hint = "ordered: true stores results in the order of the list"
-    pushes = call.method == first.method == "push"
+    pushes = call.output.method == first.output.method == "push"
     severity: Severity = "note" if pushes else "warning"
-    return Diagnostic("plan.race", message, call.path_span, hint, severity, related)
+    return Diagnostic("plan.race", message, call.output.span, hint, severity, related)
 
 
 _BOUNDS = Bounds()
@@ -321,7 +291,6 @@ def _flow(
     needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
     plan = Plan(
         calls=calls,
-        needs=needs,
         output=document.output,
         has_output=document.has_output,
         lazy=document.mode == "lazy",
@@ -337,7 +306,7 @@ def _flow(
         name=name.text,
         language="plan",
         source=source,
-        body=Sequence(id="plan", word="plan", label=name.text, span=name.span, steps=(body,)),
+        body=InOrder(id="plan", word="plan", label=name.text, span=name.span, steps=(body,)),
         start=_start(plan, messages),
         end=_end,
         dialect=PlanDialect(
@@ -363,31 +332,27 @@ def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
         word="plan",
         label=name.text,
         span=name.span,
-        steps=tuple(_step(call, document.confirm) for call in calls),
+        steps=tuple(_step(call, call.tool.text in document.confirm) for call in calls),
         open=lambda frame: frame["scheduler"],
         feeds=tuple(
             (calls[writer].id if writer >= 0 else "", calls[reader].id, ref)
             for writer, reader, ref in wires
         ),
         written={
-            call.id: tuple((one.kind, *one.path) for one in call.destinations) for call in calls
+            call.id: tuple((one.kind, *one.path) for one in call.output.destinations)
+            for call in calls
         },
     )
 
 
-def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
-    destinations = " || ".join(" && ".join(map(str, each)) for each in call.alternatives)
+def _step(call: Call, asks: bool) -> Step:
+    """The step of a call. ``asks``: whether a person must approve it."""
+    destinations = " || ".join(" && ".join(map(str, each)) for each in call.output.alternatives)
     label = f"{call.tool.text} → {destinations}" if destinations else call.tool.text
-    if call.latent:
-        assert call.span is not None
+    if call.latent is not None:
         return Compute(
-            id=call.id,
-            word="latent",
-            label=label,
-            span=call.span,
-            value=Constant(call.span, call.answer),
+            id=call.id, word="latent", label=label, span=call.tool.span, value=call.latent
         )
-    asks = confirm(call.tool.text)
     return Invoke(
         id=call.id,
         word="delegate" if call.delegate else "tool",
@@ -397,7 +362,7 @@ def _step(call: Call, confirm: Callable[[str], bool]) -> Step:
         name=call.tool,
         args=Arguments(call),
         exchange=Exchange(wants=True, offers=() if call.delegate else ASKED),
-        awaited=bool(call.alternatives),
+        awaited=bool(call.output.alternatives),
         permit=Permit(_permit(call), Instead("_output", _taken(call))) if asks else None,
     )
 
@@ -421,7 +386,10 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
                 hint = "give other arguments, {NAME: VALUE}, or a result, {_output: VALUE}"
                 raise StepError(
                     Diagnostic(
-                        "step.instead", f"{name!r} of a call cannot be changed", call.span, hint
+                        "step.instead",
+                        f"{name!r} of a call cannot be changed",
+                        call.tool.span,
+                        hint,
                     )
                 )
         frame["scheduler"].take(frame["turn"], answer)
@@ -432,14 +400,10 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
 def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[FlowInput], Frame]:
     def start(given: FlowInput) -> Frame:
         context = given.context
-        earlier = () if context is None or context.log is None else context.log
-        log = (
-            earlier if isinstance(earlier, Log) else Log(earlier)
-        )  # a resumed run has a list of messages
+        # A resumed run has a list of messages.
+        log = as_log((context.log if context is not None else None) or ())
         empty = given.input is None or (type(given.input) is dict and not given.input)
-        log = log.append(
-            *messages, *([] if empty else [{"type": "data", "kind": "input", "data": given.input}])
-        )
+        log = log.append(*messages, *([] if empty else [plain_message("input", given.input)]))
         scheduler = PlanScheduler(plan, log)
         if refusals := scheduler.refusals():
             raise StepError(*refusals)

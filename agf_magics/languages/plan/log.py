@@ -19,15 +19,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from ...flow.values import DEEPEST, Value
+from ...flow.values import DEEPEST, LARGEST, Value, copy_parts, is_json
 from ...text.diagnostics import DefinitionError, Diagnostic, Source, StepError
 from ..documents import MISSING
 from .messages import (
     COVERING,
+    NO_PATHS,
     SOUGHT,
     Conflict,
-    Content,
-    Entry,
     Paths,
     Writing,
     find,
@@ -58,26 +57,24 @@ class Lost:
 def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
     """Format each message as a line of JSON."""
     for message in messages:
-        yield json.dumps(_encoded(message, DEEPEST + 20), ensure_ascii=False)
+        yield json.dumps(_encoded(message), ensure_ascii=False)
 
 
 def parse_lines(source: Source) -> list[dict[str, Value]]:
     """Parse such a text. Raises DefinitionError for a line that is not a message."""
-    found, start = [], 0
+    messages, start = [], 0
     for line in source.text.split("\n"):
         if line.strip():
             try:
-                message = json.loads(line)
+                # A value of a message may have the deepest nesting itself.
+                message = _decoded(copy_parts(json.loads(line), DEEPEST + 20, [LARGEST]))
             except (ValueError, RecursionError) as error:
                 _refuse(source, start, line, f"this line is not JSON: {error}")
             if not isinstance(message, dict):
                 _refuse(source, start, line, "a line must be a message: {…}")
-            try:
-                found.append(_decoded(message, DEEPEST + 20))
-            except ValueError as error:
-                _refuse(source, start, line, f"cannot read this message: {error}")
+            messages.append(message)
         start += len(line) + 1
-    return found
+    return messages
 
 
 def lost_in(value: Value) -> Lost | None:
@@ -88,19 +85,15 @@ def lost_in(value: Value) -> Lost | None:
     return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
 
 
-def _encoded(value: Any, room: int) -> Any:
-    if isinstance(value, Mapping) and room and all(isinstance(key, str) for key in value):
+def _encoded(value: Any) -> Any:
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {
-            "$" + key if _MARKS.fullmatch(key) else key: _encoded(v, room - 1)
-            for key, v in value.items()
+            "$" + key if _MARKS.fullmatch(key) else key: _encoded(part)
+            for key, part in value.items()
         }
-    if type(value) is list and room:
-        return [_encoded(part, room - 1) for part in value]
-    if (
-        value is None
-        or type(value) in (str, int, bool)
-        or (type(value) is float and value - value == 0)
-    ):
+    if type(value) is list:
+        return [_encoded(part) for part in value]
+    if is_json(value):
         return value
     if isinstance(value, Lost):
         return {MARK: {"type": value.type, "repr": value.repr}}
@@ -111,19 +104,16 @@ def _encoded(value: Any, room: int) -> Any:
     return {MARK: {"type": type(value).__name__, "repr": text}}
 
 
-def _decoded(value: Any, room: int) -> Any:
-    if not isinstance(value, dict | list):
-        return value
-    if not room:
-        raise ValueError(f"it nests deeper than {DEEPEST} levels")
+def _decoded(value: Any) -> Any:
     if isinstance(value, list):
-        return [_decoded(part, room - 1) for part in value]
+        return [_decoded(part) for part in value]
+    if not isinstance(value, dict):
+        return value
     held = value.get(MARK)
     if len(value) == 1 and isinstance(held, dict):
         return Lost(str(held.get("type", "")), str(held.get("repr", "")))
     return {
-        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part, room - 1)
-        for key, part in value.items()
+        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part) for key, part in value.items()
     }
 
 
@@ -131,37 +121,34 @@ def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:
     raise DefinitionError(Diagnostic("plan.lines", message, source.span(start, start + len(line))))
 
 
+Layer = tuple[str, str | None]
+"""A kind and an instance."""
+
+
 class _Index:
     """What all views of a log share. It only grows."""
 
-    __slots__ = ("instances", "layers", "loses", "messages", "seeks", "writings", "wrote")
+    __slots__ = ("first", "layers", "loses", "messages", "writings", "wrote")
 
     def __init__(self, loses: bool) -> None:
         self.loses = loses
         """Whether saving may have lost values of it."""
-        self.seeks = False
-        """Whether a message pushes without a path."""
         self.messages: list[Mapping[str, Value]] = []
         self.writings: list[Writing] = []
         self.wrote: list[int] = []
         """The number of the message of each writing."""
-        self.layers: dict[tuple[str, str | None], Paths] = {}
-        self.instances: dict[str, int] = {}
-        """Each instance, with the number of its first writing."""
+        self.layers: dict[Layer, Paths] = {}
+        self.first: dict[Layer, int] = {}
+        """The number of the first writing of each layer, in increasing order."""
 
-    def append(self, message: Mapping[str, Value], content: Content | None) -> None:
+    def append(self, message: Mapping[str, Value]) -> None:
+        content = read_content(message)
         if content is not None:
-            kind, instance, writings = content
-            first = len(self.writings)
-            layer = self.layers.get((kind, instance))
-            if layer is None:
-                layer = self.layers[kind, instance] = Paths(first)
-            if instance is not None:
-                self.instances.setdefault(instance, first)
-            for number, writing in enumerate(writings, first):
-                layer.add(writing.path, number, writing.method in COVERING)
-                if writing.method in SOUGHT:
-                    self.seeks = True
+            layer = content.kind, content.instance
+            self.first.setdefault(layer, len(self.writings))
+            paths = self.layers.setdefault(layer, Paths())
+            for writing in content.writings:
+                paths.add(writing.path, len(self.writings))
                 self.writings.append(writing)
                 self.wrote.append(len(self.messages))
         self.messages.append(message)
@@ -179,73 +166,55 @@ class Log(Sequence[Mapping[str, Value]]):
         JSON."""
         self._index = _Index(loses)
         for message in messages:
-            self._index.append(message, read_content(message))
+            self._index.append(message)
         self._messages, self._writes = len(self._index.messages), len(self._index.writings)
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
         """This log with ``messages`` at its end. The messages must not be changed later."""
-        return self.extended([(message, read_content(message)) for message in messages])
-
-    def extended(self, entries: Sequence[Entry]) -> Log:
-        """`append` for messages with a known content."""
         index = self._index
         if len(index.messages) != self._messages:  # this view has a successor already: copy
-            return Log([*self, *(message for message, _ in entries)], loses=index.loses)
-        for message, content in entries:
-            index.append(message, content)
-        later = Log.__new__(Log)
-        later._index, later._messages, later._writes = (
-            index,
-            len(index.messages),
-            len(index.writings),
-        )
-        return later
+            return Log([*self, *messages], loses=index.loses)
+        for message in messages:
+            index.append(message)
+        return self._view(len(index.messages), len(index.writings))
 
     def until(self, count: int) -> Log:
         """The log after its first ``count`` messages."""
+        messages = max(0, min(count, self._messages))
+        return self._view(messages, bisect_left(self._index.wrote, messages, hi=self._writes))
+
+    def _view(self, messages: int, writes: int) -> Log:
         view = Log.__new__(Log)
-        view._index, view._messages = self._index, max(0, min(count, self._messages))
-        view._writes = bisect_left(self._index.wrote, view._messages, hi=self._writes)
+        view._index, view._messages, view._writes = self._index, messages, writes
         return view
 
     def __len__(self) -> int:
         return self._messages
 
     def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, slice):
-            return self._index.messages[: self._messages][at]
-        if not -self._messages <= at < self._messages:
-            raise IndexError(at)
-        return self._index.messages[at % self._messages]
+        return self._index.messages[: self._messages][at]
 
     def __iter__(self) -> Iterator[Mapping[str, Value]]:
-        for at in range(self._messages):
-            yield self._index.messages[at]
+        return iter(self[:])
 
     def __repr__(self) -> str:
         return f"<Log of {self._messages} messages>"
 
     @property
+    def layers(self) -> tuple[Layer, ...]:
+        """In the order of their first appearance."""
+        first = self._index.first.copy().items()
+        return tuple(layer for layer, writing in first if writing < self._writes)
+
+    @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of messages without an instance, in the order of their first appearance."""
-        layers = self._index.layers.copy().items()
-        return tuple(
-            kind
-            for (kind, instance), paths in layers
-            if instance is None and paths.first < self._writes
-        )
+        """The kinds of messages without an instance."""
+        return tuple(kind for kind, instance in self.layers if instance is None)
 
     @property
     def instances(self) -> tuple[str, ...]:
         """In the order of their first appearance."""
-        return tuple(
-            name for name, first in self._index.instances.copy().items() if first < self._writes
-        )
-
-    def has_layer(self, kind: str, instance: str) -> bool:
-        """Whether the instance has a message of ``kind``."""
-        layer = self._index.layers.get((kind, instance))
-        return layer is not None and layer.first < self._writes
+        return tuple(dict.fromkeys(instance for _, instance in self.layers if instance is not None))
 
     def read(self, reference: Reference, instance: str | None = None) -> Value:
         """The value of ``reference`` for a reader of ``instance``, or MISSING. The value is shared:
@@ -263,9 +232,8 @@ class Log(Sequence[Mapping[str, Value]]):
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
         """The numbers of the messages that the value of ``reference`` depends on, in the order of
         their effect."""
-        path = self._whole(reference.kind, reference.path, reference.instance or instance)
-        numbers = self._collected(reference.kind, path, reference.instance or instance)
-        return tuple(dict.fromkeys(map(self._index.wrote.__getitem__, numbers)))
+        writings = self._replayed(reference, reference.instance or instance)
+        return tuple(dict.fromkeys(self._index.wrote[number] for number in writings))
 
     def _read(self, reference: Reference, instance: str | None) -> Value:
         try:
@@ -281,59 +249,56 @@ class Log(Sequence[Mapping[str, Value]]):
 
     def _value(self, reference: Reference, instance: str | None) -> Value:
         """Raises Conflict."""
-        kind, path, writings = reference.kind, reference.path, self._index.writings
-        whole = self._whole(kind, path, instance)
-        numbers = self._collected(kind, whole, instance)
-        return find(replay(map(writings.__getitem__, numbers)), path)
+        return find(replay(self._replayed(reference, instance).values()), reference.path)
 
-    def _whole(self, kind: str, path: tuple[str, ...], instance: str | None) -> tuple[str, ...]:
-        """The part of ``path`` that must be replayed as a whole: a list is only known as a whole,
-        and the place of a push without a path depends on everything around it."""
-        if self._index.seeks and any(
-            writing.method in SOUGHT for writing in self._above(kind, path, instance)
-        ):
-            return ()
+    def _replayed(self, reference: Reference, instance: str | None) -> dict[int, Writing]:
+        """The writes that the value is replayed from. A list is only known as a whole, and the
+        place of a push without a path depends on everything around it."""
+        kind, path = reference.kind, reference.path
         for depth, segment in enumerate(path):
             if is_index(segment) and any(
                 _may_list(writing, path[:depth])
-                for writing in self._above(kind, path[:depth], instance)
+                for writing in self._writings(kind, path[:depth], instance, below=False).values()
             ):
-                return path[:depth]
-        return path
+                path = path[:depth]
+                break
+        writings = self._writings(kind, path, instance)
+        if any(writing.method in SOUGHT for writing in writings.values()):
+            return self._writings(kind, (), instance)
+        return writings
 
-    def _above(self, kind: str, path: tuple[str, ...], instance: str | None) -> Iterator[Writing]:
-        """The writes at ``path`` and above that affect it."""
-        numbers = self._collected(kind, path, instance, below=False)
-        return map(self._index.writings.__getitem__, numbers)
-
-    def _collected(
+    def _writings(
         self, kind: str, path: tuple[str, ...], instance: str | None, below: bool = True
-    ) -> list[int]:
-        """The writes that affect ``path``, oldest first, those of the instance last."""
-        numbers: list[int] = []
+    ) -> dict[int, Writing]:
+        """The writes that affect ``path`` by their numbers, from the newest one that covers it:
+        oldest first, those of the instance last.
+
+        ``below``: whether to include those below it.
+        """
+        newest: dict[int, Writing] = {}
         for owner in dict.fromkeys((instance, None)):
-            if layer := self._index.layers.get((kind, owner)):
-                newest, covered = layer.newest(path, self._writes, below)
-                numbers = newest + numbers
-                if covered:
-                    break
-        return numbers
+            layer = self._index.layers.get((kind, owner), NO_PATHS)
+            for number in reversed(layer.overlapping(path)):
+                if number >= self._writes:
+                    continue
+                writing = self._index.writings[number]
+                is_below = len(writing.path) > len(path)
+                if below or not is_below:
+                    newest[number] = writing
+                if writing.method in COVERING and not is_below:
+                    return dict(reversed(newest.items()))
+        return dict(reversed(newest.items()))
 
 
 def remove_secrets(
-    log: Sequence[Mapping[str, Value]],
+    log: Iterable[Mapping[str, Value]],
     paths: Collection[tuple[str, ...]],
     holds: Callable[[Value], bool],
 ) -> Log:
     """The log without the values at ``paths`` (a kind, or a kind and a name in it) and without
-    messages that hold a secret; the same log if there are none. They are removed, not masked: a
-    later run must not continue with a mask."""
-    remaining = [left for message in log if not holds(left := _without(message, paths))]
-    if len(remaining) == len(log) and all(
-        one is message for one, message in zip(remaining, log, strict=True)
-    ):
-        return log if isinstance(log, Log) else Log(log)
-    return Log(remaining)
+    messages that hold a secret. They are removed, not masked: a later run must not continue with a
+    mask."""
+    return Log(left for message in log if not holds(left := _without(message, paths)))
 
 
 def _may_list(writing: Writing, path: tuple[str, ...]) -> bool:
@@ -348,26 +313,17 @@ def _without(
 ) -> Mapping[str, Value]:
     inner = message.get("content")
     if type(inner) is dict and "type" in inner:
-        left = _without(inner, paths)
-        return message if left is inner else {**message, "content": left}
+        return {**message, "content": _without(inner, paths)}
     kind = kind_of(message)
-    whole, names = (
-        (kind,) in paths,
-        {path[1] for path in paths if len(path) > 1 and path[0] == kind},
-    )
-    if kind is None or not (whole or names):
-        return message
-    key = "data" if message["type"] == "data" else kind
-    if key not in message:
-        gone = {name for name in inline(message) if whole or name in names}
-        return (
-            {name: value for name, value in message.items() if name not in gone}
-            if gone
-            else message
-        )
-    data = message[key]
-    if whole:
-        return {**message, key: {}}
-    if type(data) is not dict or names.isdisjoint(data):
-        return message
-    return {**message, key: {name: value for name, value in data.items() if name not in names}}
+
+    def is_secret(name: str) -> bool:
+        return (kind,) in paths or (kind, name) in paths
+
+    key = "data" if message.get("type") == "data" else str(kind)
+    if key not in message:  # its fields are directly in it
+        secret = set(filter(is_secret, inline(message)))
+        return {name: value for name, value in message.items() if name not in secret}
+    fields = message[key]
+    if type(fields) is dict:
+        return {**message, key: {name: fields[name] for name in fields if not is_secret(name)}}
+    return {**message, key: {}} if (kind,) in paths else message

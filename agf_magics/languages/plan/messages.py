@@ -9,7 +9,7 @@ Messages are plain JSON objects, as a context contains them. Only messages with 
 reading. A message that no call wrote patches the kind leaf by leaf; one that a call wrote has an
 output path, which says what it sets.
 
-A tree of paths, each with the numbers of the writes at it, in increasing order.
+A tree of paths, each with the numbers of the writes at it.
 
 The value after a sequence of writes.
 
@@ -19,10 +19,11 @@ it, so ten thousand pushes are ten thousand appends to one list.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, combinations, islice, product
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ...flow.values import DEEPEST, Value, type_name
@@ -31,7 +32,7 @@ from ..documents import MISSING, descend
 from .reference import (
     KIND,
     SIGNS,
-    Either,
+    Both,
     Expression,
     Literal,
     Reference,
@@ -77,12 +78,11 @@ def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
     _check_operands(expression, whole)
     alternatives = _distributed(expression, whole)
     for destinations in alternatives:
-        for i, one in enumerate(destinations):
-            for other in destinations[:i]:
-                if one.kind == other.kind and overlap(one.path, other.path):
-                    message = f"the output path writes to {other} and to {one}, which overlap"
-                    hint = "keep one of them, or join alternatives with ||"
-                    _refuse(message.replace("†", sign_of(text.text)), whole, hint)
+        for first, second in combinations(destinations, 2):
+            if first.kind == second.kind and overlap(first.path, second.path):
+                message = f"the output path writes to {first} and to {second}, which overlap"
+                hint = "keep one of them, or join alternatives with ||"
+                _refuse(message.replace("†", sign_of(text.text)), whole, hint)
     return alternatives
 
 
@@ -108,23 +108,15 @@ def _distributed(expression: Expression, whole: Span) -> Alternatives:
     """``(a || b) && c`` as ``a && c || b && c``."""
     if isinstance(expression, Reference):
         return ((Destination(expression.kind, expression.path),),)
-    if isinstance(expression, Either):
-        found = tuple(
-            one for operand in expression.operands for one in _distributed(operand, whole)
-        )
-    else:
-        found = ((),)
-        for operand in expression.operands:
-            more = _distributed(operand, whole)
-            _check_count(len(found) * len(more), whole)
-            found = tuple((*left, *right) for left in found for right in more)
-    _check_count(sum(map(len, found)), whole)
-    return found
-
-
-def _check_count(count: int, whole: Span) -> None:
-    if count > MOST_DESTINATIONS:
+    inner = [_distributed(operand, whole) for operand in expression.operands]
+    ways: Iterable[tuple[Destination, ...]] = chain(*inner)
+    if isinstance(expression, Both):
+        ways = map(tuple, map(chain.from_iterable, product(*inner)))
+    # A product of short lists is long: no more of it is made than is refused.
+    alternatives = tuple(islice(ways, MOST_DESTINATIONS + 1))
+    if sum(map(len, alternatives)) > MOST_DESTINATIONS:
         _refuse(f"an output path may have at most {MOST_DESTINATIONS} destinations", whole)
+    return alternatives
 
 
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
@@ -209,10 +201,6 @@ class Content(NamedTuple):
     writings: tuple[Writing, ...]
 
 
-Entry = tuple[Mapping[str, Value], Content | None]
-"""A message and its content."""
-
-
 def read_content(message: Mapping[str, Any]) -> Content | None:
     """The content of a message; None: it has no data."""
     content = message.get("content")
@@ -239,17 +227,19 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
     )
 
 
+def plain_message(kind: str, data: Value, instance: str | None = None) -> dict[str, Value]:
+    """A message that no call wrote."""
+    kinds = {"kind": kind} if kind != "data" else {}
+    instances = {"_instance": instance} if instance is not None else {}
+    return {"type": "data", **kinds, **instances, "data": data}
+
+
 def as_message(returned: Value) -> dict[str, Value] | None:
     """The message that a tool returned; None: it returned a value."""
     if isinstance(returned, Message):
         return returned.content
-    if (
-        type(returned) is dict
-        and returned.get("type") in ("data", *_TYPES)
-        and _payload(returned) is not None
-    ):
-        return returned if returned["type"] == "data" and "data" in returned else None
-    return None
+    is_data = type(returned) is dict and returned.get("type") == "data"
+    return returned if is_data and _payload(returned) is not None else None
 
 
 def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
@@ -355,85 +345,37 @@ def _leaves(path: tuple[str, ...], payload: Value) -> Iterator[Writing]:
 
 
 class Paths:
-    """One place and everything below it. Numbers only increase."""
+    """One place and everything below it, each with the numbers of what is written there."""
 
-    __slots__ = ("below", "covering", "first", "last", "numbers")
+    __slots__ = ("below", "numbers")
 
-    def __init__(self, first: int) -> None:
-        self.below: dict[str, Paths] = {}
+    def __init__(self) -> None:
+        self.below: defaultdict[str, Paths] = defaultdict(Paths)
         self.numbers: list[int] = []
-        self.covering: list[int] = []
-        """Those of them that replace everything older."""
-        self.first = self.last = first
-        """The lowest and the highest number at this place and below."""
 
-    def add(self, path: tuple[str, ...], number: int, covers: bool = False) -> None:
+    def add(self, path: tuple[str, ...], number: int) -> None:
         place = self
-        place.last = number
         for segment in path:
-            inner = place.below.get(segment)
-            if inner is None:
-                inner = place.below[segment] = Paths(number)
-            place = inner
-            place.last = number
+            place = place.below[segment]
         place.numbers.append(number)
-        if covers:
-            place.covering.append(number)
-
-    def newest(self, path: tuple[str, ...], limit: int, below: bool) -> tuple[list[int], bool]:
-        """The numbers under ``limit`` that affect ``path``, from the last that covers it, and
-        whether one covers it.
-
-        ``below``: whether to include those below it.
-        """
-        place, holding = self, [self] if self.numbers else []
-        for segment in path:
-            inner = place.below.get(segment)
-            if inner is None:
-                below = False
-                break
-            place = inner
-            if place.numbers:
-                holding.append(place)
-        stop = -1
-        for each in holding:
-            if at := bisect_left(each.covering, limit):
-                stop = max(stop, each.covering[at - 1])
-        found = [
-            number
-            for each in holding
-            if each.numbers[-1] >= stop
-            for number in each.between(stop, limit)
-        ]
-        if below:
-            for each in place.inside(stop):
-                found += each.between(stop, limit)
-        return sorted(found), stop >= 0
 
     def overlapping(self, path: tuple[str, ...]) -> list[int]:
-        """Every number at ``path``, above and below it."""
-        place: Paths | None = self
-        found = set(self.numbers)
+        """Every number at ``path``, above and below it, in increasing order."""
+        place, numbers = self, [*self.numbers]
         for segment in path:
-            place = place.below.get(segment) if place is not None else None
-            found.update(place.numbers if place is not None else ())
-        if place is not None:
-            found.update(number for inner in place.inside(-1) for number in inner.numbers)
-        return sorted(found)
+            if segment not in place.below:
+                return sorted(numbers)
+            place = place.below[segment]
+            numbers += place.numbers
+        inside = [*place.below.values()]
+        for place in inside:  # grows
+            numbers += place.numbers
+            inside += place.below.values()
+        return sorted(numbers)
 
-    def between(self, first: int, limit: int) -> list[int]:
-        """Its own numbers from ``first`` to ``limit``, exclusive."""
-        numbers = self.numbers
-        return numbers[bisect_left(numbers, first) : bisect_left(numbers, limit)]
 
-    def inside(self, after: int) -> Iterator[Paths]:
-        """Each place below with a number above ``after`` at it or below it."""
-        waiting = [self] if self.below else []
-        while waiting:
-            for place in waiting.pop().below.values():
-                if place.last > after:
-                    yield place
-                    waiting.append(place)
+NO_PATHS: Final = Paths()
+"""Of a kind that nothing writes. It is only read."""
 
 
 GAP = 10_000

@@ -5,20 +5,20 @@ An operand waits for the calls before its own in the list that write what it rea
 none, it waits for nothing if its value exists already, else for the calls after its own. So a call
 can revise a draft in place, and the list can be in any order.
 
-The order in which finished turns are stored.
-
-`Arrivals`: in the order in which they finish. `Order` (``ordered: true``): turns that write to
-overlapping places are stored as if they had run in the order of the list. A turn waits only for the
+The order in which finished turns are stored: in which they finish, or (``ordered: true``) turns that
+write to overlapping places as if they had run in the order of the list. A turn waits only for the
 last earlier writer of each place, because that one waits for the others: a thousand calls that push
 to one list are a thousand links.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from ...flow.schemas import first_cycle
@@ -28,8 +28,8 @@ from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ..documents import MISSING
 from .calls import Call
 from .log import Log
-from .messages import Paths
-from .reference import EVERY, Both, Either, Expression, Reference, references
+from .messages import NO_PATHS, Paths
+from .reference import EVERY, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
 """Of a reference: its value exists, may still be written, will not be written."""
@@ -52,11 +52,11 @@ class Turn(NamedTuple):
 class Dependency(NamedTuple):
     """The turns that a reference depends on, by their numbers."""
 
-    slot: int
-    """The number of this dependency among those of all turns."""
     awaited: tuple[int, ...]
-    others: tuple[int, ...]
-    """The other turns that write what it reads."""
+    """The last one first: it most likely ends last, so a look at the first one tells to wait."""
+    writers: tuple[int, ...]
+    """The other turns that write what it reads. All are awaited, or those that are listed earlier,
+    or none."""
 
 
 def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
@@ -65,12 +65,14 @@ def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
         f"what too many others write"
     )
     hint = "give the results places of their own, or make the calls in several plans"
-    return Diagnostic("plan.too-many-dependencies", message, reference.span or turn.call.span, hint)
+    return Diagnostic(
+        "plan.too-many-dependencies", message, reference.span or turn.call.tool.span, hint
+    )
 
 
 class Dependencies:
-    """The dependencies between the turns of a plan, which are known by their numbers. It does not
-    change, and runs in whose contexts `fits` holds share it."""
+    """The dependencies between the turns of a plan in a context, which are known by their
+    numbers."""
 
     def __init__(self, turns: Sequence[Turn], log: Log) -> None:
         self.turns = turns
@@ -78,100 +80,67 @@ class Dependencies:
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
         self.layers = layers_of(turns, range(len(turns)))
         self.needs: list[dict[Reference, Dependency]] = []
-        self.awaited: list[int] = []
-        """How many turns each dependency waits for, by its slot."""
-        self.assumed: list[tuple[int, Reference, bool]] = []
-        """The references whose existence in the log decides a dependency."""
         self.after: list[set[int]] = [set() for _ in turns]
         """The turns that each turn waits for."""
-        self.awaiting: list[list[int]] = [[] for _ in turns]
-        """The slots of the dependencies that wait for each turn."""
-        self.feeds: list[list[tuple[int, int]]] = [[] for _ in turns]
-        """The dependencies that the end of each turn may affect: the slot and the number of the
-        reader, in order."""
+        self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
+        """The turns that read what each turn writes, in order, with their dependency on it."""
         pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
         for number, turn in enumerate(turns):
-            read = dict.fromkeys(ref for one in turn.call.expressions for ref in references(one))
+            read = dict.fromkeys(chain.from_iterable(map(references, turn.call.expressions)))
             self.needs.append({ref: self.need(number, ref) for ref in read})
-            pairs += sum(len(need.awaited + need.others) for need in self.needs[number].values())
+            pairs += sum(len(need.writers) for need in self.needs[number].values())
             if pairs > most:
                 raise DefinitionError(_too_many(turn, next(iter(read)), most))
-            for slot, awaited, others in self.needs[number].values():
-                self.after[number].update(awaited)
-                for writer in awaited:
-                    self.awaiting[writer].append(slot)
-                for writer in (*awaited, *others):
-                    self.feeds[writer].append((slot, number))
-
-    def fits(self, log: Log) -> bool:
-        """Whether the dependencies are the same in ``log``."""
-        return all(
-            exists(ref, log, self.turns[number].instance) is found
-            for number, ref, found in self.assumed
-        )
+            for need in self.needs[number].values():
+                self.after[number].update(need.awaited)
+                for writer in need.writers:
+                    self.feeds[writer].append((number, need))
 
     def wires(self) -> Iterator[tuple[int, int, str]]:
         """Each reference with its writer (-1: the value exists before the first call) and its
         reader."""
         for number, needs in enumerate(self.needs):
             for reference, need in needs.items():
-                for writer in need.awaited or (() if need.others else (-1,)):
+                for writer in need.awaited or (() if need.writers else (-1,)):
                     yield writer, number, str(reference)
 
     def need(self, number: int, reference: Reference) -> Dependency:
         turn = self.turns[number]
-        writers = {
-            n for layer in self.visible(reference, turn) for n in layer.overlapping(reference.path)
-        }
-        others = tuple(sorted(writers - {number}))
-        listed = turn.call.index
-        awaited = tuple(n for n in others if self.turns[n].call.index < listed)
-        if others and not awaited:
-            there = exists(reference, self.log, turn.instance)
-            self.assumed.append((number, reference, there))
-            awaited = () if there else others
-        surely = set(awaited)
-        self.awaited.append(len(awaited))
-        return Dependency(
-            len(self.awaited) - 1, awaited, tuple(n for n in others if n not in surely)
-        )
+        overlapping = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
+        writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
+        listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
+        awaited = writers[: bisect_left(writers, listed)][::-1]
+        if writers and not awaited and not exists(reference, self.log, turn.instance):
+            awaited = writers
+        return Dependency(awaited, writers)
 
-    def visible(self, reference: Reference, turn: Turn) -> Iterator[Paths]:
+    def visible(self, reference: Reference, turn: Turn) -> list[Paths]:
         """The layers of the kind that the reader sees."""
         if reference.instance == EVERY:
-            yield from (layer for (kind, _), layer in self.layers.items() if kind == reference.kind)
-            return
-        for instance in dict.fromkeys((None, reference.instance or turn.instance)):
-            if layer := self.layers.get((reference.kind, instance)):
-                yield layer
+            return [layer for (kind, _), layer in self.layers.items() if kind == reference.kind]
+        owners = dict.fromkeys((None, reference.instance or turn.instance))
+        return [self.layers.get((reference.kind, owner), NO_PATHS) for owner in owners]
 
     def follows(self, number: int, other: int) -> bool:
         """Whether ``number`` waits for ``other``, directly or not."""
-        waiting, seen = [number], {number}
-        while waiting:
-            for before in self.after[waiting.pop()]:
-                if before == other:
-                    return True
-                if before not in seen:
-                    seen.add(before)
-                    waiting.append(before)
-        return False
+        waiting, before = [number], set[int]()
+        for each in waiting:  # grows
+            waiting += self.after[each] - before
+            before |= self.after[each]
+        return other in before
 
     @cached_property
-    def ranks(self) -> list[int]:
+    def ranks(self) -> Mapping[int, int]:
         """The order of the list, but a turn that waits for a later one follows it. Requires that
         there is no cycle."""
-        ranks, count = [-1] * len(self.turns), 0
-        for first in range(len(self.turns)):
-            way = [(first, iter(sorted(self.after[first])))] if ranks[first] < 0 else []
-            while way:
-                number, rest = way[-1]
-                before = next((n for n in rest if ranks[n] < 0), None)
-                if before is not None:
-                    way.append((before, iter(sorted(self.after[before]))))
-                else:
-                    ranks[number], count = count, count + 1
-                    way.pop()
+        ranks: dict[int, int] = {}
+        waiting = [*reversed(range(len(self.turns)))]
+        while waiting:
+            before = self.after[waiting[-1]] - ranks.keys()
+            if before:
+                waiting += sorted(before, reverse=True)
+            else:
+                ranks.setdefault(waiting.pop(), len(ranks))
         return ranks
 
     @cached_property
@@ -180,20 +149,16 @@ class Dependencies:
         return first_cycle(dict(enumerate(map(sorted, self.after))))
 
 
-def dependencies_of(
-    calls: Sequence[Call], log: Log, known: Dependencies | None = None
-) -> Dependencies:
+def dependencies_of(calls: Sequence[Call], log: Log) -> Dependencies:
     """The dependencies of calls in a context. If the context has instances of state or input and no
-    call names its own, each call is made once per instance.
-
-    ``known``: the dependencies without instances.
-    """
+    call names its own, each call is made once per instance."""
+    layers = set(log.layers)
     spread = [
-        one for one in log.instances if log.has_layer("state", one) or log.has_layer("input", one)
+        instance
+        for instance in log.instances
+        if not layers.isdisjoint((("state", instance), ("input", instance)))
     ]
     if not spread or any(call.instance is not None for call in calls):
-        if known is not None and known.fits(log):
-            return known
         return Dependencies([Turn(call, call.instance) for call in calls], log)
     found: list[Turn] = []
     for call in calls:
@@ -213,50 +178,22 @@ def exists(reference: Reference, log: Log, instance: str | None) -> bool:
     return value is not MISSING
 
 
-def verdict(expression: Expression, look: Callable[[Reference], Verdict]) -> Verdict:
-    """The verdict of an expression from those of its references: a fallback waits for the preferred
-    operands."""
-    if isinstance(expression, Reference):
-        return look(expression)
-    if isinstance(expression, Either):
-        for operand in expression.operands:
-            if (found := verdict(operand, look)) != "never":
-                return found
-        return "never"
-    if isinstance(expression, Both):
-        verdicts = [verdict(operand, look) for operand in expression.operands]
-        return "never" if "never" in verdicts else "wait" if "wait" in verdicts else "go"
-    return "go"
-
-
 Place = tuple[str | None, ...]
 """An instance, a kind and a path."""
 
 
-class Arrivals:
-    """First finished, first stored."""
-
-    def __init__(self) -> None:
-        self._finished: deque[int] = deque()
-        self.come = self._finished.append
-
-    def next(self) -> int | None:
-        return self._finished.popleft() if self._finished else None
-
-    def stored(self, number: int) -> None:
-        """No turn waits for it."""
-
-
 class Order:
     """A turn is next when all earlier turns are stored that write to the same place, above it or
-    below it."""
+    below it. Without turns: first finished, first stored."""
 
-    def __init__(self, turns: Sequence[Turn], ranks: Sequence[int]) -> None:
+    def __init__(
+        self, turns: Sequence[Turn] = (), ranks: Mapping[int, int] | Sequence[int] = ()
+    ) -> None:
         """``ranks``: the rank of each turn in the order."""
         self._turns = turns
-        self._waits: list[set[int]] = [set() for _ in turns]
+        self._waits: defaultdict[int, set[int]] = defaultdict(set)
         """The turns that each turn still waits for."""
-        self._frees: list[list[int]] = [[] for _ in turns]
+        self._frees: defaultdict[int, list[int]] = defaultdict(list)
         """The turns that wait for each turn."""
         self._stored: set[int] = set()
         self._finished: dict[int, int] = {}
@@ -301,8 +238,7 @@ class Order:
 
     def stored(self, number: int) -> None:
         self._stored.add(number)
-        ahead, self._waits[number] = self._waits[number], set()
-        inherited = layers_of(self._turns, sorted(ahead))
+        inherited = layers_of(self._turns, self._waits.pop(number, ()))
         for other in self._frees[number]:
             waits = self._waits[other]
             if number not in waits:
@@ -323,15 +259,15 @@ Layers = dict[tuple[str, str | None], Paths]
 def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
     layers: Layers = {}
     for number in numbers:
-        for kind, path in turns[number].call.destinations:
-            layers.setdefault((kind, turns[number].instance), Paths(number)).add(path, number)
+        for kind, path in turns[number].call.output.destinations:
+            layers.setdefault((kind, turns[number].instance), Paths()).add(path, number)
     return layers
 
 
 def overlapping(turn: Turn, layers: Layers) -> set[int]:
     """The turns in ``layers`` that write to the places of ``turn``, above or below them."""
     found: set[int] = set()
-    for kind, path in turn.call.destinations:
+    for kind, path in turn.call.output.destinations:
         if layer := layers.get((kind, turn.instance)):
             found.update(layer.overlapping(path))
     return found
@@ -339,7 +275,7 @@ def overlapping(turn: Turn, layers: Layers) -> set[int]:
 
 def places(turn: Turn) -> Iterator[Place]:
     """The places that a turn writes to."""
-    for kind, path in turn.call.destinations:
+    for kind, path in turn.call.output.destinations:
         yield (turn.instance, kind, *path)
 
 

@@ -218,16 +218,11 @@ class _Parser(Scanner):
         return parsed
 
     def wrong(
-        self, message: str, hint: str | None = None, start: int = -1, end: int | None = None
+        self, message: str, hint: str | None = None, place: tuple[int, int] | None = None
     ) -> NoReturn:
-        start = self.at if start < 0 else start
-        raise Refusal(
-            "plan.bad-expression",
-            message,
-            start,
-            min(self.end, start + 1) if end is None else end,
-            hint,
-        )
+        """Refuse the text at ``place``; None: at the next character."""
+        start, end = place or (self.at, min(self.end, self.at + 1))
+        raise Refusal("plan.bad-expression", message, start, end, hint)
 
     def wrong_reference(
         self, message: str, start: int, end: int, hint: str | None = None
@@ -268,7 +263,7 @@ class _Parser(Scanner):
             self.skip(at + 1)
             inner = self.either(depth + 1)
             if self.source[self.at : self.at + 1] != ")":
-                self.wrong("this parenthesis is not closed", None, at, at + 1)
+                self.wrong("this parenthesis is not closed", None, (at, at + 1))
             self.skip(self.at + 1)
             return inner
         if sign == DAGGER or (sign == "$" and KIND.match(self.source, at + 1)):
@@ -284,7 +279,7 @@ class _Parser(Scanner):
         quoted = QUOTED.match(self.source, at)
         word = quoted or _WORD.match(self.source, at)
         if word is None or (not quoted and self.source[at] in "'\""):
-            self.wrong("this text is not closed", None, at, self.end)
+            self.wrong("this text is not closed", None, (at, self.end))
         span = self.locate(at, word.end())
         self.skip(word.end())
         if quoted:
@@ -309,7 +304,7 @@ class _Parser(Scanner):
             found: str = json.loads(quoted, strict=False)
         except ValueError:
             hint = r"JSON has \" \\ \n \t \u00e9"
-            self.wrong("invalid escape in this text", hint, start, start + len(quoted))
+            self.wrong("invalid escape in this text", hint, (start, start + len(quoted)))
         return found
 
     def reference(self) -> Reference:

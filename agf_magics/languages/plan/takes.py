@@ -32,7 +32,7 @@ from ..documents import (
     read_node,
     reference,
 )
-from .messages import METHOD_SLIPS, METHODS
+from .messages import METHOD_SLIPS, METHODS, plain_message
 from .reference import DAGGER, KIND, canonical, parse
 
 KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
@@ -104,8 +104,6 @@ class Reader(documents.Reader):
         """Tools that are declared latent outside of the document."""
         self.kinds: Collection[str] = KINDS
         self.tools: dict[str, Mapping[str, Value]] = {}
-        self.bad_patterns: set[str] = set()
-        """Patterns of `tools` that are reported already."""
         self.suspects: list[Suspect] = []
 
     def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
@@ -225,16 +223,6 @@ def instance_names(count: int) -> list[str]:
     return [chr(_CIRCLED[i]) if i < len(_CIRCLED) else f"i{i + 1}" for i in range(count)]
 
 
-def plain_message(kind: str, data: Value, instance: str | None = None) -> _Message:
-    named = {"kind": kind} if kind != "data" else {}
-    return {
-        "type": "data",
-        **named,
-        **({"_instance": instance} if instance is not None else {}),
-        "data": data,
-    }
-
-
 def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
     found: list[_Message] = []
     for item in reader.elements(node, key):
@@ -277,32 +265,24 @@ def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Me
 
 
 def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value]]:
-    found: dict[str, Mapping[str, Value]] = {}
+    tools: dict[str, Mapping[str, Value]] = {}
     for name, schema in reader.entries(reader.mapping(node, key)):
-        if isinstance(schema, Fields):
-            found[name.text] = plain(schema)
-            _check_patterns(reader, schema)
-        elif schema.value is None:
-            found[name.text] = {}
+        if schema.value is None:
+            tools[name.text] = {}
+        elif isinstance(schema, Fields):
+            tools[name.text] = plain(schema)
+            whole = schema
+            if "properties" not in schema.fields:  # it is its properties alone
+                whole = Fields({"properties": schema}, {"properties": name}, schema.whole)
+            for fault in pattern_faults(plain(whole)):
+                tools[name.text] = {}  # a schema that cannot be used refuses no path
+                message = f"the pattern cannot be used: {fault.error}"
+                reader.error("plan.bad-pattern", message, fault_span(whole, fault), SYNTAX)
         else:
             message = f"the schema of a tool must be a mapping, got {shown(schema)}"
             hint = f"{name.text}: {{}} declares it without a schema"
             reader.error("plan.wrong-type", message, schema.span, hint)
-    return found
-
-
-def _check_patterns(reader: Reader, node: Fields) -> None:
-    """Report patterns in a tool's schema that RE2 does not support. The schema may be its
-    properties alone."""
-    whole = node
-    if "properties" not in node.fields and node.keys:
-        whole = Fields(
-            {"properties": node}, {"properties": next(iter(node.keys.values()))}, node.whole
-        )
-    for fault in pattern_faults(plain(whole)):
-        reader.bad_patterns.add(fault.pattern)
-        message = f"the pattern cannot be used: {fault.error}"
-        reader.error("plan.bad-pattern", message, fault_span(whole, fault), SYNTAX)
+    return tools
 
 
 def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | None:

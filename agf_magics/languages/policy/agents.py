@@ -205,9 +205,9 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
             "an agent never gets more than the agent that calls it",
         )
     found = {
-        name: most
+        name: int(most)  # 5.0 is a whole number in JSON Schema
         for (group, key), name in _CAPS.items()
-        if (most := constraints.inner(group).value_at(key)) is not None
+        if type(most := constraints.inner(group).value_at(key)) in (int, float)
     }
     return Caps(**found, span=root.keys["constraints"].span) if found else None
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from ...flow.json_schema import (
@@ -24,15 +25,16 @@ from ...flow.json_schema import (
     leaves,
     missing,
     place,
+    referred,
     schema_violations,
     unnamed,
     wanted_types,
 )
 from ...flow.patterns import unusable_patterns
 from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, every_node, expr_tags, node_at, plain, shown
-from ...text.yamlnodes import Bounds, documents
-from ..documents import reshaped
+from ...text.nodes import Fields, Node, Scalar, every_node, expr_tags, node_at, plain, shown
+from ...text.yamlnodes import Bounds
+from ..documents import Finding, one_document, reshaped
 from .path import CONSTANT
 
 WHOLE = "the document"
@@ -49,41 +51,33 @@ def schema() -> Mapping[str, Any]:
     return loaded
 
 
+_BEGIN = "begin with schema_version:, with execution_policy:, or with id: and config:"
+_NO_POLICY = Finding("policy.no-policy", "there is no policy here", _BEGIN)
+_TWO_DOCUMENTS = Finding(
+    "policy.two-documents",
+    "one document per cell",
+    "define the other document in its own cell or file",
+)
+
+
 def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | None:
     """The mapping of a whole document; a bare policy becomes a document with nothing else. None if
     there is none.
 
-    Errors are added to ``problems``. 5.0 becomes 5 where the schema wants a whole number.
+    Errors are added to ``problems``.
     """
-    found = Diagnostics()
-    nodes = documents(source, found, bounds)
-    problems.extend(found)
-    if not nodes:
-        if not found.errors:
-            hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
-            problems.error("policy.no-policy", "there is no policy here", source.span(0, 0), hint)
-        return None
-    if len(nodes) > 1:
-        hint = "define the other document in its own cell or file"
-        problems.error(
-            "policy.two-documents",
-            "one document per cell",
-            nodes[1].head if isinstance(nodes[1], Fields) else nodes[1].span,
-            hint,
-        )
-    root = _whole(nodes[0], problems)
+    node = one_document(source, problems, bounds, _NO_POLICY, _TWO_DOCUMENTS)
+    root = None if node is None else _whole(node, problems)
     if root is None:
         return None
-    whole = any(name in root.fields for name in _WHOLE)
-    shape = (
-        finding
-        for violation in _check(whole)(plain(root))
-        for finding in _described(root, violation)
-    )
-    problems.extend(_once((*shape, *_tagged(root)), found))
-    problems.extend(_once(_unknown(root, schema(), (), None), problems))
+    shape = Diagnostics()
+    for violation in _check(any(name in root.fields for name in _WHOLE))(plain(root)):
+        shape.extend(_described(root, violation))
+    problems.extend((*shape.errors, *_tagged(root)))
+    # A mistake is reported once: a misspelt field is an unknown one where another is missing.
+    problems.extend(_once(shape, problems))
     _check_version(root, problems)
-    _check_interface(root, problems)
+    problems.extend(_once(_interface(root), problems))
     return root
 
 
@@ -95,18 +89,26 @@ def is_bare(root: Fields) -> bool:
 @cache
 def _check(whole: bool) -> Any:
     """The validator of a document; without metadata only the policy is required (decision B1)."""
-    return judge(schema() if whole else {**schema(), "required": [_POLICY]})
+    closed = _closed(schema())
+    return judge(closed if whole else {**closed, "required": [_POLICY]})
+
+
+def _closed(rule: Any) -> Any:
+    """A part of the schema that finds unknown fields, too."""
+    if isinstance(rule, list):
+        return [_closed(part) for part in rule]
+    if not isinstance(rule, Mapping):
+        return rule
+    closed = {name: _closed(part) for name, part in rule.items()}
+    # The JSON Schema in an interface may have any field, and the rules of `allOf` describe a part.
+    is_mapping = {"description", "properties"} <= rule.keys()
+    return {**closed, "additionalProperties": False} if is_mapping else closed
 
 
 def _whole(node: Node, problems: Diagnostics) -> Fields | None:
     if not isinstance(node, Fields):
-        hint = "begin with schema_version:, with execution_policy:, or with id: and config:"
-        problems.error(
-            "policy.document-shape",
-            f"a document must be a mapping, got {shown(node)}",
-            node.span,
-            hint,
-        )
+        message = f"a document must be a mapping, got {shown(node)}"
+        problems.error("policy.document-shape", message, node.span, _BEGIN)
         return None
     known = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
@@ -165,16 +167,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
         for name in missing(violation):
             yield _missing(owner, name, node, key, violation.rule.get("properties", {}))
     elif isinstance(node, Fields) and violation.keyword == "additionalProperties":
-        for name in unnamed(violation.found, violation.rule):
-            value = node.fields[name]
-            hint = OPERATOR_HINTS.get(name) or suggest(
-                name, violation.rule["properties"], "matchers"
-            )
-            if name in EQUALS and isinstance(value, Scalar):
-                hint = f"write the value without a matcher: {violation.path[-1]}: {value.span.text}"
-            yield Diagnostic(
-                "policy.schema", f"unknown matcher {name!r}", node.keys[name].span, hint
-            )
+        names, required = (
+            unnamed(violation.found, violation.rule),
+            violation.rule.get("required", ()),
+        )
+        explained = (name not in node.fields and missing_hint(name, names) for name in required)
+        # The hint of a missing field may say how to write the others.
+        for name in () if any(explained) else names:
+            yield _unknown(root, node, violation, name)
     else:
         last = violation.path[-1] if violation.path else WHOLE
         what = repr(last) if isinstance(last, str) else place(violation.path)
@@ -184,8 +184,8 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
             problem = f"must be {allowed.replace('an object', 'a mapping')}, got {shown(node)}"
         elif violation.keyword == "pattern":
             problem = f"must have {violation.rule['$comment']}, got {shown(node)}"
-        span = node.span if node.span.text or not key else key
-        yield Diagnostic("policy.schema", f"{what} {problem}", span, hint_for(violation, node))
+        span, hint = _span_at(root, violation), hint_for(violation, node)
+        yield Diagnostic("policy.schema", f"{what} {problem}", span, hint)
 
 
 def _missing(
@@ -195,17 +195,15 @@ def _missing(
     slip = next(
         (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
     )
-    rule = _resolved(known.get(name, {}))
-    about = known.get(name, {}).get("description") or rule.get("description")
+    rule = known.get(name, {})
+    about = rule.get("description") or referred(schema(), rule).get("description")
     value = node.text_at(slip)
     hint = (
         _condition_hint(name, value)
         if name in _CONDITIONS and _COMPARISON.fullmatch(value)
         else f"did you mean {name}?"
         if slip
-        else missing_hint(name, unknown)
-        or FORMS.get(name)
-        or (f"{name}: {about}" if about else None)
+        else missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
     )
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
@@ -223,79 +221,28 @@ def _selection(node: Fields) -> str | None:
     )
 
 
-def _unknown(
-    node: Node, rule: Mapping[str, Any], path: tuple[str | int, ...], id: str | None
-) -> Iterator[Diagnostic]:
-    """A warning for each unknown field. Also replaces 5.0 by 5 where the schema wants a whole
-    number."""
-    rule = _form(rule, node)
-    if isinstance(node, Items) and "items" in rule:
-        for index, item in enumerate(node.items):
-            yield from _unknown(item, rule["items"], (*path, index), id)
-    if (
-        not isinstance(node, Fields)
-        or "properties" not in rule
-        or rule is schema()["$defs"]["SchemaRef"]
-    ):
-        return
-    known: Mapping[str, Any] = rule["properties"]
-    if "allOf" in rule:  # an execution_policy: the fields of its config depend on its id
-        id = node.text_at("id")
-        known = {**known, "config": _config(rule, id)}
-    others = [name for name in node.fields if name not in known]
-    if any(
-        name not in node.fields and missing_hint(name, others) for name in rule.get("required", ())
-    ):
-        return  # the hint of the missing field says how to write the others
-    for name, value in node.fields.items():
-        if name in known:
-            _make_whole(node, name, _form(known[name], value))
-            yield from _unknown(value, known[name], (*path, name), id)
-        elif rule.get("additionalProperties") is not False:
-            where = place(path) or WHOLE
-            slip = [right for right in known.keys() - node.fields if name in SLIPS.get(right, ())]
-            hint = OLD_NAMES.get((name, id if path[-1:] == ("config",) else None)) or (
-                f"did you mean {slip[0]}?" if slip else suggest(name, known, "its fields")
-            )
-            if not value.text and value.value is None:
-                hint = f'quote a text with a comma: "…, {name}"'
-            message = f"{where} has no field {name!r}: it is ignored"
-            yield Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
-
-
-def _make_whole(node: Fields, name: str, rule: Mapping[str, Any]) -> None:
+def _unknown_matcher(node: Fields, violation: Violation, name: str) -> Diagnostic:
     value = node.fields[name]
-    is_float = rule.get("type") == "integer" and type(value.value) is float
-    if is_float and isinstance(value, Scalar) and value.value.is_integer():
-        node.fields[name] = value._replace(value=int(value.value))
+    hint = OPERATOR_HINTS.get(name) or suggest(name, violation.rule["properties"], "matchers")
+    if name in EQUALS and isinstance(value, Scalar):
+        hint = f"write the value without a matcher: {violation.path[-1]}: {value.span.text}"
+    return Diagnostic("policy.schema", f"unknown matcher {name!r}", node.keys[name].span, hint)
 
 
-def _config(rule: Mapping[str, Any], id: str | None) -> Mapping[str, Any]:
-    for case in rule["allOf"]:
-        if case["if"]["properties"]["id"]["const"] == id:
-            found: Mapping[str, Any] = case["then"]["properties"]["config"]
-            return found
-    return {}
-
-
-def _form(rule: Mapping[str, Any], node: Node) -> Mapping[str, Any]:
-    """The rule after following references; of alternatives the one for a mapping, a list or a
-    value."""
-    rule = _resolved(rule)
-    if "oneOf" in rule and "properties" not in rule:
-        wanted = (
-            "object" if isinstance(node, Fields) else "array" if isinstance(node, Items) else None
-        )
-        return next(
-            (form for form in map(_resolved, rule["oneOf"]) if form.get("type") == wanted), {}
-        )
-    return rule
-
-
-def _resolved(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-    while "$ref" in rule:
-        rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
-    return rule
+def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Diagnostic:
+    """The finding of an unknown field, which is ignored, or of an unknown matcher."""
+    value, known = node.fields[name], violation.rule["properties"]
+    if "args_match" in violation.path[-2:-1]:
+        return _unknown_matcher(node, violation, name)
+    slip = [right for right in known.keys() - node.fields if name in SLIPS.get(right, ())]
+    id = root.inner(_POLICY).text_at("id") if violation.path[-1:] == ("config",) else None
+    hint = OLD_NAMES.get((name, id)) or (
+        f"did you mean {slip[0]}?" if slip else suggest(name, known, "its fields")
+    )
+    if not value.text and value.value is None:
+        hint = f'quote a text with a comma: "…, {name}"'
+    message = f"{place(violation.path) or WHOLE} has no field {name!r}: it is ignored"
+    return Diagnostic("policy.unknown-field", message, node.keys[name].span, hint, "warning")
 
 
 def _check_version(root: Fields, problems: Diagnostics) -> None:
@@ -307,24 +254,23 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
         problems.error("policy.schema-version", message, version.span, hint)
 
 
-def _check_interface(root: Fields, problems: Diagnostics) -> None:
+def _interface(root: Fields) -> Iterator[Diagnostic]:
+    """The findings of the JSON Schemas of the interface."""
     for node in map(root.inner("interface").inner, ("input", "output")):
-        for violation in (
-            leaf for found in schema_violations(plain(node)) for leaf in leaves(found)
-        ):
-            at, key = node_at(node, violation.path)
+        for violation in chain(*map(leaves, schema_violations(plain(node)))):
             message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"
-            span = at.span if at.span.text or not key else key
-            problems.extend(
-                _once(
-                    [Diagnostic("policy.interface", message, span, schema_hint(violation))],
-                    problems,
-                )
-            )
-        for one in every_node(node):
-            problems.extend(_unusable(one))
-        problems.extend(unusable_patterns("policy.interface", node, plain(node)))
-        problems.extend(_without_keywords(node))
+            hint = schema_hint(violation)
+            yield Diagnostic("policy.interface", message, _span_at(node, violation), hint)
+        for inner in every_node(node):
+            yield from _remote(inner)
+        yield from unusable_patterns("policy.interface", node, plain(node))
+        yield from _without_keywords(node)
+
+
+def _span_at(root: Node, violation: Violation) -> Span:
+    """The place of a value; of one without a text that of its key."""
+    node, key = node_at(root, violation.path)
+    return node.span if node.span.text or not key else key
 
 
 def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
@@ -339,8 +285,8 @@ def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
         yield Diagnostic("policy.unknown-field", message, first.span, hint, "warning")
 
 
-def _unusable(node: Node) -> Iterator[Diagnostic]:
-    """Errors that JSON Schema itself does not report."""
+def _remote(node: Node) -> Iterator[Diagnostic]:
+    """An error of a reference to another document, which JSON Schema itself does not report."""
     refers = node.scalar("$ref") if isinstance(node, Fields) else None
     if refers and not refers.text.startswith("#"):
         message = f"cannot load {refers.text!r}: a schema may only refer to its own document"

@@ -165,10 +165,8 @@ def _parse(text: str, where: Where) -> list[Part]:
     for index, part in enumerate(parts):
         if problem := _part_problem(text, parts, index):
             message, hint = problem
-            start, end = (part.start, part.end) if len(parts) > 1 else (0, len(text))
-            if (
-                not part.name and len(parts) > 1
-            ):  # an empty part has no character to point at: the dot next to it
+            start, end = part.start, part.end
+            if not part.name:  # it has no character to point at: the dot next to it
                 start, end = max(0, part.start - 1), min(max(1, part.start), len(text))
             fixed = _corrected(text)
             raise Refusal(
@@ -304,16 +302,9 @@ def _corrected(text: str) -> str | None:
     bare = re.sub(r"->|/", ".", bare)
     bare = re.sub(r"(?<=[A-Za-z0-9_])\[]", ".[]", bare)
     bare = re.sub(r"\.?\[[\"']([A-Za-z0-9_]+)[\"']]", r".\1", bare)
-    parts = [part.strip() for part in bare.split(".")]
-    bare = ".".join(parts)
-    fits = (
-        len(parts) > 2
-        and NAME.fullmatch(parts[0])
-        and parts[1] in DIRECTIONS
-        and NAME.fullmatch(parts[2])
+    bare = ".".join(map(str.strip, bare.split(".")))
+    parts = _parts(bare)
+    is_path = len(parts) > 2 and not any(
+        _part_problem(bare, parts, index) for index in range(len(parts))
     )
-    return (
-        bare
-        if bare != text and fits and all(part == ELEMENT or NAME.fullmatch(part) for part in parts)
-        else None
-    )
+    return bare if is_path and bare != text else None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -86,8 +86,7 @@ class Policy:
         paths = self.paths(mapping, where, ran, id)
         if alias is None:
             return None
-        call = self.call(alias, id, paths, mapping, target)
-        return call if mapping else replace(call, args=AgentInput(None, tuple(ran)))
+        return self.call(alias, id, paths, mapping, target, tuple(ran))
 
     def call(
         self,
@@ -96,6 +95,7 @@ class Policy:
         paths: Mapping[str, Path],
         mapping: Node | None,
         target: Target | None,
+        ran: tuple[str, ...] = (),
     ) -> Invoke:
         agent = self.space.find(alias)
         delivery = None
@@ -112,7 +112,7 @@ class Policy:
             span=alias.span,
             kind="agent",
             name=Name(alias.text, alias.span),
-            args=AgentInput(delivery),
+            args=AgentInput(delivery, ran),
             lookup=Lookup(agent.file),
             permit=agent.permit,
             exchange=Exchange(keeps=True, wants=True),
@@ -141,18 +141,17 @@ class Policy:
     ) -> None:
         """Check the source of a path (AGF-8, AGF-9) and its fields against the schema (AGF-10)."""
         problem = source_problem(path, self.aliases, ran)
-        if problem is not None and problem.code == "policy.unknown-alias" and self.has_unread_step:
-            return  # the step with the misspelt key is reported
-        if problem is not None and path.source in self.aliases:
+        if problem is None:
+            if path.source == PARENT:
+                self.problems.extend(_lacking(self.takes.schema, path))
+            elif path.direction == "output":
+                taken = Taken("", f"{path.source}.output", _fields(path), into)
+                self.taken.append((path.source, taken))
+        elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
-            problem = replace(problem, hint=hint)
-        if problem is None and path.source == PARENT:
-            problem = _lacking(self.takes.schema, path)
-        elif problem is None and path.direction == "output":
-            self.taken.append(
-                (path.source, Taken("", f"{path.source}.output", _fields(path), into))
-            )
-        if problem is not None:
+            self.problems.add(replace(problem, hint=hint))
+        # Else the step with the misspelt key is reported.
+        elif problem.code != "policy.unknown-alias" or not self.has_unread_step:
             self.problems.add(problem)
 
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
@@ -185,17 +184,14 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
     )
 
 
-def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Diagnostic | None:
+def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Iterator[Diagnostic]:
     """The finding that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]
-        message, hint = (
-            f"interface.input has no field {name!r}",
-            suggest(name, found[1], "its fields"),
-        )
-        return Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
-    return None
+        message = f"interface.input has no field {name!r}"
+        hint = suggest(name, found[1], "its fields")
+        yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 
 def alias_of(entry: Fields) -> str | None:
@@ -204,6 +200,7 @@ def alias_of(entry: Fields) -> str | None:
 
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+_WHOLE = frozenset({"top_k", "max_output_tokens"})
 
 _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
@@ -222,6 +219,8 @@ def react(policy: Policy) -> tuple[Step, ...]:
         **space.permits,
         **{name: agent.permit for name, agent in agents.items() if agent.permit},
     }
+    settings = {key: values[key] for key in SETTINGS if values.get(key) is not None}
+    settings.update((key, policy.number(key, 0)) for key in _WHOLE & settings.keys())
     session = Session(
         model=Name(
             f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
@@ -233,7 +232,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
         if choice == "none"
         else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
         tool_choice=choice,
-        settings={key: values[key] for key in SETTINGS if values.get(key) is not None},
+        settings=settings,
         schema=answer.asked,
         read=answer.read,
         steps=policy.number("max_steps", STEPS),

@@ -170,8 +170,7 @@ class Delivery:
         self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]
     ) -> _Field:
         schema = known.get(name, ANYTHING)
-        schema = schema if isinstance(schema, Mapping) else ANYTHING if schema else {"not": {}}
-        default = schema.get("default", MISSING)
+        default = schema.get("default", MISSING) if isinstance(schema, Mapping) else MISSING
         return _Field(
             name, self.paths.get(name), required, name in known, default, judge(schema, root)
         )
@@ -235,16 +234,16 @@ class AgentInput:
         """The hint for an agent that gets the whole input, without its field ``name``: the path of
         that field in the input or in an earlier output, else of a field of the latest value."""
         values = {f"{alias}.output": frame[place_of(alias)]["output"] for alias in self.ran}
-        fields = [
-            (f"{place}.{field}", field)
+        paths = [
+            f"{place}.{field}"
             for place, value in reversed(
                 [(f"{PARENT}.input", frame[PARENT]["input"]), *values.items()]
             )
             if isinstance(value, dict)
             for field in value
         ]
-        exact = [path for path, field in fields if field == name]
-        path = next(iter([*exact, *(path for path, _ in fields)]), f"{PARENT}.input.NAME")
+        paths.sort(key=lambda path: not path.endswith(f".{name}"))
+        path = next(iter(paths), f"{PARENT}.input.NAME")
         return f"add input_mapping: {{{name}: {path}}}"
 
 
@@ -318,7 +317,7 @@ class Interface:
         self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None
     ) -> None:
         self.word, self.schema, self.span = word, schema, span
-        self._judge: Callable[[Value], list[Violation]] | None = None
+        self._judge = judge(schema or ANYTHING)
 
     def check(self, value: Value) -> None:
         """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
@@ -329,20 +328,16 @@ class Interface:
         ):  # opaque values are passed on, but do not conform to a JSON Schema (decision A1)
             path, odd = _odd(value)
             self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
-        if self._judge is None:  # on first use: it costs an import
-            self._judge = judge(self.schema)
         if violations := self._judge(self._without_nulls(value)):
             self._refuse(f"does not conform to interface.{self.word}: {describe_all(violations)}")
 
     def _without_nulls(self, value: Value) -> Value:
         """An input without the optional fields that are null: only required fields refuse null
         (AMB-6)."""
-        if self.word == "output" or type(value) is not dict or None not in value.values():
+        if self.word == "output" or type(value) is not dict:
             return value
-        properties, required = (
-            (self.schema or {}).get("properties"),
-            (self.schema or {}).get("required", ()),
-        )
+        schema = self.schema or ANYTHING
+        properties, required = schema.get("properties"), schema.get("required", ())
         optional = properties.keys() - required if isinstance(properties, Mapping) else ()
         return {
             name: field
@@ -386,21 +381,20 @@ def outputs(frame: Frame) -> dict[str, Value]:
         ELEMENT,
     )  # these, and the state of a model's session, are not agents
     ran = {
-        name: one
-        for name, one in frame.items()
-        if name not in ours and type(one) is dict and "output" in one
+        PARENT if name == _HIDDEN else name: stored["output"]
+        for name, stored in frame.items()
+        if name not in ours and type(stored) is dict and "output" in stored
     }
-    found = {PARENT if name == _HIDDEN else name: one["output"] for name, one in ran.items()}
-    return {**found, **frame.get(PARALLEL, {})}
+    return {**ran, **frame.get(PARALLEL, {})}
 
 
-def _odd(value: Value) -> tuple[tuple[str | int, ...], Value]:
+def _odd(value: Value) -> tuple[tuple[Any, ...], Value]:
     """The part of a value that is not JSON, and its place."""
-    inside = (
+    parts = (
         value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
     )
-    for name, part in inside:
-        if not is_json(part) and isinstance(name, (str, int)):
+    for name, part in parts:
+        if not is_json(part):
             path, odd = _odd(part)
             return (name, *path), odd
     return (), value
