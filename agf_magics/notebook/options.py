@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import DefinitionError, Diagnostic, misspelled_names
+from ..text.diagnostics import DefinitionError, Diagnostic, misspelled_names, suggest
 from ..text.source import Source, Span
 
 Kind = Literal[
@@ -427,6 +427,20 @@ def line_error(
     """The error ``magic.WHAT`` of a word of the line."""
     span = place.span if isinstance(place, Token) else place
     return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
+
+
+def check_known(
+    word: Token,
+    known: Iterable[str],
+    what: str,
+    message: str,
+    among: str,
+    otherwise: str | None = None,
+) -> None:
+    """Refuse a word that is not among the known names, with the error ``magic.WHAT`` and the nearest
+    of them; ``otherwise``: the hint where none is near."""
+    if word.text not in known:
+        raise line_error(what, message, word, suggest(word.text, known, among) or otherwise)
 
 
 SET = Option(
