@@ -308,8 +308,8 @@ class EndLine(View):
         self._shell, self._wanted = shell, wanted
 
     def close(self, run: Run) -> None:
-        events = getattr(self._shell, "events", None)
-        if not self._wanted or events is None:
+        events = self._shell.events
+        if not self._wanted:
             return
 
         def prompt(result: Any = None) -> None:
