@@ -256,7 +256,7 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
         return found
     message = f"there is no context {name.text!r}"
     otherwise = "a plan creates the context of its name when it runs"
-    check_known(name, contexts, "unknown-context", message, "contexts", otherwise)
+    check_known("unknown-context", message, name, contexts, "contexts", otherwise)
     return contexts[name.text]
 
 

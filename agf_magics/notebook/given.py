@@ -154,7 +154,7 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     if name not in names:
         yours = [known for known in names if not known.startswith("_")]
         message = f"the notebook has no variable {name!r}"
-        check_known(word, yours, "unknown-variable", message, "", "run the cell that sets it first")
+        check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
     return names[name]
 
 

@@ -163,7 +163,7 @@ def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
     wanted, name = parsed.word("--status"), parsed.text("--name")
     if wanted is not None:
         message = f"{wanted.text!r} is not the status of a run"
-        check_known(wanted, STATUSES, "status", message, "statuses")
+        check_known("status", message, wanted, STATUSES, "statuses")
     since, before = (
         moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
     )
@@ -210,7 +210,7 @@ def _page(parsed: ParsedLine, found: int) -> Listed:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"
         raise line_error("page", message, word, f"write --page {pages}")
-    typed = re.sub(r"\s+--page[\s=]+\S+", "", parsed.source.text).rstrip()
+    typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
 

@@ -149,7 +149,7 @@ class PipelineMagics(NotebookMagics):
         known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
         if name is not None:
             message = f"no tool or agent {name.text!r} is registered"
-            check_known(name, known, "unknown-tool", message, "tools and agents")
+            check_known("unknown-tool", message, name, known, "tools and agents")
         show(output.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic

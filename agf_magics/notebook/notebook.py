@@ -343,7 +343,7 @@ class Notebook:
     def flow(self, word: Token) -> Flow:
         flows, message = self.registry.flows, f"no flow {word.text!r} is registered"
         otherwise = "define it in a cell or with %define"
-        check_known(word, flows, "unknown-flow", message, "registered flows", otherwise)
+        check_known("unknown-flow", message, word, flows, "registered flows", otherwise)
         return flows[word.text]
 
     def _cell_id(self) -> str | None:

@@ -430,10 +430,10 @@ def line_error(
 
 
 def check_known(
-    word: Token,
-    known: Iterable[str],
     what: str,
     message: str,
+    word: Token,
+    known: Iterable[str],
     among: str,
     otherwise: str | None = None,
 ) -> None:
