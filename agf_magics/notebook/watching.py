@@ -267,7 +267,8 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
 
     def cell(file: str) -> str:
         # IPython's compiler knows the names of the cells; nothing is compiled.
-        return " ".join(shell.compile.format_code_name(file) or ())
+        name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+        return " ".join((name(file) if name is not None else None) or ())
 
     lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")
     return ["", "On the worker:", *(plain(one, 2_000) for one in lines)]
