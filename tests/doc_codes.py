@@ -35,7 +35,7 @@ LAYER_OF = {
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 
-REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error", "_bad_setting")
+REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error", "check_known", "_bad_setting")
 
 COMPOSED: dict[str, tuple[str, ...]] = {
     "step.{what}-failed": (

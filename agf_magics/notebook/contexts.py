@@ -31,12 +31,12 @@ from ..lifecycle.moments import MOST_DIFFERENCES
 from ..pictures.difference import MISSING, find_differences
 from ..pictures.plain import counted, details, html, line
 from ..pictures.values import table_html, table_text, value_json
-from ..text.diagnostics import AgfError, DefinitionError, suggest
+from ..text.diagnostics import AgfError, DefinitionError
 from .explorer_calls import Json, Refused, natural
 from .explorer_requests import describe_difference
 from .given import count, near_file, write_file
 from .notebook import Notebook
-from .options import ParsedLine, Token, line_error
+from .options import ParsedLine, Token, check_known, line_error
 from .output import Bundle, show
 from .view import show_over
 
@@ -254,12 +254,9 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
                 "unknown-context", "there is no context yet", parsed.source.span(), hint
             )
         return found
-    if name.text not in contexts:
-        hint = (
-            suggest(name.text, contexts, "contexts")
-            or "a plan creates the context of its name when it runs"
-        )
-        raise line_error("unknown-context", f"there is no context {name.text!r}", name, hint)
+    message = f"there is no context {name.text!r}"
+    otherwise = "a plan creates the context of its name when it runs"
+    check_known("unknown-context", message, name, contexts, "contexts", otherwise)
     return contexts[name.text]
 
 

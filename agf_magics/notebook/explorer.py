@@ -31,7 +31,7 @@ from ..engine.runner import clock
 from ..flow.events import format_path
 from ..journal.records import Record
 from ..lifecycle.input import RunOptions
-from ..lifecycle.past_run import PastRun, find_call, find_past_run
+from ..lifecycle.past_run import find_call, find_past_run
 from ..lifecycle.past_runs import runs
 from ..lifecycle.resume import rerun_from, resume_run
 from ..lifecycle.run import Run
@@ -323,10 +323,9 @@ class Channel(Answers):
                 if self.hears
                 else []
             )
-        is_journaled = isinstance(run, PastRun) or run.journal is not None
         return [
             *(["resume"] if run.how_to_continue else []),
-            *(["rerun", "moments"] if is_journaled else []),
+            *(["rerun", "moments"] if run._in_journal is not None else []),
         ]
 
     def requests(self) -> Requests:

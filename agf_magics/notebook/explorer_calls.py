@@ -78,14 +78,18 @@ def _messages(found: list[Record]) -> Iterator[Json]:
 
 def _prompt(given: object) -> Iterator[Json]:
     """The messages with which the session begins."""
-    messages = given.get("messages") if isinstance(given, Mapping) else None
-    for message in (messages if isinstance(messages, list) else [])[:MOST_MESSAGES]:
-        if isinstance(message, Mapping):
-            text = message.get("text")
-            yield {
-                "who": line(str(message.get("role", "")), 20),
-                "text": plain(str(text or ""), MOST_TEXT),
-            }
+    for message in _mappings(given, "messages", MOST_MESSAGES):
+        yield {
+            "who": line(str(message.get("role", "")), 20),
+            "text": plain(str(message.get("text") or ""), MOST_TEXT),
+        }
+
+
+def _mappings(value: object, name: str, most: int) -> list[Mapping[str, Any]]:
+    """The mappings in the list with this name in ``value``."""
+    listed = value.get(name) if isinstance(value, Mapping) else None
+    parts = listed[:most] if isinstance(listed, list) else []
+    return [part for part in parts if isinstance(part, Mapping)]
 
 
 def _reply(record: Record) -> Json:
@@ -98,22 +102,19 @@ def _reply(record: Record) -> Json:
     found["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
     if thinking := _thinking(reply.get("kept")):
         found["thinking"] = plain(thinking, MOST_TEXT)
-    wanted = reply.get("calls")
     found["calls"] = [
-        {"tool": line(str(one.get("tool")), 60), "arguments": value_json(one.get("arguments"))}
-        for one in (wanted if isinstance(wanted, list) else [])[:MOST_CALLS]
-        if isinstance(one, Mapping)
+        {"tool": line(str(call.get("tool")), 60), "arguments": value_json(call.get("arguments"))}
+        for call in _mappings(reply, "calls", MOST_CALLS)
     ]
     return found | {"used": _used(reply.get("usage"))}
 
 
 def _thinking(kept: object) -> str:
     """The reasoning of a model, which its provider must get back."""
-    parts = kept.get("parts") if isinstance(kept, Mapping) else None
     return "\n".join(
         str(part.get("content") or "")
-        for part in (parts if isinstance(parts, list) else [])[:MOST_PARTS]
-        if isinstance(part, Mapping) and part.get("part_kind") == "thinking"
+        for part in _mappings(kept, "parts", MOST_PARTS)
+        if part.get("part_kind") == "thinking"
     )
 
 

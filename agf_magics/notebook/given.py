@@ -33,7 +33,7 @@ from ..text.diagnostics import (
 from ..text.nodes import shorten
 from ..text.yamlnodes import Items, Scalar, documents, plain
 from ..workers.on import find_backend
-from .options import FOR_ROWS, ParsedLine, Token, line_error
+from .options import FOR_ROWS, ParsedLine, Token, check_known, line_error
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -161,8 +161,8 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
         raise line_error("variable", f"$ takes the name of a variable, not {name!r}", word, hint)
     if name not in names:
         yours = [known for known in names if not known.startswith("_")]
-        hint = suggest(name, yours) or "run the cell that sets it first"
-        raise line_error("unknown-variable", f"the notebook has no variable {name!r}", word, hint)
+        message = f"the notebook has no variable {name!r}"
+        check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
     return names[name]
 
 

@@ -50,7 +50,7 @@ from .given import (
     write_by,
 )
 from .magics import NotebookMagics, takes
-from .options import ParsedLine, Token, line_error
+from .options import ParsedLine, Token, check_known, line_error
 from .output import show
 from .view import show_over
 from .watching import print_findings
@@ -160,9 +160,9 @@ def _both_values(row: Mapping[str, Any]) -> list[str]:
 def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
     """The filter of the options. The notebook comes last, as it is read from the run's manifest."""
     wanted, name = parsed.word("--status"), parsed.text("--name")
-    if wanted is not None and wanted.text not in STATUSES:
-        hint = suggest(wanted.text, STATUSES, "statuses")
-        raise line_error("status", f"{wanted.text!r} is not the status of a run", wanted, hint)
+    if wanted is not None:
+        message = f"{wanted.text!r} is not the status of a run"
+        check_known("status", message, wanted, STATUSES, "statuses")
     since, before = (
         moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
     )
@@ -203,13 +203,13 @@ def moment(word: Token, now: float | None = None) -> float:
 
 def _page(parsed: ParsedLine, found: int) -> Listed:
     """The page that the line asks for, of ``found`` runs."""
-    most, number = count(parsed, "--limit", MOST_LISTED, 1), count(parsed, "--page", 1)
-    pages = max(1, -(-found // most))
+    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
+    pages = max(1, -(-found // max(1, most)))
     if not 1 <= number <= pages:
         (word,) = parsed.words("--page")
         message = f"there is no page {number}: the list has {counted(pages, 'page')}"
         raise line_error("page", message, word, f"write --page {pages}")
-    typed = re.sub(r"\s+--page[\s=]+\S+", "", parsed.source.text).rstrip()
+    typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
 
@@ -313,7 +313,8 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     """A run for display, or its comparison; nothing if it is written to a file."""
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
     # What is compared, exported or recorded is in the journal.
-    run: Any = (None if other or exported or recorded else _find(word)) or _past(word)
+    is_journaled = parsed.given.keys() & {"--compare", "--export", "--record"}
+    run: Any = _past(word) if is_journaled else _find(word) or _past(word)
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if exported is not None:
         write_by(exported, run.export)
@@ -424,7 +425,7 @@ class BackgroundMagics(NotebookMagics):
         name = "%%run_pipeline_inline_async" if background else "%%run_pipeline_inline"
         source = Source(f"{self.notebook.cell} {name}", body, first_line=2)
         flow = load(source, "pipeline", registry=self.notebook.registry)
-        return self.notebook.run(flow, request, background=background, inline=True)
+        return self.notebook.run(flow, request, background=background, inline=True, shown=())
 
 
 def _cancel(run: launch.Run) -> None:

@@ -51,14 +51,14 @@ from ..pictures.difference import MISSING, find_differences
 from ..pictures.dot import DIRECTIONS, Direction
 from ..pictures.plain import counted, html, line
 from ..pictures.values import list_rows
-from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest, suggest
+from ..text.diagnostics import AgfError, DefinitionError, Diagnostic, nearest
 from ..workers.backend import BackendStatus, WorkerStatus
 from ..workers.dask.tasks import describe_process
 from ..workers.on import describe, started
 from . import commands, output
 from .given import inputs, near_file, with_run_ids, write_by, write_file
 from .notebook import Notebook
-from .options import Command, ParsedLine, line_error, read
+from .options import Command, ParsedLine, check_known, line_error, read
 from .output import Bundle, show
 
 Magic = Callable[..., Any]
@@ -147,11 +147,9 @@ class PipelineMagics(NotebookMagics):
     def tools(self, parsed: ParsedLine) -> None:
         name = parsed.word("NAME")
         known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
-        if name is not None and name.text not in known:
-            hint = suggest(name.text, known, "tools and agents")
-            raise line_error(
-                "unknown-tool", f"no tool or agent {name.text!r} is registered", name, hint
-            )
+        if name is not None:
+            message = f"no tool or agent {name.text!r} is registered"
+            check_known("unknown-tool", message, name, known, "tools and agents")
         show(output.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic

@@ -18,16 +18,13 @@ import re
 import threading
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
 
 from .output import in_frames, receive_while_busy
-
-if TYPE_CHECKING:
-    from .explorer import Answers
 
 FOLDER = Path(__file__).parent / "browser"
 SCRIPTS = (
@@ -84,6 +81,16 @@ def _shortened(text: str) -> str:
 _COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
 
 
+class Explored(Protocol):
+    """What a model has of an explorer: see `Answers`, which imports the model late."""
+
+    mark: str
+
+    def start(self) -> dict[str, Any]: ...
+
+    def receive(self, message: dict[str, Any]) -> None: ...
+
+
 class Model(anywidget.AnyWidget):
     """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
     ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
@@ -94,7 +101,7 @@ class Model(anywidget.AnyWidget):
     runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
     _esm = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, first: Answers) -> None:
+    def __init__(self, first: Explored) -> None:
         self._explored = {first.mark: first}
         self._gone: list[str] = []
         """Marks of closed explorers that the page still has."""
@@ -104,7 +111,7 @@ class Model(anywidget.AnyWidget):
         self.comm.on_close(self._forget)
 
     @classmethod
-    def of(cls, explored: Answers, alone: bool = False) -> Model:
+    def of(cls, explored: Explored, alone: bool = False) -> Model:
         """The model that has ``explored`` from now on. ``alone``: one of its own, which a person
         displays."""
         if alone:
@@ -120,7 +127,7 @@ class Model(anywidget.AnyWidget):
             )
             return shared
 
-    def leave(self, explored: Answers, tell: bool = True) -> None:
+    def leave(self, explored: Explored, tell: bool = True) -> None:
         """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
         with self._lock:
             self._explored.pop(explored.mark, None)

@@ -293,12 +293,12 @@ def _bound(here: Context) -> list[str]:
     steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
     if not steps:
         return []
-    *parallel, key = steps[-1]
+    *outer, key = steps[-1]
     branches: list[list[str]] = [[]]
     if steps[-1][-2:] == ("parallel", "collect"):
-        written = (*parallel, "branches")
+        written = (*outer, "branches")
         branches += [list(keys.near) for keys in here.above if keys.path == written]
-    return [*STEP_KEYS[parallel[-1], key].binds, *branches[-1]]
+    return [*STEP_KEYS[outer[-1], key].binds, *branches[-1]]
 
 
 STEP_KEYS = {(kind.name, name): key for kind in STEPS.values() for name, key in kind.keys.items()}

@@ -20,7 +20,7 @@ from ..lifecycle.input import RunOptions, unused_fields
 from ..pictures.diagram import Diagram
 from ..pictures.outline import count_steps
 from ..pictures.plain import line
-from ..text.diagnostics import Diagnostic, Source, suggest
+from ..text.diagnostics import Diagnostic, Source
 from . import commands, view, watching
 from .config import AgfMagics
 from .given import (
@@ -37,7 +37,7 @@ from .given import (
     workers_of,
     write_file,
 )
-from .options import FOR_RUNS, ParsedLine, Token, line_error
+from .options import FOR_RUNS, ParsedLine, Token, check_known, line_error
 from .output import show
 from .watching import print_findings
 
@@ -227,8 +227,7 @@ class Notebook:
         """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
         static gate. ``shown``: the findings that this cell has printed; None: those of an earlier
         cell that registered the flow."""
-        if shown is None:
-            shown = () if inline else flow.warnings
+        shown = flow.warnings if shown is None else shown
         if request.scores:
             from ..lifecycle.judging import named_scorers
 
@@ -341,13 +340,9 @@ class Notebook:
                 display.close(run)
 
     def flow(self, word: Token) -> Flow:
-        flows = self.registry.flows
-        if word.text not in flows:
-            hint = (
-                suggest(word.text, flows, "registered flows")
-                or "define it in a cell or with %define"
-            )
-            raise line_error("unknown-flow", f"no flow {word.text!r} is registered", word, hint)
+        flows, message = self.registry.flows, f"no flow {word.text!r} is registered"
+        otherwise = "define it in a cell or with %define"
+        check_known("unknown-flow", message, word, flows, "registered flows", otherwise)
         return flows[word.text]
 
     def _cell_id(self) -> str | None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, misspelled_names
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, misspelled_names, suggest
 
 Kind = Literal[
     "switch",
@@ -426,6 +426,20 @@ def line_error(
     """The error ``magic.WHAT`` of a word of the line."""
     span = place.span if isinstance(place, Token) else place
     return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
+
+
+def check_known(
+    what: str,
+    message: str,
+    word: Token,
+    known: Iterable[str],
+    among: str,
+    otherwise: str | None = None,
+) -> None:
+    """Refuse a word that is not among the known names, with the error ``magic.WHAT`` and the nearest
+    of them; ``otherwise``: the hint where none is near."""
+    if word.text not in known:
+        raise line_error(what, message, word, suggest(word.text, known, among) or otherwise)
 
 
 SET = Option(

@@ -149,6 +149,9 @@ def accompany(
 ) -> None:
     """Call ``tick`` every ``seconds`` until the end of ``run``, then ``close``: on a thread of this
     ``name``, in a browser on the loop of the run."""
+    if run.done:  # it may have ended before it had a loop
+        close()
+        return None
     if IN_BROWSER:
         assert run._job is not None
         return run._job.every(seconds, tick, close)

@@ -162,39 +162,42 @@ class Explorer(Page):
     def tick(self, run: Run) -> None:
         if self._broken:
             super().tick(run)
-        elif self._channel is not None:
-            self._try(run, self._channel.tick)
-            if self._seen < 0 and self._channel is not None:  # the picture has become ready
-                self._try(run, lambda: self._put(run))
-        elif time.monotonic() - self._started >= self.config.progress_after:
-            self._try(run, lambda: self._begin(run))
+        elif self._channel is None:
+            if time.monotonic() - self._started >= self.config.progress_after:
+                self._try(run, self._put)
+        else:
+            self._try(run, self._update)
 
     def close(self, run: Run) -> None:
-        channel = self._channel
-        if channel is None and not self._broken:
-            self._try(run, lambda: self._begin(run))
-        elif channel is not None:
-            self._try(run, channel.finish)
-            self._put(run)
-        else:
+        if self._broken:
             self.draw(run)
+        else:
+            self._try(run, self._end)
 
-    def _begin(self, run: Run) -> None:
-        self._channel = Explorer.open(
-            run, self._hears or run.done, self._put, draw=self._flow is not None
-        )
+    def _update(self, run: Run) -> None:
+        if self._channel is not None:
+            self._channel.tick()
+        if self._seen < 0:  # the picture has become ready
+            self._put(run)
+
+    def _end(self, run: Run) -> None:
+        if self._channel is not None:
+            self._channel.finish()
         self._put(run)
 
     def _put(self, run: Run) -> None:
-        assert self._channel is not None, "it is opened first"
+        """Show the page, and open the explorer over it."""
+        if self._channel is None:
+            hears, draw = self._hears or run.done, self._flow is not None
+            self._channel = Explorer.open(run, hears, self._put, draw)
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
         self.slot.put({**view, **framed(self.page(run), self._channel.mark, run.run_id)})
 
-    def _try(self, run: Run, do: Callable[[], object]) -> None:
+    def _try(self, run: Run, do: Callable[[Run], object]) -> None:
         """A failure of the explorer must not print into the cell, nor end the view."""
         try:
-            do()
+            do(run)
         except Exception:
             self._broken, self._channel = True, None
             Explorer._broken_runs.append(run.run_id)
@@ -308,8 +311,8 @@ class EndLine(View):
         self._shell, self._wanted = shell, wanted
 
     def close(self, run: Run) -> None:
-        events = getattr(self._shell, "events", None)
-        if not self._wanted or events is None:
+        events = self._shell.events
+        if not self._wanted:
             return
 
         def prompt(result: Any = None) -> None:
