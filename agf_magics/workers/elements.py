@@ -53,7 +53,6 @@ from .program import (
     make_program,
     reason_to_stay,
     sources_of,
-    steps_of,
     time_limit_of,
     version_of_workers,
 )
@@ -287,9 +286,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         finally:
             self.dispatcher.lines.pop(self, None)
             self.shown.close()
-        if self.flights:
-            await self._stop_flights()
-        self._show_placed()
+        # After a failure, others may be in flight.
+        await self._stop_flights()
 
     async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
@@ -307,7 +305,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             return
         except BaseException as error:
             # Whatever reading a damaged pickle raises.
-            for i in numbers if self.failure is None else ():
+            for i in numbers:
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
@@ -320,7 +318,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         if answer.elements[-1][1][0]:
             self.dispatcher.send()
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
-        self.stays += numbers[count:] if self.failure is None else []
+        self.stays += numbers[count:]
 
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in
@@ -349,15 +347,11 @@ class ElementPool(Parts, Line[ElementEntry]):
 
     def _emit(self, event: ev.Event) -> None:
         """Emit an event of a worker. A warning about a step of the run is emitted once."""
-        run = self.site.run
         if type(event) is ev.Warned and event.diagnostic.code == "run.all-dropped":
-            steps = steps_of(self.each.step.body, self.inside.linked)
-            place = next((id(step) for step in steps if step.span == event.diagnostic.span), None)
-            if place in run.all_dropped:
-                return
-            if place is not None:
-                run.all_dropped.add(place)
-        run.emit(event)
+            warning = event.diagnostic
+            self.site.run.warn_once(warning, (warning.code, warning.span))
+        else:
+            self.site.run.emit(event)
 
     def _end(self, i: int, error: BaseException) -> None:
         """The failure of an element: what ``on_error`` says about it."""
@@ -366,9 +360,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             return
         # It ends the fan-out: `failure`.
         with contextlib.suppress(StepError):
-            self.give_up(
-                i, explained(cast(StepError, error), self.each.step.body, self.backend.name)
-            )
+            self.give_up(i, explained(error, self.each.step.body, self.backend.name))
 
     def _fail(self, i: int, found: Diagnostic) -> None:
         """An element failed without an answer."""
