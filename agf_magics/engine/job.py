@@ -25,6 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -103,7 +104,7 @@ class Job(Generic[T]):
         """When it was cancelled, by the monotonic clock."""
         self._over = over
         self._limit = limit
-        self._late = float("inf")
+        self._late = inf
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None)
@@ -185,11 +186,9 @@ class Job(Generic[T]):
         if IN_BROWSER:
             return self._join_on_loop(timeout)
         around = on_this_thread.call
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(
-            POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))
-        ):
-            if until is not None and time.monotonic() >= until:
+        until = time.monotonic() + (inf if timeout is None else timeout)
+        while not self._ended.wait(max(0.0, min(POLL, until - time.monotonic()))):
+            if time.monotonic() >= until:
                 return False
             self.look()
             if around is not None and around.stopped:

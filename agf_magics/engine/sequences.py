@@ -63,11 +63,11 @@ class Elements:
     """The elements of one sequence, for one fan-out."""
 
     def __init__(
-        self, site: CallSite[Any], source: Value, length: int, most: int | None = None
+        self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
     ) -> None:
-        """``length``: what ``len`` has returned. ``most``: use only so many elements; None: all."""
+        """``length``: what ``len`` has returned. ``most``: use only so many elements."""
         self.site, self.source, self.length = site, source, length
-        self.count = length if most is None else min(most, length)
+        self.count = min(most, length)
         self.list = source if type(source) is list else None
         """A list has no code: its elements are values already, and it cannot change."""
         self.is_quick = self.list is not None or is_quick(source)
@@ -119,10 +119,8 @@ class Elements:
         self.held.pop(number, None)
 
     def shown(self, number: int) -> Value:
-        """Element ``number`` for a message; None if it cannot be read."""
-        ok, element = self.held.get(number) or (
-            _read_one(self.source, number) if self.is_quick else (False, None)
-        )
+        """Element ``number``, which is held or quick, for a message; None if it cannot be read."""
+        ok, element = self.held.get(number) or _read_one(self.source, number)
         return element if ok else None
 
     async def check_length(self) -> None:

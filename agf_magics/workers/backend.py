@@ -374,7 +374,7 @@ class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
     def __init__(
-        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.backend = backend
@@ -457,7 +457,7 @@ class Dispatcher:
 
     def warn_soon(self, found: Diagnostic) -> None:
         """Warn, from any thread, if chunks are in flight."""
-        if self.in_flight and self.warn is not None:
+        if self.in_flight:
             self._call(self.warn, found)
 
     def _show_started(self) -> None:

@@ -100,8 +100,8 @@ class WithOptions:
         )
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        own = [Need("", self.resources, False, None)] if self.resources else []
-        return find_problems(self.backend, [*own, *needs])
+        of_all = Need("", self.resources, False, None)
+        return find_problems(self.backend, [of_all, *needs])
 
 
 def _checked(outcome: Any) -> Any:

@@ -32,6 +32,7 @@ from .backend import (
     Lost,
     Shown,
     WorkerBackend,
+    nothing,
     write_print,
 )
 from .sending import (
@@ -57,7 +58,7 @@ class CallQueue:
     """The calls of one run that workers make."""
 
     def __init__(
-        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.dispatcher = Dispatcher(backend, warn)
@@ -141,7 +142,7 @@ class CallQueue:
         if program is None:
             try:
                 program = Program(function)
-                if self.warn is not None and len(program.pickled) > HEAVY:
+                if len(program.pickled) > HEAVY:
                     self.warn(heavy_function(program))
             except Exception as error:
                 program = unsendable_function(function, error)
