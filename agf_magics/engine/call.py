@@ -314,7 +314,7 @@ def start_record(
     """The call for the journal; or the value that an earlier session or another run has recorded.
     Raises the failure that an earlier session has recorded."""
     run, key = site.run, site.key
-    record = journal.recorded(key)
+    record = journal.recorded(key) if journal.earlier is not None else None
     if record is not None:
         run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog import Agent, Tool
 from ..catalog.digests import words_in
 from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
@@ -115,7 +115,7 @@ def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
 def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Retries of calls with an effect, which the author of the tool has not allowed."""
     for step in every(flow.body):
-        if not isinstance(step, Branches | Each) or not step.retries:
+        if not isinstance(step, Branches | Each) or not step.failing.retries:
             continue
         parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
         for call in (inner for one in parts for inner in calls(one)):
@@ -237,8 +237,8 @@ def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not
     have."""
     for callee, span in every_callee(linked):
-        outer = callee.policy if isinstance(callee, BoundPolicy) else callee
-        if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
+        outer: Any = callee.policy if isinstance(callee, BoundPolicy) else callee
+        if getattr(outer, "where", None) == "kernel":
             message = (
                 f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
                 f"background run lacks"

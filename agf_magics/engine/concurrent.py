@@ -44,16 +44,6 @@ from .table_rows import ask_to_go_on
 from .threaded import ThreadedPool
 
 
-def replay_recorded(
-    site: CallSite[Each], inside: Scope, fan_out: OneCall | None, plan: Plan, parts: Parts
-) -> None:
-    """Let ``plan`` leave to the pool only the elements of which no usable record is found.
-    ``parts``: that pool."""
-    if fan_out is not None and fan_out.replays and parts.items is not None:
-        replay = Replay(site, inside, fan_out, parts.items, parts.keep)
-        plan.rest = replay.rest(plan.rest, lambda: parts.failure is not None)
-
-
 class Replay:
     """Replays the recorded elements of one fan-out."""
 
@@ -193,24 +183,30 @@ async def each(site: CallSite[Each]) -> Value:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
+    def in_kernel(plan: Plan) -> Parts:
+        """What runs the elements of ``plan`` here, where workers at most make their calls."""
+        pool: Parts
+        fan_out, keep = one_call(site, inside), values.__setitem__
+        if fan_out is not None and fan_out.is_pooled:
+            pool = ThreadedPool(site, inside, fan_out, keep, items)
+        else:
+            is_wide = step.limit is None and body_runs_on_workers(body, scope.linked)
+            workers = queue if is_wide else None
+            pool = Pool(site, start, keep, lambda i: (*path, i), items, workers)
+        if fan_out is not None and fan_out.replays:
+            # Only those of which no usable record is found are left to the pool.
+            replay = Replay(site, inside, fan_out, items, keep)
+            plan.rest = replay.rest(plan.rest, lambda: pool.failure is not None)
+        return pool
+
     # What failed before is known before other elements start, which a failure would stop.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    plan = Plan(len(items), step.limit or WIDTH, first=first)
-    fan_out = one_call(site, inside)
-    wide = (
-        run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
-    )
-    pool: Parts = Pool(site, start, values.__setitem__, lambda i: (*path, i), items, wide)
-    if fan_out is not None and fan_out.is_pooled:
-        pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
-    queue = run.host.queue
-    whole: Parts | None = None
+    plan, queue = Plan(len(items), step.limit or WIDTH, first=first), run.host.queue
+    pool: Parts | None = None
     if queue is not None:
-        whole = queue.elements(site, inside, values.__setitem__, items, pool)
-    if whole is None:
-        replay_recorded(site, inside, fan_out, plan, pool)
-    else:
-        pool = whole
+        pool = queue.elements(site, inside, values.__setitem__, items, in_kernel)
+    if pool is None:
+        pool = in_kernel(plan)
     if 0 < step.first < len(items):
         await pool.run(plan.begin(step.first))
         await ask_to_go_on(site, len(items))
@@ -228,10 +224,10 @@ async def each(site: CallSite[Each]) -> Value:
 async def _elements_of(site: CallSite[Each]) -> Elements:
     """The elements that are used, after the arguments of all were built where the step says so."""
     step, items = site.step, await read_elements(site)
-    if step.most is not None and len(items) > step.most:
-        if step.cut is not None:
-            report(site.run, step.cut(len(items) - step.most))
-        items = first_of(items, step.most)
+    cut = step.cut
+    if cut is not None and len(items) > cut.most:
+        report(site.run, cut.finding(len(items) - cut.most))
+        items = first_of(items, cut.most)
     if step.ahead:
         await _build_ahead(site, items)
     return items
@@ -273,7 +269,7 @@ async def _collect(
     site: CallSite[Each] | CallSite[Branches], results: FanOutResult, scope: Scope
 ) -> tuple[Value, Frame]:
     step, frame = site.step, site.frame
-    if step.on_error == "finish" and results.failures:
+    if step.failing.on_error == "finish" and results.failures:
         raise _several(results)
     if step.collect is not None and step.join is not None:
         return await site.run.run_step(

@@ -57,7 +57,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     is_secret = (id(inside.linked.flow), body.id) in run.secrets.steps
     is_bare = body.gives is None and body.target is None and not body.exchange.keeps
     # The start of a call with an effect is durable before the call: each has its own turn.
-    is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
+    is_pooled = (journal is None or not has_effect(tool)) and not site.step.failing.wait
     # Each call waits for its own turn, or tells and asks for itself.
     is_pooled = is_pooled and tool.throttle is None and not tool.context
     # A replayed call is a step's: it may need no thread and no worker.
@@ -153,7 +153,7 @@ class Parts(ABC):
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
         """Whether to try again. Raises the error if it ends the fan-out."""
         run, at = self.site.run, self.at(i)
-        if attempt <= self.site.step.retries:
+        if attempt <= self.site.step.failing.retries:
             run.emit(ev.StepRetried(at, clock(), error))
             run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
             return True
@@ -163,12 +163,13 @@ class Parts(ABC):
     def give_up(self, i: int, error: StepError) -> None:
         """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
         step, run, tries = self.site.step, self.site.run, self.site.scope.tries
-        if step.on_error == "abort":
+        on_error = step.failing.on_error
+        if on_error == "abort":
             self.failure = self.failure or error
             raise error
-        if step.gather is not None or step.on_error == "finish" or step.keeps_failures:
+        if step.gather is not None or on_error == "finish" or step.failing.kept:
             self.failures[i] = error
-        if step.on_error == "continue":
+        if on_error == "continue":
             # None if it cannot be read, or if the parts are branches.
             value = self.items.shown(i) if self.items is not None else None
             element = preview(run.secrets.shown(value))
@@ -287,8 +288,8 @@ class Pool(Parts):
                     if not self.retries(i, attempt, error):
                         break
                     attempt += 1
-                if self.site.step.wait:
-                    await asyncio.sleep(self.site.step.wait)
+                if self.site.step.failing.wait:
+                    await asyncio.sleep(self.site.step.failing.wait)
             if self.items is not None:
                 self.items.release(i)
             if is_too_many is not None and is_too_many():

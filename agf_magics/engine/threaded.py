@@ -82,7 +82,7 @@ class ThreadedPool(Parts):
         self.open = self.calls.open
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        halts = self.each.on_error == "abort" or self.each.retries > 0
+        halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
             pool, function = self.host.queue.pool, self.tool.function

@@ -91,7 +91,8 @@ class RemoteCalls(Protocol):
     ) -> Any:
         """What runs the whole elements of a fan-out on workers, a `pool.Parts`; None: they stay, and
         workers make their calls. ``site`` and ``inside``: of the fan-out, the scope of its elements;
-        ``keep(i, value)`` receives their values; ``rest`` runs those that stay after all."""
+        ``keep(i, value)`` receives their values; ``rest`` makes what runs those of a plan that stay
+        after all."""
 
 
 class ThreadPool(Generic[C]):

@@ -233,7 +233,9 @@ class _Chunk:
             # The runner holds these lists: they are emptied, not replaced.
             self.events.clear()
             self.records.clear()
-            if not ok and (self.program.step.on_error == "abort" or not is_rescuable(value)):
+            if not ok and (
+                self.program.step.failing.on_error == "abort" or not is_rescuable(value)
+            ):
                 break
         return found
 
@@ -243,10 +245,10 @@ class _Chunk:
             try:
                 return True, await self._attempt(i, item, attempt)
             except BaseException as error:
-                if not (is_rescuable(error) and attempt <= self.program.step.retries):
+                if not (is_rescuable(error) and attempt <= self.program.step.failing.retries):
                     return False, error
                 self._retry(i, attempt, error)
-                await asyncio.sleep(self.program.step.wait)
+                await asyncio.sleep(self.program.step.failing.wait)
                 attempt += 1
 
     async def _attempt(self, i: int, item: Value, attempt: int) -> Value:

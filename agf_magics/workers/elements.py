@@ -18,10 +18,9 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 from ..catalog import Transform
-from ..engine.concurrent import replay_recorded
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.pool import Parts, Plan, calls_of, one_call
+from ..engine.pool import Parts, Plan, calls_of
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
 from ..engine.sequences import Elements
 from ..engine.user_code import StillRunning, TimedOut
@@ -68,10 +67,10 @@ def element_pool(
     inside: Scope,
     keep: Callable[[int, Value], None],
     items: Elements,
-    rest: Parts,
+    rest: Callable[[Plan], Parts],
 ) -> ElementPool | None:
-    """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those
-    that stay."""
+    """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: makes what
+    runs those of a plan that stay."""
     # The elements of a sequence that is not quick are read by code of a user, a few ahead.
     if not items.is_quick:
         return None
@@ -148,7 +147,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         inside: Scope,
         keep: Callable[[int, Value], None],
         items: Elements,
-        rest: Parts,
+        rest: Callable[[Plan], Parts],
         sent: Sent,
     ) -> None:
         path = self.path = site.path_of(site.step.body)
@@ -215,10 +214,9 @@ class ElementPool(Parts, Line[ElementEntry]):
 
     async def _run_here(self, numbers: Iterator[int], plan: Plan) -> None:
         """Run elements in the kernel, which sends their calls."""
-        pool = self.rest
-        pool.failures, pool.dropped = self.failures, self.dropped
         plan.rest = numbers
-        replay_recorded(self.each, self.inside, one_call(self.each, self.inside), plan, pool)
+        pool = self.rest(plan)
+        pool.failures, pool.dropped = self.failures, self.dropped
         await pool.run(plan)
         self.dropped = pool.dropped
 
