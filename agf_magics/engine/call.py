@@ -48,9 +48,9 @@ from .failures import (
 )
 from .host import has_effect, where
 from .job import start_background
-from .limits import LAUNCHES, Grant, granted
+from .limits import LAUNCHES, Grant, granted, shortest
 from .linked import Linked, accepts_of
-from .runner import CallSite, Recording, Runner, ShapeResult, clock
+from .runner import CallSite, Recording, ShapeResult, clock
 from .streams import open_prints, separate_prints
 from .threads import Terms
 from .user_code import Result
@@ -68,7 +68,7 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
         )
     if step.asking.schema is not None:
         return sample(step.asking.schema)
-    gives = callee.gives if callee is not None else None
+    gives = getattr(callee, "gives", None)
     if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
         return add_fields(sample(gives), step, linked)
     if isinstance(callee, Tool):
@@ -180,7 +180,7 @@ async def call(
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
     if what in ("model", "agent") or site.step.pick is not None:
-        given = hide(arguments, callee.secret) if isinstance(callee, Tool) else arguments
+        given = hide(arguments, getattr(callee, "secret", ()))
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if site.run.recording is not None:
         return await _replay(site, site.run.recording, callee, what, arguments, grant)
@@ -382,18 +382,14 @@ async def _make(
 ) -> Value:
     run, step, host = site.run, site.step, site.run.host
     place = where(callee, site.scope.concurrent, host)
-    seconds, terms = run.budget.limits.step_timeout, None
-    # Most calls have neither, and `min` over a generator takes longer than a trivial tool.
-    if callee.timeout is not None or step.timeout is not None:
-        seconds = min(
-            limit for limit in (callee.timeout, step.timeout, seconds) if limit is not None
-        )
+    seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
+    terms: Terms | None = None
     if place == "worker":
         # The worker counts the time of the call: waiting for a free one is not part of it.
         terms = Terms(seconds, has_effect(callee), None, resources_of(callee))
     # Around the call alone, in this task: what the engine does between two calls has the rights of
     # nobody's tool.
-    outer = granted.set(grant) if grant is not granted.get() else None
+    outer = granted.set(grant)
     prints = open_prints(run, site.at) if run.stream and what != "model" else None
     contact: RunContact | None = None
     if isinstance(callee, Tool) and callee.context:
@@ -412,8 +408,7 @@ async def _make(
 
             result = await _throttled(site, callee.name, throttle, make)
     finally:
-        if outer is not None:
-            granted.reset(outer)
+        granted.reset(outer)
         if prints is not None:
             prints.close()
         if contact is not None:
@@ -438,7 +433,7 @@ async def _throttled(
                 f"({why}), and its Retry waits at most {retry.most:g} s"
             )
             warning = Diagnostic("tool.retried", message, severity="warning")
-            warn_once(site.run, warning, ("too long", name))
+            site.run.warn_once(warning, ("too long", name))
             return result
         if attempt > retry.times:
             return result
@@ -449,19 +444,10 @@ async def _throttled(
         site.run.emit(ev.Progressed(site.at, clock(), text=again))
         message = f"tool {name!r} failed and was called again: {why}"
         warning = Diagnostic("tool.retried", message, severity="warning")
-        warn_once(site.run, warning, ("again", name))
+        site.run.warn_once(warning, ("again", name))
         await asyncio.sleep(pause)
         site.run.emit(ev.Progressed(site.at, clock()))
     raise AssertionError("the count has no end")
-
-
-def warn_once(run: Runner, warning: Diagnostic, about: object = None) -> None:
-    """Emit a warning, once in a run. ``about``: what it is about, if its text differs from time to
-    time; None: its text."""
-    # A session of fifty requests to the same server says it once.
-    if (about or warning) not in run.models.warned:
-        run.models.warned.add(about or warning)
-        run.emit(ev.Warned(clock(), warning))
 
 
 def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:

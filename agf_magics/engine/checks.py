@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..catalog import Agent, Policy, Tool, Transform
+from ..catalog import Agent, Tool
 from ..catalog.digests import words_in
 from ..flow.json_schema import lacking
 from ..flow.schemas import Schema, cycle, resolve
@@ -86,9 +86,11 @@ def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Names of another program in the functions that get the state of a flow."""
     foreign = flow.dialect.foreign
-    for step in calls(flow.body) if foreign is not None else ():
+    if foreign is None:
+        return
+    for step in calls(flow.body):
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if step.exchange.wants and code is not None and foreign:
+        if step.exchange.wants and code is not None:
             problem = foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
@@ -98,7 +100,7 @@ def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Branches that ask many agents at the same time. A for_each, a batch, a map and a session have
     a limit of their own."""
     for step in every(flow.body):
-        if not isinstance(step, Branches) or len(step.branches) <= WIDTH:
+        if not isinstance(step, Branches):
             continue
         asking = sum(sessions(branch, callees) > 0 for branch in step.branches.values())
         if asking > WIDTH:
@@ -113,7 +115,7 @@ def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
 def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Retries of calls with an effect, which the author of the tool has not allowed."""
     for step in every(flow.body):
-        if not isinstance(step, Branches | Each) or not step.retries:
+        if not isinstance(step, Branches | Each) or not step.failing.retries:
             continue
         parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
         for call in (inner for one in parts for inner in calls(one)):
@@ -136,8 +138,6 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
     if step.pick is not None or names is None:  # the chooser also gives the arguments
         return
     spans = dict(names)
-    if spans.keys() == takes.parameters.keys() and not tool.secret:  # nearly always
-        return
     wrapped = WRAPPERS & spans.keys() - takes.parameters.keys() if not takes.more else ()
     for name in wrapped:
         message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
@@ -237,8 +237,8 @@ def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not
     have."""
     for callee, span in every_callee(linked):
-        outer = callee.policy if isinstance(callee, BoundPolicy) else callee
-        if isinstance(outer, Tool | Agent | Transform | Policy) and outer.where == "kernel":
+        outer: Any = callee.policy if isinstance(callee, BoundPolicy) else callee
+        if getattr(outer, "where", None) == "kernel":
             message = (
                 f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
                 f"background run lacks"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ..flow import events as ev
 from ..flow.step import DROPPED, Dag, FanOutResult, Frame, Outcome, Step, Walk
@@ -41,20 +42,6 @@ from .runner import CallSite, Scope, Shape, ShapeResult, StepResult, clock
 from .sequences import Elements, first_of, read_elements
 from .table_rows import ask_to_go_on
 from .threaded import ThreadedPool
-
-MISSES = 50
-"""Elements without a result to reuse, more than those with one, after which no more are looked up
-here: building their arguments twice would take time for nothing."""
-
-
-def replay_recorded(
-    site: CallSite[Each], inside: Scope, fan_out: OneCall | None, plan: Plan, parts: Parts
-) -> None:
-    """Let ``plan`` leave to the pool only the elements of which no usable record is found.
-    ``parts``: that pool."""
-    if fan_out is not None and fan_out.replays and parts.items is not None:
-        replay = Replay(site, inside, fan_out, parts.items, parts.keep)
-        plan.rest = replay.rest(plan.rest, lambda: parts.failure is not None)
 
 
 class Replay:
@@ -156,26 +143,15 @@ class Replay:
     def _reused(self, copies: Copies) -> Callable[[int], Value]:
         """The same for the result of an equal call in another run."""
         items, frame, bind = self.items, self.site.frame, self.site.step.element.bind
-        build, arguments, take, left = (
-            self.body.args.build,
-            self.tool.arguments,
-            copies.take,
-            MISSES,
-        )
-        isolate = self.run.large.isolate
+        build, arguments = self.body.args.build, self.tool.arguments
+        take, isolate = copies.take, self.run.large.isolate
 
         def reused(i: int) -> Value:
-            nonlocal left
-            if left <= 0:
-                return NO_RESULT
             try:
-                result = take(i, arguments.validate(isolate(build(bind(frame, items[i]), None))))
+                return take(i, arguments.validate(isolate(build(bind(frame, items[i]), None))))
             # The pool builds them again, for an error that is readable and has a place.
             except Exception:
-                result = NO_RESULT
-            # A run that finds nothing to reuse stops looking, one that finds most goes on.
-            left += 1 if result is not NO_RESULT else -1
-            return result
+                return NO_RESULT
 
         return reused
 
@@ -199,7 +175,7 @@ async def each(site: CallSite[Each]) -> Value:
     path, frame, index = site.path_of(body), site.frame, site.index
 
     async def start(i: int, attempt: int) -> StepResult:
-        where = inside if attempt == 1 else retry_scope(inside, (*path, i), attempt)
+        where = retry_scope(inside, (*path, i), attempt)
         try:
             inner = bind(frame, items[i])
         except StepError as error:
@@ -207,31 +183,36 @@ async def each(site: CallSite[Each]) -> Value:
             return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
         return await run.run_step(body, inner, where, (*index, i), attempt)
 
+    def in_kernel(plan: Plan) -> Parts:
+        """What runs the elements of ``plan`` here, where workers at most make their calls."""
+        pool: Parts
+        fan_out, keep = one_call(site, inside), values.__setitem__
+        if fan_out is not None and fan_out.is_pooled:
+            pool = ThreadedPool(site, inside, fan_out, keep, items)
+        else:
+            is_wide = step.limit is None and body_runs_on_workers(body, scope.linked)
+            workers = queue if is_wide else None
+            pool = Pool(site, start, keep, lambda i: (*path, i), items, workers)
+        if fan_out is not None and fan_out.replays:
+            # Only those of which no usable record is found are left to the pool.
+            replay = Replay(site, inside, fan_out, items, keep)
+            plan.rest = replay.rest(plan.rest, lambda: pool.failure is not None)
+        return pool
+
     # What failed before is known before other elements start, which a failure would stop.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    plan = Plan(len(items), step.limit or WIDTH, first=first)
-    fan_out = one_call(site, inside)
-    wide = (
-        run.host.queue if step.limit is None and body_runs_on_workers(body, scope.linked) else None
-    )
-    pool: ThreadedPool | Pool = Pool(
-        site, start, values.__setitem__, lambda i: (*path, i), items, wide
-    )
-    if fan_out is not None and fan_out.is_pooled:
-        pool = ThreadedPool(site, inside, fan_out, values.__setitem__, items)
-    queue = run.host.queue
-    whole = queue and queue.elements(site, inside, values.__setitem__, items, pool)
-    if whole is None:
-        replay_recorded(site, inside, fan_out, plan, pool)
+    plan, queue = Plan(len(items), step.limit or WIDTH, first=first), run.host.queue
+    pool: Parts | None = None
+    if queue is not None:
+        pool = queue.elements(site, inside, values.__setitem__, items, in_kernel)
+    if pool is None:
+        pool = in_kernel(plan)
     if 0 < step.first < len(items):
-        await (whole or pool).run(plan.begin(step.first))
+        await pool.run(plan.begin(step.first))
         await ask_to_go_on(site, len(items))
-    failures = await (whole or pool).run(plan)
+    failures = await pool.run(plan)
     # A sequence may have grown or shrunk while it was read.
     await items.check_length()
-    if step.on_error == "finish":
-        partial = {i: value for i, value in enumerate(values) if value is not DROPPED}
-        _fail(failures, partial, are_elements=True)
     # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
     # same time.
     value, _ = await _collect(
@@ -243,10 +224,10 @@ async def each(site: CallSite[Each]) -> Value:
 async def _elements_of(site: CallSite[Each]) -> Elements:
     """The elements that are used, after the arguments of all were built where the step says so."""
     step, items = site.step, await read_elements(site)
-    if step.most is not None and len(items) > step.most:
-        if step.cut is not None:
-            report(site.run, step.cut(len(items) - step.most))
-        items = first_of(items, step.most)
+    cut = step.cut
+    if cut is not None and len(items) > cut.most:
+        report(site.run, cut.finding(len(items) - cut.most))
+        items = first_of(items, cut.most)
     if step.ahead:
         await _build_ahead(site, items)
     return items
@@ -265,7 +246,7 @@ async def branches(site: CallSite[Branches]) -> Value:
     keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
 
     async def start(i: int, attempt: int) -> StepResult:
-        where = inside if attempt == 1 else retry_scope(inside, keys[i].at, attempt)
+        where = retry_scope(inside, keys[i].at, attempt)
         return await run.run_step(steps[i], site.frame, where, site.index, attempt)
 
     def keep(i: int, value: Value) -> None:
@@ -280,9 +261,6 @@ async def branches(site: CallSite[Branches]) -> Value:
     failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
     plan = Plan(len(steps), len(steps), done, failed)
     failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
-    if step.on_error == "finish":
-        partial = {name: values[i] for i, name in enumerate(names) if values[i] is not DROPPED}
-        _fail(failures, partial, are_elements=False)
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
 
@@ -291,16 +269,24 @@ async def _collect(
     site: CallSite[Each] | CallSite[Branches], results: FanOutResult, scope: Scope
 ) -> tuple[Value, Frame]:
     step, frame = site.step, site.frame
+    if step.failing.on_error == "finish" and results.failures:
+        raise _several(results)
     if step.collect is not None and step.join is not None:
         return await site.run.run_step(
             step.collect, step.join.join(frame, results), scope, site.index
         )
     if step.gather is not None:
         return step.gather(results), frame
-    if results.names is None:
-        return [value for value in results.values if value is not DROPPED], frame
-    named = zip(results.names, results.values, strict=True)
-    return {name: value for name, value in named if value is not DROPPED}, frame
+    kept = _kept(results)
+    return (list(kept.values()) if results.names is None else kept), frame
+
+
+def _kept(results: FanOutResult) -> dict[Any, Value]:
+    """The values by their branch or the number of their element, without those that were
+    dropped."""
+    names = range(len(results.values)) if results.names is None else results.names
+    named = zip(names, results.values, strict=True)
+    return {name: value for name, value in named if value is not DROPPED}
 
 
 async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
@@ -320,24 +306,24 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
             raise
 
 
-def _fail(failures: Mapping[int, StepError], partial: Value, are_elements: bool) -> None:
-    """Raise the failures of a fan-out that ran to its end as one error, which has the results as
+def _several(results: FanOutResult) -> StepError:
+    """The failures of a fan-out that ran to its end as one error, which has the results as
     ``partial``."""
-    if not failures:
-        return
+    failures = results.failures
     first = failures[min(failures)]
     if len(failures) > 1:
-        diagnostics = [(i, d) for i in sorted(failures) for d in failures[i].diagnostics]
         # An error of several elements has the path of the first, so each tells its number.
-        if are_elements:
-            diagnostics = [
-                (i, replace(d, message=f"element {i}: {d.message}")) for i, d in diagnostics
-            ]
-        whole = type(first)(*(d for _, d in diagnostics))
+        element = "element {}: " if results.names is None else ""
+        diagnostics = [
+            replace(found, message=element.format(i) + found.message)
+            for i in sorted(failures)
+            for found in failures[i].diagnostics
+        ]
+        whole = type(first)(*diagnostics)
         whole.path, whole.where, whole.__cause__ = first.path, first.where, first.__cause__
         first = whole
-    first.partial = partial
-    raise first
+    first.partial = _kept(results)
+    return first
 
 
 SHAPES: Mapping[type[Step], Shape] = {

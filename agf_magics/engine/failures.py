@@ -109,18 +109,14 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
     if diagnostic.span is not None:
         return error
     span = next(
-        (
-            span
-            for name, span in step.args.names or ()
-            if span is not None and name in error.arguments
-        ),
+        (span for name, span in step.args.names or () if name in error.arguments),
         None,
     )
     placed, hint = _copy(error), diagnostic.hint
     if frame is not None and hint is None and isinstance(step.args, HintedArgs):
         hint = next((step.args.hint_for(name, frame) for name in error.arguments), None)
     placed.diagnostics = (
-        Diagnostic(diagnostic.code, diagnostic.message, span or step.name.span or step.span, hint),
+        Diagnostic(diagnostic.code, diagnostic.message, span or step.place, hint),
     )
     return placed
 
@@ -224,7 +220,7 @@ async def permitted(
         if instead is None or not isinstance(reply, dict):
             raise _denied(step, "it was denied", text)
         try:
-            return _replace_call(instead, site.frame, arguments, reply, tool)
+            return _replace_call(instead, site.frame, arguments, reply, tool, hides)
         except StepError as error:
             refused = _not_usable(step, error)
             question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
@@ -238,8 +234,9 @@ def _replace_call(
     arguments: Mapping[str, Value],
     reply: Mapping[str, Value],
     tool: Tool | None,
+    hides: Collection[str],
 ) -> Approved:
-    """What replaces the call. Raises StepError if it cannot be used."""
+    """What replaces the call. ``hides``: keys of the answer that are secret. Raises StepError if it cannot be used."""
     replaces = instead.result in reply
     if replaces and len(reply) > 1:
         message = (
@@ -249,7 +246,7 @@ def _replace_call(
     if tool is not None and not replaces:
         tool.check({**arguments, **reply})
     # Last: the language records what it is given.
-    instead.take(frame, hide(reply, tool.secret if tool is not None else frozenset()))
+    instead.take(frame, hide(reply, hides))
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
@@ -475,10 +472,13 @@ def on_worker(number: int, kernel: int) -> Contact:
     return contact or WorkerContact(number, tellers.get(threading.get_ident()))
 
 
+Tell = Callable[[tuple[Any, ...]], object]
+
+
 class WorkerContact:
     """The contact of a call on a worker."""
 
-    def __init__(self, number: int, tell: Callable[[tuple[Any, ...]], object] | None) -> None:
+    def __init__(self, number: int, tell: Tell | None) -> None:
         """``tell`` sends a report to the kernel; None: there is no way."""
         self._number, self._tell = number, tell
         self._report = Report()
@@ -489,15 +489,14 @@ class WorkerContact:
         if not self._is_waiting and self._tell is not None:
             self._is_waiting = True
             # After a second, and not at once: short calls send nothing.
-            timer = threading.Timer(EVERY_REMOTE, self._send)
+            timer = threading.Timer(EVERY_REMOTE, self._send, (self._tell,))
             timer.daemon = True
             timer.start()
 
-    def _send(self) -> None:
+    def _send(self, tell: Tell) -> None:
         self._is_waiting = False
-        if self._tell is not None:
-            with contextlib.suppress(OSError, ValueError):  # the kernel is gone
-                self._tell((self._number, *self._report))
+        with contextlib.suppress(OSError, ValueError):  # the kernel is gone
+            tell((self._number, *self._report))
 
     async def ask(self, question: Question) -> Value:
         return self.ask_and_wait(question)

@@ -147,7 +147,9 @@ class Host:
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
         """What a message about a call that is left running ends with: `` on process 7 on host``."""
-        self._calls = calls
+        self._calls, self.waited = calls, calls is not None
+        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
+        turns."""
         self.turned = time.monotonic()
         """When the loop had its last turn."""
         self._stopped = self._late = False
@@ -162,12 +164,6 @@ class Host:
         self.queue: RemoteCalls | None = None
         """The calls that workers make; None: the run has no workers."""
 
-    @property
-    def waited(self) -> bool:
-        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
-        turns."""
-        return self._calls is not None
-
     async def call(
         self,
         place: Place,
@@ -175,7 +171,8 @@ class Host:
         arguments: Mapping[str, Any],
         timeout: float | None = None,
     ) -> Result:
-        """`make_call`, after a turn of the loop if one is due."""
+        """`make_call`, after a turn of the loop if one is due: for what the engine itself needs, a
+        question, a file, a sequence."""
         if place == "loop" and time.monotonic() - self.turned > TURN:
             await self.turn()
         return await self.make_call(place, function, arguments, timeout)
@@ -194,17 +191,13 @@ class Host:
         After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
         cancelled, and `StillRunning` if the call could not be stopped.
         """
-        if place == "worker":
-            return await self._on_worker(
-                Call(function, arguments, asyncio.get_running_loop()), terms or Terms(timeout)
-            )
+        if place == "worker":  # it counts the time of the call
+            return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
         on_thread = place == "thread" or (place == "kernel" and self._calls is not None)
         if on_thread and not IN_BROWSER:
             return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()
-        if timeout is None:
-            return await awaited(cross(function, arguments), self.grace)
         return await in_time(
             lambda: awaited(cross(function, arguments), self.grace), timeout, timeout
         )
@@ -279,10 +272,8 @@ class Host:
 
     async def turn(self) -> None:
         """Let the loop run its other tasks and timers. Raises CancelledError after `stop`."""
-        await asyncio.sleep(0)
-        if self._stopped:
-            raise asyncio.CancelledError
         # Twice: a timer that is due is only called after the tasks that are ready.
+        await asyncio.sleep(0)
         await asyncio.sleep(0)
         if self._stopped:
             raise asyncio.CancelledError
@@ -294,7 +285,9 @@ class Host:
         function: Callable[..., Any],
         arguments: Mapping[str, Any],
         timeout: float | None,
+        terms: Terms | None = None,
     ) -> Result:
+        """`make_call` for a call that this task only waits for. ``terms``: of one on a worker."""
         call: Call | None = None
 
         async def ended() -> Result:
@@ -304,7 +297,10 @@ class Host:
             call.ended = call.loop.create_future()
             try:
                 # After `ended` exists: the call may end before this returns.
-                if place == "thread" or self._calls is None:
+                if terms is not None:
+                    assert self.queue is not None, "only a run with workers has this place"
+                    self.queue.hand(call, terms)
+                elif place == "thread" or self._calls is None:
                     Workers.shared().hand(call)
                 else:
                     self._calls.put(call)
@@ -320,7 +316,7 @@ class Host:
 
         result: Result | None = None
         try:
-            result = await (ended() if timeout is None else in_time(ended, timeout, timeout))
+            result = await in_time(ended, timeout, timeout)
         except asyncio.CancelledError:
             if call is None or call.result is not None:
                 raise
@@ -331,19 +327,6 @@ class Host:
         if call.result is None and timeout is not None and isinstance(result[1], TimedOut):
             return await self.end_late_call(call, timeout)
         return result
-
-    async def _on_worker(self, call: Call, terms: Terms) -> Result:
-        assert self.queue is not None, "only a run with workers has this place"
-        call.ended, cancelled = call.loop.create_future(), False
-        self.queue.hand(call, terms)
-        try:
-            await call.ended
-        except asyncio.CancelledError:
-            cancelled = True
-        if cancelled:
-            raise await self.cancel_call(call)
-        assert call.result is not None
-        return call.result
 
     def admit(self) -> None:
         """Asked before a fan-out builds a call for its threads. Raises if this host makes no
@@ -370,9 +353,7 @@ class Host:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
         result, left = call.result, deadline - asyncio.get_running_loop().time()
-        if timeout is not None:
-            return await in_time(lambda: awaited(result, self.grace), left, timeout)
-        return await awaited(result, self.grace)
+        return await in_time(lambda: awaited(result, self.grace), left, timeout)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
@@ -528,14 +509,18 @@ async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], E
     return done
 
 
-async def in_time(work: Callable[[], Awaitable[Result]], seconds: float, timeout: float) -> Result:
-    """The result of ``work()``, or a `TimedOut` if it takes more than ``seconds``, which are what
-    is left of ``timeout``."""
+async def in_time(
+    work: Callable[[], Awaitable[Result]], left: float | None, timeout: float | None
+) -> Result:
+    """The result of ``work()``, or a `TimedOut` if it takes longer than what is ``left`` of
+    ``timeout`` seconds (None: no limit)."""
+    if timeout is None:
+        return await work()
 
     async def begin() -> Result:
         return await work()  # a plain function runs in this call: its time counts
 
     try:
-        return await within(seconds, begin(), lambda: TimedOut(timeout))
+        return await within(left, begin(), lambda: TimedOut(timeout))
     except TimedOut as late:
         return False, late

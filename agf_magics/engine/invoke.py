@@ -20,7 +20,7 @@ from ..flow import events as ev
 from ..flow.events import Question
 from ..flow.schemas import json_schema
 from ..flow.step import FlowInput, FlowResult, Name
-from ..flow.steps import Flow, Invoke, Repeat, stores_in
+from ..flow.steps import Flow, Invoke, stores_in
 from ..flow.values import Value, isolate
 from ..text.diagnostics import Diagnostic, Span, StepError, suggest
 from . import call as dry
@@ -57,24 +57,20 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     arguments = step.args.build(
         site.frame, linked.flow.declared.accepts if step.exchange.wants else None
     )
-    if step.kind == "agent":  # an identity that is a flow counts like any other agent
-        # A session of a model is counted by itself.
-        is_session = any(isinstance(s, Repeat) and s.session for s in linked.flow.body.steps)
-        if step.asking.spawns and not is_session:
+    # An identity that is a flow counts like any other agent; a session of a model counts itself.
+    if step.kind == "agent" and linked.agent is None:
+        if step.asking.spawns:
             run.budget.spawn(step.span)
-        arguments = arguments if linked.agent is not None else arguments.get("input", arguments)
-        if step.asking.attach:
-            arguments = (
-                {**arguments, "attach": []} if run.dry else await attach_files(site, arguments)
-            )
+        arguments = arguments.get("input", arguments)
+    if step.asking.attach:
+        arguments = {**arguments, "attach": []} if run.dry else await attach_files(site, arguments)
     for meter in scope.meters:
         meter.open(scope.calls + 1)
     if step.permit is not None:
         reply = await permitted(site, arguments)
         if reply.result is not None:
             return reply.result[0]
-        if reply.arguments:
-            arguments = {**arguments, **reply.arguments}
+        arguments = {**arguments, **reply.arguments}
     inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
     if not step.awaited and not run.dry:
         start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)

@@ -21,11 +21,11 @@ import asyncio
 import contextlib
 import contextvars
 import os
-import selectors
 import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
+from math import inf
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -104,7 +104,7 @@ class Job(Generic[T]):
         """When it was cancelled, by the monotonic clock."""
         self._over = over
         self._limit = limit
-        self._late = float("inf")
+        self._late = inf
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None)
@@ -186,11 +186,9 @@ class Job(Generic[T]):
         if IN_BROWSER:
             return self._join_on_loop(timeout)
         around = on_this_thread.call
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self._ended.wait(
-            POLL if until is None else max(0.0, min(POLL, until - time.monotonic()))
-        ):
-            if until is not None and time.monotonic() >= until:
+        until = time.monotonic() + (inf if timeout is None else timeout)
+        while not self._ended.wait(max(0.0, min(POLL, until - time.monotonic()))):
+            if time.monotonic() >= until:
                 return False
             self.look()
             if around is not None and around.stopped:
@@ -338,7 +336,7 @@ class Job(Generic[T]):
 
 
 def _wake(future: asyncio.Future[None]) -> None:
-    if not future.done():
+    with contextlib.suppress(asyncio.InvalidStateError):  # several may wake it
         future.set_result(None)
 
 
@@ -355,51 +353,6 @@ async def here(main: Callable[[Host], Awaitable[T]]) -> T:
     # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
     with woken_by_signals(asyncio.get_running_loop()):
         return await main(Host())
-
-
-class _Selector(selectors.DefaultSelector):
-    """Waits for a lock while there are no files to wait for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._asleep = threading.Lock()
-        """Held unless another thread has woken the loop since it last looked."""
-        self._asleep.acquire()
-        self.watches = False
-        """Whether it waits for files."""
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # One of them is the pipe of the loop, through which it is woken otherwise.
-        self.watches = len(self.get_map()) > 1
-        if not self.watches:
-            self._asleep.acquire(timeout=-1 if timeout is None else max(timeout, 0))
-            return []
-        # After `watches` is set, which `wake` reads after it has released the lock: so it is seen
-        # here, or it also writes into the pipe.
-        return super().select(0 if self._asleep.acquire(blocking=False) else timeout)
-
-    def wake(self) -> None:
-        # Not `contextlib.suppress`: at the end of the interpreter, when generators that were left
-        # open still wake the loop, this module's names are gone.
-        try:
-            self._asleep.release()
-        except RuntimeError:  # it was woken, and has not looked yet
-            return
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """A loop that other threads wake without a system call. Sending into its pipe and reading it
-    takes longer than the rest of a change of threads, and each gives the interpreter's lock away:
-    the two threads then wait for each other."""
-
-    def __init__(self) -> None:
-        self._sleeper = _Selector()
-        super().__init__(self._sleeper)
-
-    def _write_to_self(self) -> None:
-        self._sleeper.wake()
-        if self._sleeper.watches:
-            super()._write_to_self()  # type: ignore[misc]  # not in its stub
 
 
 BEAT = 0.25
@@ -422,9 +375,7 @@ class EngineLoop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
-        # On Windows only the other kind of loop can start processes.
-        kind = asyncio.new_event_loop if sys.platform == "win32" else _Loop
-        self.loop = loop or kind()
+        self.loop = loop or asyncio.new_event_loop()
         self.jobs: set[object] = set()
         """The jobs on the loop, which itself only has weak references to tasks."""
         self._beaten = time.monotonic()
@@ -527,17 +478,13 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
 
     if IN_BROWSER:
         work()
-        return raised[0] if raised else None
-    thread = threading.Thread(
+    else:
         # An empty context: the caller may be a tool, whose grant and prints are not those of this
         # work.
-        target=contextvars.Context().run,
-        args=(work,),
-        name="agf-apart",
-        daemon=True,
-    )
-    thread.start()
-    thread.join()
+        start = contextvars.Context().run
+        thread = threading.Thread(target=start, args=(work,), name="agf-apart", daemon=True)
+        thread.start()
+        thread.join()
     return raised[0] if raised else None
 
 

@@ -15,7 +15,7 @@ import functools
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -72,6 +72,11 @@ class Limits:
             seconds = getattr(self, name)
             if seconds is not None and (type(seconds) not in (int, float) or not seconds > 0):
                 raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
+
+
+def shortest(*seconds: float | None) -> float | None:
+    """The shortest of several time limits; None: there is none."""
+    return min((limit for limit in seconds if limit is not None), default=None)
 
 
 class LimitReached(StepError):
@@ -229,9 +234,6 @@ class Grant(NamedTuple):
         for more in tools:
             if more is not None:
                 allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
-        # The same object where nothing changes: the context variable is then not set for a call.
-        if allowed is self.tools and (not identity or identity == self.identity):
-            return self
         return Grant(identity or self.identity, allowed)
 
 
@@ -310,21 +312,12 @@ def rights() -> Rights:
     Code can leave its context (``contextvars.Context().run``): then those of the call on this
     thread count, or of the code that started the thread.
     """
-    # With None, because both have a default: a context without them is one that the code has made
-    # itself.
-    grant, within = granted.get(None), inside.get(None)
-    if grant is None or within is None:
-        around = running.call.context if running.call is not None else None
-        other = (
-            Rights(around[granted], around[inside])
-            if around and granted in around and inside in around
-            else None
-        )
-        other = other or _thread.rights or PERSON
-        return Rights(
-            other.grant if grant is None else grant, other.inside if within is None else within
-        )
-    return Rights(grant, within)
+    around = running.call.context if running.call is not None else Context()
+    other = _thread.rights or PERSON
+    # With defaults of their own: a context without them is one that the code has made itself.
+    return Rights(
+        granted.get(around.get(granted, other.grant)), inside.get(around.get(inside, other.inside))
+    )
 
 
 def refuse_inside(launch: str) -> None:
@@ -353,34 +346,23 @@ def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.
         mine = rights()
         if mine == PERSON:
             return start(self)
-        # Only what the object itself has: a subclass may define `run`, which is found after
-        # `_restore_run`.
-        replaced = vars(self).get("run")
-        self.run = functools.partial(_run_with_rights, self, replaced, mine)  # type: ignore[method-assign]
+        # That of this object: a subclass, or the tool itself, may define one.
+        run = self.run
+
+        def run_with_rights() -> None:
+            # First, so that the thread's own code finds the `run` that it has written.
+            self.run = run  # type: ignore[method-assign]
+            under(mine, run)
+
+        self.run = run_with_rights  # type: ignore[method-assign]
         try:
             return start(self)
         except RuntimeError:  # it was started before, or there are no more threads
-            _restore_run(self, replaced)
+            self.run = run  # type: ignore[method-assign]
             raise
 
     started.agf_rights = True  # type: ignore[attr-defined]
     return started
-
-
-def _run_with_rights(
-    thread: threading.Thread, replaced: Callable[[], None] | None, mine: Rights
-) -> None:
-    """Call the ``run`` of a thread with the rights of the tool that started it."""
-    _restore_run(thread, replaced)
-    # Restored first, so that the thread's own code finds the `run` that it has written.
-    under(mine, thread.run)
-
-
-def _restore_run(thread: threading.Thread, replaced: Callable[[], None] | None) -> None:
-    if replaced is None:
-        del thread.run
-    else:
-        thread.run = replaced  # type: ignore[method-assign]
 
 
 def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:

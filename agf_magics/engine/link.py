@@ -73,8 +73,6 @@ class _Linker:
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
-        self.seen: dict[str, Tool] = {}
-        """Registered tools without findings of their own, by the name of a step that calls them."""
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
@@ -84,12 +82,6 @@ class _Linker:
         """``flow`` with its callees. ``registry``: to look them up in, if another one than that of
         the outer flow."""
         outer, self.registry = self.registry, registry or self.registry
-        try:
-            return self._flow(flow, around)
-        finally:
-            self.registry = outer
-
-    def _flow(self, flow: Flow, around: tuple[str, ...]) -> Linked:
         schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.findings.extend(flow.declared.refuses)
@@ -135,7 +127,9 @@ class _Linker:
         self.findings.extend(foreign_names(flow, callees))
         self.findings.extend(unlimited(flow, callees))
         self.findings.extend(repeated_effects(flow, callees))
-        return Linked(flow, callees, schemas, dict(self.registry.tools), brought, self.uses(flow))
+        tools, uses = dict(self.registry.tools), self.uses(flow)
+        self.registry = outer
+        return Linked(flow, callees, schemas, tools, brought, uses)
 
     def uses(self, flow: Flow) -> frozenset[str] | None:
         """The tools that ``flow`` may use. An alias means the registered tool of that alias, else
@@ -213,15 +207,12 @@ class _Linker:
             return None if self.passive else self.built(policy, step, around)
         # A definition without a list of agents may call the registered ones (decision B1).
         named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
-        agents = {
-            name.text: self.agent(replace(step, kind="agent", name=name, tools=None), around)
-            for name in named
-        }
-        return BoundPolicy(
-            policy,
-            step.asking.config,
-            {name: agent for name, agent in agents.items() if agent is not None},
-        )
+        agents = dict[str, Callee]()
+        for name in named:
+            agent = self.agent(replace(step, kind="agent", name=name, tools=None), around)
+            if agent is not None:
+                agents[name.text] = agent
+        return BoundPolicy(policy, step.asking.config, agents)
 
     def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
         """The flow of the one step that a builder returns."""
@@ -276,10 +267,6 @@ class _Linker:
 
     def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         name = step.name.text
-        seen = self.seen.get(name) if self.registry is self.base else None
-        if seen is not None:
-            check_arguments(step, seen, self.findings)
-            return seen
         if self.launches(name):
             called = name.removeprefix(OFFERED)
             hint = "nest with a call step" + (
@@ -292,13 +279,8 @@ class _Linker:
         tool = self.registry.tools.get(name)
         if tool is None:
             return self.not_a_tool(step, around)
-        if tool.arguments.problems:
-            self.findings.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        if tool.arguments.refused:
-            self.patterns(step, tool.arguments)
-        # A session brings tools of its own, whose names mean something else in another session.
-        elif not tool.arguments.problems and self.registry is self.base:
-            self.seen[name] = tool
+        self.findings.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        self.patterns(step, tool.arguments)
         check_arguments(step, tool, self.findings)
         return tool
 

@@ -237,10 +237,10 @@ PROMPT: Mapping[str, Any] = {
 def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
     """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
     where it reads one."""
-    fields = agent.accepts if isinstance(agent, Agent) else None
-    if fields is None and isinstance(agent, Agent) and "input" in agent.handed:
+    fields, handed = (agent.accepts, agent.handed) if isinstance(agent, Agent) else (None, ())
+    if fields is None and "input" in handed:
         return None
-    if isinstance(agent, Agent) and fields is not None and "prompt" not in agent.handed:
+    if fields is not None and "prompt" not in handed:
         return fields
     schema = fields or {"type": "object", "additionalProperties": False}
     properties, required = schema.get("properties", {}), schema.get("required", ())
@@ -430,7 +430,6 @@ def sessions(step: Step, callees: Mapping[str, Any]) -> int:
         case Each():  # its list may be empty
             return sessions(step.collect, callees) if step.collect else 0
         case Choose():
-            targets = (*step.cases.values(), *([step.default] if step.default else []))
             # The least: a budget refuses only what it certainly exceeds.
-            return min(sessions(target, callees) for target in targets)
+            return min(sessions(target, callees) for target in children(step))
     return 0

@@ -22,7 +22,7 @@ from collections.abc import Iterable
 
 from ..flow import events as ev
 from ..flow.step import END, START, Dag, Edge, Frame, Outcome, Scheduler, Skip, Walk, finished
-from ..flow.steps import Choose, Compute, Fold, Invoke, Repeat, Sequence
+from ..flow.steps import Choose, Compute, Fold, Invoke, Repeat, Sequence, children
 from ..flow.values import Value, is_true
 from ..journal.records import CallKey
 from ..text.diagnostics import Diagnostic, StepError
@@ -48,8 +48,8 @@ async def choose(site: CallSite[Choose]) -> Value:
                 "step.no-case", message, step.pick.span, f"the cases are {', '.join(step.cases)}"
             )
         )
-    for other in (*step.cases.values(), step.default):
-        if other is not None and other is not chosen:
+    for other in children(step):
+        if other is not chosen:
             # The rows of the other cases must not look as if they were still to come.
             run.emit(ev.StepSkipped(site.path_of(other), clock(), f"not picked: {labels[0]}"))
     value, _ = await run.run_step(chosen, site.frame, site.scope, site.index)
@@ -130,9 +130,9 @@ class _Run:
         self.ready: OrderedDict[int, Frame] = OrderedDict()
         """Ready and not started, with the frames that they see."""
         self.running = 0
+        """How many have a task."""
         self.held: dict[int, Outcome] = {}
         """Ended and not stored, in the order of their ends."""
-        self.has_idle_worker = False
 
     async def run_all(self) -> None:
         failure: BaseException | None = None
@@ -140,7 +140,7 @@ class _Run:
         await self.replay()
         try:
             async with asyncio.TaskGroup() as group:
-                self.add_worker(group)
+                self.start_ready(group)
         except BaseExceptionGroup as several:
             failure = several.exceptions[0]
         # Outside of `except`: IPython prints a traceback for an error whose context is a group.
@@ -162,30 +162,22 @@ class _Run:
                 self.end(number, await self.start(number, frame))
                 self.check(self.scheduler.feeds(number))
 
-    def add_worker(self, group: asyncio.TaskGroup) -> None:
-        # One spare worker at most: it adds the next one itself, so workers are as many as calls
-        # wait.
-        if self.ready and not self.has_idle_worker:
-            self.has_idle_worker = True
-            group.create_task(self.work(group))
-
-    async def work(self, group: asyncio.TaskGroup) -> None:
-        """Run ready nodes. Before it starts one, it adds another worker if nodes are left: so all
-        ready nodes run at the same time, and calls that do not wait need one more task, not one
-        each."""
-        separate_prints(self.runner)
-        self.has_idle_worker = False
+    def start_ready(self, group: asyncio.TaskGroup) -> None:
+        """Start the ready nodes, each in a task of its own."""
         while self.ready:
             # In the order in which they became ready; a set would change it from run to run.
             number, frame = self.ready.popitem(last=False)
             self.running += 1
-            self.add_worker(group)
-            outcome = await self.start(number, frame)
-            self.running -= 1
-            self.held[number] = outcome
-            # Before `store_ended`: the scheduler chooses among those that have come.
-            self.scheduler.come(number)
-            self.store_ended()
+            group.create_task(self.run_node(group, number, frame))
+
+    async def run_node(self, group: asyncio.TaskGroup, number: int, frame: Frame) -> None:
+        separate_prints(self.runner)
+        self.held[number] = await self.start(number, frame)
+        self.running -= 1
+        # Before `store_ended`: the scheduler chooses among those that have come.
+        self.scheduler.come(number)
+        self.store_ended()
+        self.start_ready(group)
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""

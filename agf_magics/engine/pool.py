@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 from ..catalog import Tool, Transform
 from ..flow import events as ev
@@ -38,8 +38,6 @@ class OneCall(NamedTuple):
     place: Place
     is_secret: bool
     """Whether its value feeds a secret argument."""
-    is_bare: bool
-    """Whether the value of the call is the value of the element."""
     is_pooled: bool
     """Whether threads or workers pull the calls, instead of a step for each element."""
     replays: bool
@@ -59,12 +57,12 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     is_secret = (id(inside.linked.flow), body.id) in run.secrets.steps
     is_bare = body.gives is None and body.target is None and not body.exchange.keeps
     # The start of a call with an effect is durable before the call: each has its own turn.
-    is_pooled = (journal is None or not has_effect(tool)) and not site.step.wait
+    is_pooled = (journal is None or not has_effect(tool)) and not site.step.failing.wait
     # Each call waits for its own turn, or tells and asks for itself.
     is_pooled = is_pooled and tool.throttle is None and not tool.context
     # A replayed call is a step's: it may need no thread and no worker.
     is_pooled = is_pooled and (run.recording is None or not run.recording.replays_tools)
-    is_pooled = is_pooled and (place == "worker" or (place == "thread" and not tool.is_async))
+    is_pooled = is_pooled and place in ("worker", "thread")
     replays = (
         journal is not None
         and (journal.earlier is not None or journal.reuse is not None)
@@ -73,7 +71,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     replays = (
         replays and is_bare and not (tool.secret or is_secret) and inside.grant.allows(tool.name)
     )
-    return OneCall(body, tool, place, is_secret, is_bare, is_pooled, replays)
+    return OneCall(body, tool, place, is_secret, is_pooled, replays)
 
 
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:
@@ -113,23 +111,18 @@ class Plan:
     """
 
     def __init__(
-        self, count: int, width: int, done: list[int] | None = None, first: list[int] | None = None
-    ):
+        self, count: int, width: int, done: Sequence[int] = (), first: Sequence[int] = ()
+    ) -> None:
         self.count, self.width = count, min(width, count)
-        self.done = done or ()
+        self.done = done
         """In order, in the order of their ends."""
-        ahead = {*self.done, *(first or ())}
-        rest = (
-            [*(first or ()), *(i for i in range(count) if i not in ahead)]
-            if ahead
-            else range(count)
-        )
-        self.rest: Iterator[int] = iter(rest)
+        ahead = {*done, *first}
+        self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in ahead))
         """Concurrently."""
 
     def begin(self, count: int) -> Plan:
         """The first ``count`` parts, which this plan then no longer has."""
-        first = Plan(count, self.width, [*self.done])
+        first = Plan(count, self.width, self.done)
         first.rest, self.done = islice(self.rest, count), ()
         return first
 
@@ -159,11 +152,10 @@ class Parts(ABC):
 
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
         """Whether to try again. Raises the error if it ends the fan-out."""
-        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
-        if attempt <= step.retries:
-            run.emit(ev.StepRetried(self.at(i), clock(), error))
-            tries = tries if attempt == 1 else again(tries, self.at(i), attempt)
-            run.mark("retried", CallKey(self.at(i), tries))
+        run, at = self.site.run, self.at(i)
+        if attempt <= self.site.step.failing.retries:
+            run.emit(ev.StepRetried(at, clock(), error))
+            run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
             return True
         self.give_up(i, error)
         return False
@@ -171,12 +163,13 @@ class Parts(ABC):
     def give_up(self, i: int, error: StepError) -> None:
         """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
         step, run, tries = self.site.step, self.site.run, self.site.scope.tries
-        if step.on_error == "abort":
+        on_error = step.failing.on_error
+        if on_error == "abort":
             self.failure = self.failure or error
             raise error
-        if step.gather is not None or step.on_error == "finish" or step.keeps_failures:
+        if step.gather is not None or on_error == "finish" or step.failing.kept:
             self.failures[i] = error
-        if step.on_error == "continue":
+        if on_error == "continue":
             # None if it cannot be read, or if the parts are branches.
             value = self.items.shown(i) if self.items is not None else None
             element = preview(run.secrets.shown(value))
@@ -191,17 +184,13 @@ class Parts(ABC):
         if self.items is not None and count < len(self.items):  # others follow
             return
         is_call = self.items is None and step.gather is not None  # its failure is in the headline
-        if self.dropped == count > 0 and not is_call and id(step) not in run.all_dropped:
-            run.all_dropped.add(id(step))
+        if self.dropped == count > 0 and not is_call:
             parts = "elements" if self.items is not None else "branches"
             message = (
                 f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
             )
-            run.emit(
-                ev.Warned(
-                    clock(), Diagnostic("run.all-dropped", message, step.span, severity="warning")
-                )
-            )
+            warning = Diagnostic("run.all-dropped", message, step.span, severity="warning")
+            run.warn_once(warning, (warning.code, step.span))
 
 
 class Pool(Parts):
@@ -223,8 +212,7 @@ class Pool(Parts):
         self.active = 0
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        if plan.done:
-            await self._work(plan.done)
+        await self._work(plan.done)
         if plan.width <= 1:
             await self._work(plan.rest)
         else:
@@ -269,12 +257,12 @@ class Pool(Parts):
                 self.active += 1
                 group.create_task(work())
 
-        forget = queue.on_change(grow)
+        queue.listeners[grow] = None
         try:
             grow()
             await ended.wait()
         finally:
-            forget()
+            del queue.listeners[grow]
 
     async def _work(
         self, numbers: Iterable[int], is_too_many: Callable[[], bool] | None = None
@@ -293,17 +281,15 @@ class Pool(Parts):
                     value, _ = await self.start(i, attempt)
                     self.keep(i, value)
                     break
-                except asyncio.CancelledError:
-                    raise
                 except BaseException as error:
                     if not is_rescuable(error):
                         self.failure = self.failure or error
                         raise
-                    if not self.retries(i, attempt, cast(StepError, error)):
+                    if not self.retries(i, attempt, error):
                         break
                     attempt += 1
-                if self.site.step.wait:
-                    await asyncio.sleep(self.site.step.wait)
+                if self.site.step.failing.wait:
+                    await asyncio.sleep(self.site.step.failing.wait)
             if self.items is not None:
                 self.items.release(i)
             if is_too_many is not None and is_too_many():
@@ -312,4 +298,7 @@ class Pool(Parts):
 
 
 def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
+    """The scope of this attempt at the part ``at``."""
+    if attempt == 1:
+        return scope
     return scope._replace(tries=again(scope.tries, at, attempt))

@@ -17,7 +17,7 @@ from ..flow.steps import Invoke
 from ..flow.values import Value, isolate
 from ..journal.secrets import replace_secrets
 from ..text.diagnostics import Diagnostic, StepError
-from .call import call, warn_once
+from .call import call
 from .failures import with_place
 from .limits import Grant, LimitReached
 from .linked import ModelBinding, describe_tool
@@ -124,7 +124,7 @@ class _Caller:
     async def function(self, **arguments: Value) -> Value:
         def warn(fault: ModelFault, wait: float) -> None:
             message = f"{fault.diagnostic.message}; asked again after {wait:g} s"
-            warn_once(self.run, Diagnostic("model.retried", message, severity="warning"))
+            self.run.warn_once(Diagnostic("model.retried", message, severity="warning"), message)
 
         asking = ModelRequest(
             self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
@@ -232,7 +232,8 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
             f"has no effect"
         )
         span = limited[0].span if limited else site.step.span
-        warn_once(site.run, Diagnostic("model.no-usage", message, span, severity="warning"))
+        warning = Diagnostic("model.no-usage", message, span, severity="warning")
+        site.run.warn_once(warning, warning)
     for meter in site.scope.meters:
         meter.use(tokens, cost)
     try:
@@ -243,12 +244,14 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
     if reply.get("cut"):
         message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
         hint = "max_output_tokens sets the maximum"
-        warn_once(site.run, Diagnostic("model.cut", message, site.step.span, hint, "warning"))
+        warning = Diagnostic("model.cut", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
 
     if reply.get("unended"):
         message = f"the reply of {name} ended without the mark of its end: it may be incomplete"
         hint = "compare it with the server's log; some servers never send the mark (finish_reason)"
-        warn_once(site.run, Diagnostic("model.unended", message, site.step.span, hint, "warning"))
+        warning = Diagnostic("model.unended", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
 
 
 def dry_reply(config: Mapping[str, Value], name: str) -> Value:

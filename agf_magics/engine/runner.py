@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
 from ..flow import events as ev
 from ..flow.progress import Progress
@@ -178,7 +178,6 @@ class Recording(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Models:
-    warned: set[object] = field(default_factory=set)
     files: dict[str, bytes] = field(default_factory=dict)
     """The attachments of the run, by SHA-256."""
     placeholders: dict[str, Value] = field(default_factory=dict)
@@ -226,8 +225,8 @@ class Runner:
             journal.rows.large = self.large
         self.recording: Recording | None = None
         """None: the run replays nothing."""
-        self.all_dropped: set[int] = set()
-        """The steps that have warned that all their elements failed, by identity."""
+        self.warned: set[object] = set()
+        """What `warn_once` has warned about."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
@@ -240,6 +239,14 @@ class Runner:
         """Journal that something happened, if the run has a journal: see `Journal.mark`."""
         if self.journal is not None:
             self.journal.mark(what, key, error)
+
+    def warn_once(self, warning: Diagnostic, about: object) -> None:
+        """Emit a warning, once in a run. ``about``: what it is about, as its text may differ from
+        time to time."""
+        # A session of fifty requests to the same server says it once.
+        if about not in self.warned:
+            self.warned.add(about)
+            self.emit(ev.Warned(clock(), warning))
 
     async def run_flow(self, scope: Scope, flow_input: FlowInput) -> FlowResult:
         flow = scope.linked.flow
@@ -314,9 +321,9 @@ class Runner:
             return None
         # Before the frame is stored: a resumed run must rescue what this one has rescued.
         self.mark("rescued", site.key)
-        value, frame = step.rescue(error), site.frame  # is_rescuable: it is a StepError
+        value, frame = step.rescue(error), site.frame
         if step.target is not None:
-            frame = step.target.store(frame, Outcome(value, None, error, "failed"))  # type: ignore[arg-type]
+            frame = step.target.store(frame, Outcome(value, None, error, "failed"))
         return value, frame
 
 
@@ -335,7 +342,7 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
     return value, frame
 
 
-def is_rescuable(error: BaseException) -> bool:
+def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits, open
     questions and unknown names."""
     return (

@@ -4,8 +4,8 @@ time.
 ``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function
 without concurrency runs: on the thread that waits for the run, where ■ can interrupt them, else on
 a worker thread. A call there costs more than most elements, so it reads a few elements ahead: never
-for longer than `READ_SECONDS`, never more than `READ_AHEAD` elements or `READ_AHEAD_BYTES`. The
-elements of a range, a tuple and an array have no code and are read when they are needed.
+for longer than `READ_SECONDS`, never more than `READ_AHEAD` elements. The elements of a range, a
+tuple and an array have no code and are read when they are needed.
 
 An element that was read is held until the fan-out needs it no longer. So the memory that a run
 takes depends on the number of concurrent elements, not on the number of all elements.
@@ -34,7 +34,6 @@ from ..flow.values import (
     type_name,
     why_no_sequence,
 )
-from ..journal.codec import weigh
 from ..journal.records import SequenceRow
 from ..text.diagnostics import Diagnostic, StepError
 from .failures import describe_exception, describe_masked
@@ -47,13 +46,11 @@ MOST = 100_000_000
 """The most elements of a sequence: the list of their results alone takes 800 MB."""
 
 READ_SECONDS = 0.005
-"""Seconds after which a call reads no further element ahead."""
+"""Seconds after which a call reads no further element ahead: in that time, no more than some tens of
+megabytes can be read."""
 
 READ_AHEAD = 64
 """The most elements that a call reads."""
-
-READ_AHEAD_BYTES = 1_000_000
-"""Bytes of elements, approximately, after which a call reads no further element ahead."""
 
 SAMPLES, SAMPLE_BYTES = 256, 4096
 """The parts of a large array that identify it for a resumed run."""
@@ -66,11 +63,11 @@ class Elements:
     """The elements of one sequence, for one fan-out."""
 
     def __init__(
-        self, site: CallSite[Any], source: Value, length: int, most: int | None = None
+        self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
     ) -> None:
-        """``length``: what ``len`` has returned. ``most``: use only so many elements; None: all."""
+        """``length``: what ``len`` has returned. ``most``: use only so many elements."""
         self.site, self.source, self.length = site, source, length
-        self.count = length if most is None else min(most, length)
+        self.count = min(most, length)
         self.list = source if type(source) is list else None
         """A list has no code: its elements are values already, and it cannot change."""
         self.is_quick = self.list is not None or is_quick(source)
@@ -122,10 +119,8 @@ class Elements:
         self.held.pop(number, None)
 
     def shown(self, number: int) -> Value:
-        """Element ``number`` for a message; None if it cannot be read."""
-        ok, element = self.held.get(number) or (
-            _read_one(self.source, number) if self.is_quick else (False, None)
-        )
+        """Element ``number``, which is held or quick, for a message; None if it cannot be read."""
+        ok, element = self.held.get(number) or _read_one(self.source, number)
         return element if ok else None
 
     async def check_length(self) -> None:
@@ -334,24 +329,10 @@ def _read_one(source: Value, number: int) -> Result:
 
 def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
     """Append the first of the elements to ``results``, and some that follow."""
-    until, room = time.monotonic() + READ_SECONDS, READ_AHEAD_BYTES
+    until = time.monotonic() + READ_SECONDS
     for number in numbers:
         # Into the caller's list, so that what was read is there if the call is stopped.
         results.append(_read_one(source, number))
-        room -= _size(results[-1][1])
-        if room < 0 or time.monotonic() > until:
+        if time.monotonic() > until:
             break
     return True, None
-
-
-def _size(value: Value) -> int:
-    """The bytes of an element, approximately."""
-    size = weigh(value)
-    if size >= 0:
-        return size
-    if type(value) in (list, dict):
-        return sum(map(_size, value.values() if type(value) is dict else value))
-    try:
-        return max(int(getattr(value, "nbytes", 0)), sys.getsizeof(value))
-    except Exception:  # of a class of a user
-        return READ_AHEAD_BYTES

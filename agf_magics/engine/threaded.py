@@ -22,6 +22,7 @@ import contextlib
 import contextvars
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from math import inf
 from typing import Any
 
 from ..flow import events as ev
@@ -32,12 +33,12 @@ from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
 from .call import finish, permit, resources_of, start_record, value_of
 from .host import TURN, has_effect
-from .limits import granted
+from .limits import granted, shortest
 from .pool import OneCall, Parts, Plan, retry_scope
 from .runner import CallSite, Runner, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
 from .streams import StepPrints
-from .threads import CallPool, Placement, Terms, ThreadPool, WidePool
+from .threads import CallPool, Placement, Terms, ThreadPool
 from .user_code import Call, Result, is_awaitable, printing
 
 
@@ -56,7 +57,7 @@ class ThreadedPool(Parts):
         body, tool = one.step, one.tool
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
-        self.is_secret, self.is_bare = one.is_secret, one.is_bare
+        self.is_secret = one.is_secret
         self.body, self.tool, self.inside, self.elements, self.each = (
             body,
             tool,
@@ -65,12 +66,8 @@ class ThreadedPool(Parts):
             site.step,
         )
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
-        limits = [
-            one
-            for one in (tool.timeout, body.timeout, site.run.budget.limits.step_timeout)
-            if one is not None
-        ]
-        self.timeout = min(limits, default=None)
+        limits = site.run.budget.limits
+        self.timeout = shortest(tool.timeout, body.timeout, limits.step_timeout)
         self.remote: Terms | None = None
         """How workers make the calls; None: threads make them."""
         if one.place == "worker":
@@ -83,20 +80,19 @@ class ThreadedPool(Parts):
         """Elements to try again, and their attempts."""
         self.calls = OpenCalls(self.runner, self.timeout, self.loop, self.context)
         self.open = self.calls.open
-        self.wide: WidePool[Element] | None = None
-        """The workers, if they make the calls: as many elements start as they want."""
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
-        halts = self.each.on_error == "abort" or self.each.retries > 0
+        halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
         self.threads: CallPool[Element]
         if self.remote is not None and self.host.queue is not None:
-            self.threads = self.wide = self.context.run(
-                self.host.queue.pool, self._collect, self.remote, halts, self._place
+            pool, function = self.host.queue.pool, self.tool.function
+            self.threads = self.context.run(
+                pool, function, self._collect, self.remote, halts, self._place
             )
         else:
-            self.threads = ThreadPool[Element](self._collect, halts)
+            self.threads = ThreadPool[Element](self._collect, plan.width, halts)
         try:
-            await self._run(((i, 1) for i in plan.rest), plan.width)
+            await self._run((i, 1) for i in plan.rest)
         except (asyncio.CancelledError, Exception):
             await self.calls.cancel()
             raise
@@ -107,11 +103,9 @@ class ThreadedPool(Parts):
         self.warn_if_all_dropped(plan.count)
         return self.failures
 
-    async def _run(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
+    async def _run(self, numbers: Iterator[tuple[int, int]]) -> None:
         while True:
-            if self.wide is not None:
-                width = self.wide.wanted
-            await self._start_elements(numbers, width)
+            await self._start_elements(numbers, self.threads.wanted)
             if self.failure is not None:  # P15: after a failure no further element starts
                 return await self.calls.cancel()
             if not self.open:
@@ -143,10 +137,8 @@ class ThreadedPool(Parts):
 
     def _start(self, i: int, attempt: int) -> Element | None:
         """Build the call of an element. None: it needs none, and has ended."""
-        site, scope = self.site, self.inside
-        if attempt > 1:
-            scope = retry_scope(scope, self.at(i), attempt)
-        at, index = (*self.path, i), (*site.index, i)
+        site, at, index = self.site, (*self.path, i), (*self.site.index, i)
+        scope = retry_scope(self.inside, at, attempt)
         self.runner.emit(ev.StepStarted(at, clock(), attempt))
         inner: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
         call: StartedCall | tuple[Value] | None = None
@@ -196,7 +188,8 @@ class ThreadedPool(Parts):
                 continue
             assert element.result is not None
             ok, value = element.result
-            if element.interrupted or self.calls.is_late(element) or (ok and is_awaitable(value)):
+            is_late = self.loop.time() > element.deadline
+            if element.interrupted or is_late or (ok and is_awaitable(value)):
                 self.calls.finish(element)
             else:
                 self.calls.ended.append(element)
@@ -231,12 +224,11 @@ class ThreadedPool(Parts):
             return None, error, False
 
     def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
-        if not self.is_bare:
-            try:
-                value, _ = store_value(site, finish(site, given, value))
-            except BaseException as error:
-                self._fail(i, attempt, site, error)
-                return
+        try:
+            value, _ = store_value(site, finish(site, given, value))
+        except BaseException as error:
+            self._fail(i, attempt, site, error)
+            return
         self.runner.emit(ev.StepFinished(site.at, clock(), value))
         self.keep(i, value)
         self.elements.release(i)
@@ -246,7 +238,7 @@ class ThreadedPool(Parts):
         if rescued is not None:
             self.keep(i, rescued[0])
             self.elements.release(i)
-        elif not isinstance(error, StepError) or not is_rescuable(error):
+        elif not is_rescuable(error):
             self.failure = self.failure or error
         else:
             with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
@@ -282,7 +274,7 @@ class Element(Call):
     prints: StepPrints | None
     """None: the run is not watched."""
     deadline: float
-    """The loop's time at which its time is over."""
+    """The loop's time at which its time is over; `inf`: never."""
     timer: asyncio.TimerHandle | None
     """Stops it then; None: it has no time limit."""
 
@@ -298,7 +290,7 @@ class Element(Call):
         super().__init__(function, arguments, loop, context)
         self.site = site
         self.prints = self.task = self.stopped_by = self.timer = None
-        self.deadline = 0.0
+        self.deadline = inf
         if site.run.stream:
             self.prints = StepPrints(site.run, loop, site.at)
             # In the context of the call: the threads of the pool make many calls, and this one's
@@ -390,10 +382,6 @@ class OpenCalls:
                     element.deadline, self._expire, element, self.timeout
                 )
 
-    def is_late(self, element: Element) -> bool:
-        """Whether the time of a call is over."""
-        return self.timeout is not None and self.loop.time() > element.deadline
-
     def _expire(self, element: Element, timeout: float) -> None:
         if element.result is None and element.task is None:
             self._end_in_task(element, lambda element: self.host.end_late_call(element, timeout))
@@ -402,19 +390,11 @@ class OpenCalls:
 
     async def cancel(self) -> None:
         """Stop all open calls, and wait for them as long as they have to stop."""
-        # All at the same time: each has the whole grace.
-        stops = [self.loop.create_task(self._cancel_one(element)) for element in list(self.open)]
-        cancelled = False
-        while stops and not all(stop.done() for stop in stops):
-            try:
-                await asyncio.wait(stops)
-            # A second cancellation ends the grace of the calls, but each still reports its end.
-            except asyncio.CancelledError:
-                cancelled = True
-                for stop in stops:
-                    stop.cancel()
-        if cancelled:
-            raise asyncio.CancelledError
+        # All at the same time: each has the whole grace. A second cancellation, which the group
+        # passes on, ends the grace of the calls, but each still reports its end.
+        async with asyncio.TaskGroup() as group:
+            for element in list(self.open):
+                group.create_task(self._cancel_one(element))
 
     async def _cancel_one(self, element: Element) -> None:
         error: BaseException | None = None

@@ -146,10 +146,6 @@ if hasattr(os, "register_at_fork"):  # Windows has no fork
 Result = tuple[bool, Any]
 """Whether the call succeeded, and its value or its exception."""
 
-COROUTINE = types.CoroutineType
-
-PLAIN_TYPES = frozenset({type(None), bool, int, float, str, list, dict, tuple, bytes})
-
 
 class TimedOut(TimeoutError):
     """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
@@ -214,10 +210,6 @@ def _raised_by_asyncio(error: BaseException) -> bool:
 
 
 def is_awaitable(value: Any) -> bool:
-    kind = type(value)
-    # Nearly always, and faster than `isawaitable`.
-    if kind in PLAIN_TYPES or kind is types.CoroutineType:
-        return kind is types.CoroutineType
     try:
         # It asks the class for `__await__`, which runs code of a metaclass.
         return inspect.isawaitable(value)
@@ -232,33 +224,18 @@ async def awaited(result: Result, grace: float) -> Result:
     tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
     is closed ``grace`` seconds later.
     """
-    ok, coroutine = result
-    if type(coroutine) is not COROUTINE:
-        if not ok or not is_awaitable(coroutine):
-            return result
-        # A future, or an object with `__await__`: only a coroutine can be sent to.
-        coroutine = _waiting_for(coroutine)
-    before, ended, waits = Forks.count, None, None
-    try:
-        # The first step is made here, without a task: most async tools of a cached or local answer
-        # never wait.
-        waits = coroutine.send(None)
-    except StopIteration as end:  # it did not wait, and so was not cancelled
-        ended = True, end.value
-    except BaseException as error:
-        ended = False, error
-    end_in_child(before, ended or (True, None))
-    return await _finish(coroutine, waits, grace) if ended is None else ended
-
-
-async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float) -> Result:
+    ok, value = result
+    if not ok or not is_awaitable(value):
+        return result
+    # A future, or an object with `__await__`: only a coroutine can be sent to.
+    coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
     task = asyncio.current_task()
     assert task is not None
     before, forks = task.cancelling(), Forks.count
     try:
         # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
         # count that has grown is a cancellation of the step.
-        result: Result = True, await _driven(coroutine, waits, task, grace)
+        result = True, await _driven(coroutine, task, grace)
     except GeneratorExit as error:
         # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
         if not _runs(task):  # this coroutine is being closed
@@ -274,10 +251,9 @@ async def _finish(coroutine: Coroutine[Any, Any, Any], waits: Any, grace: float)
 
 @types.coroutine
 def _driven(
-    coroutine: Coroutine[Any, Any, Any], waits: Any, task: asyncio.Task[Any], grace: float
+    coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float
 ) -> Generator[Any, Any, Any]:
-    """The rest of ``await coroutine``, which can close a coroutine that swallows its
-    cancellation."""
+    """``await coroutine``, which can close a coroutine that swallows its cancellation."""
     before, forks = task.cancelling(), Forks.count
     cut = False
     timer: asyncio.TimerHandle | None = None
@@ -291,6 +267,7 @@ def _driven(
             task.cancel()
 
     try:
+        waits = coroutine.send(None)
         while True:
             end_in_child(forks, (True, None))  # a child must not use the loop of its parent
             try:
@@ -335,12 +312,15 @@ WORKER_IDLE = 10.0
 """Seconds after which an idle worker ends."""
 
 
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
 class Call:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = (
         "_taken",
-        "began",
         "context",
         "ended",
         "function",
@@ -367,8 +347,6 @@ class Call:
         self.loop = loop
         self.ended: asyncio.Future[None] | None = None
         """Wakes the task that waits, if there is one; it never carries the result."""
-        self.began: float | None = None
-        """When a `ThreadPool` began it, by the monotonic clock."""
         self.result: Result | None = None
         """Set on the loop's thread."""
         self.inner: Callable[[str], None] | None = None
@@ -385,7 +363,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        return getattr(self.function, "__name__", None) or type(self.function).__name__
+        return name_of(self.function)
 
     def take(self) -> bool:
         """Whether the caller is first: the thread that runs it, or the task that cancels it

@@ -269,6 +269,32 @@ class Name(NamedTuple):
         return self.text
 
 
+OnError = Literal["abort", "continue", "finish"]
+"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``:
+it is dropped. ``finish``: the others finish, then the step fails with all failures and the
+successful values."""
+
+
+class Failing(NamedTuple):
+    """What happens to an element or a branch that fails, and to its fan-out."""
+
+    on_error: OnError = "abort"
+    """After the last attempt."""
+    retries: int = 0
+    wait: float = 0.0
+    """Seconds before each further attempt."""
+    kept: bool = False
+    """Whether `join` reads the failures of what was dropped."""
+
+
+class Cut(NamedTuple):
+    """The bound of the elements of a fan-out: only the first ones are used."""
+
+    most: int
+    finding: Callable[[int], Diagnostic]
+    """About more elements, given how many there are more; an error fails the step."""
+
+
 @data
 class Step:
     """The fields of all steps."""
@@ -529,11 +555,8 @@ class Walk(Step):
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
     """How many nodes of a round run at a time; 0: all."""
-    retries: ClassVar[int] = 0
-    wait: ClassVar[float] = 0.0
-    on_error: ClassVar[Literal["abort"]] = "abort"
+    failing: ClassVar[Failing] = Failing()
     gather: ClassVar[None] = None
-    keeps_failures: ClassVar[bool] = False
     """A round is a fan-out that its first failure ends."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The keys of the state that each node writes, as far as its text determines them."""
@@ -542,15 +565,14 @@ class Walk(Step):
     key."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""
-    forks: bool = field(init=False)
-    """Whether several nodes may run in one round."""
 
     def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
-        leaving = edges_by_source(self.edges)
-        object.__setattr__(self, "leaving", leaving)
-        object.__setattr__(
-            self, "forks", any(_forks(edges) for edges in leaving.values() if len(edges) > 1)
-        )
+        object.__setattr__(self, "leaving", edges_by_source(self.edges))
+
+    @property
+    def forks(self) -> bool:
+        """Whether several nodes may run in one round."""
+        return any(_forks(edges) for edges in self.leaving.values() if len(edges) > 1)
 
 
 def _forks(edges: Sequence[Edge]) -> bool:

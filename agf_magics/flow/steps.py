@@ -44,8 +44,10 @@ from .step import (
     Uses,
     data,
 )
+from .step import Cut as Cut
 from .step import Dag as Dag
 from .step import Edge as Edge
+from .step import Failing as Failing
 from .step import Name as Name
 from .step import Step as Step
 from .step import Walk as Walk
@@ -54,11 +56,6 @@ from .values import Value
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
 ``question`` is for a person."""
-
-OnError = Literal["abort", "continue", "finish"]
-"""``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``:
-it is dropped. ``finish``: the others finish, then the step fails with all failures and the
-successful values."""
 
 
 @data
@@ -127,12 +124,7 @@ class Branches(Step):
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError: too few succeeded. None as well: its value maps the branches' names to
     their values."""
-    on_error: OnError = "abort"
-    retries: int = 0
-    wait: float = 0.0
-    """Seconds before each further attempt."""
-    keeps_failures: bool = False
-    """Whether `join` reads the failures of what was dropped."""
+    failing: Failing = Failing()
     leaves: bool = False
     """Whether the steps after it see the writes of `join` and ``collect``."""
 
@@ -158,16 +150,9 @@ class Each(Step):
     ones."""
     limit: int | None = None
     """None: `WIDTH`, or as many as the workers of the run make at the same time."""
-    on_error: OnError = "abort"
-    retries: int = 0
-    wait: float = 0.0
-    """Seconds before each further attempt."""
-    keeps_failures: bool = False
-    """Whether `join` reads the failures of what was dropped."""
-    most: int | None = None
-    """The maximum number of elements; only the first ones are used."""
-    cut: Callable[[int], Diagnostic] | None = None
-    """The finding about more elements than `most`, given their number; an error fails the step."""
+    failing: Failing = Failing()
+    cut: Cut | None = None
+    """None: all elements are used."""
     scope: bool = True
     """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
     ahead: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.step import Exchange, FlowInput, FlowResult, Frame, Name, Ref, RowTerms
-from ..flow.steps import Computed, Definition, Each, Flow, Invoke, Stored
+from ..flow.steps import Computed, Definition, Each, Failing, Flow, Invoke, Stored
 from ..flow.steps import Sequence as Steps
 from ..flow.tables import Picked, open_rows
 from ..flow.values import Value
@@ -136,7 +136,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         element=_ROW,
         body=call,
         limit=terms.width,
-        on_error="continue",
+        failing=Failing("continue"),
         scope=False,
         first=terms.first,
         target=_OUTCOMES,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ..flow.step import Expr, Step, Walk
-from ..flow.steps import WIDTH, Branches, Each, Flow, Fold, Invoke, Repeat, every
+from ..flow.steps import WIDTH, Branches, Cut, Each, Flow, Fold, Invoke, Repeat, every
 from ..flow.wiring import wires
 from . import counters as look
 from .plain import line
@@ -266,7 +266,7 @@ def how(step: Step) -> str:
     match step:
         case Each():
             bits.append(f"{step.limit or WIDTH} at once")
-            bits += [_bound(step, step.most)] if step.most is not None else []
+            bits += [_bound(step.cut)] if step.cut is not None else []
         case Fold() if step.most is not None:
             bits.append(f"at most {step.most:,}")
         case Repeat():
@@ -277,9 +277,11 @@ def how(step: Step) -> str:
                 else f"{step.limit:,} times"
             )
     if isinstance(step, (Each, Branches)):
-        drops = step.on_error == "continue" and (step.gather is None or isinstance(step, Branches))
-        pause = f", wait: {step.wait:g}s" if step.wait else ""
-        again = [f"retry({step.retries}{pause})"] if step.retries else []
+        failing = step.failing
+        is_list = step.gather is None or isinstance(step, Branches)
+        drops = failing.on_error == "continue" and is_list
+        pause = f", wait: {failing.wait:g}s" if failing.wait else ""
+        again = [f"retry({failing.retries}{pause})"] if failing.retries else []
         if again or drops:
             bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
     if isinstance(step, Invoke) and step.permit is not None:
@@ -289,9 +291,9 @@ def how(step: Step) -> str:
     return " · ".join(bits)
 
 
-def _bound(step: Each, most: int) -> str:
-    refuses = step.cut is not None and step.cut(1).severity == "error"
-    return f"{'at most' if refuses else 'the first'} {most:,}"
+def _bound(cut: Cut) -> str:
+    refuses = cut.finding(1).severity == "error"
+    return f"{'at most' if refuses else 'the first'} {cut.most:,}"
 
 
 def condition(expr: Expr) -> str:

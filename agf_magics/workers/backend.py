@@ -76,8 +76,8 @@ class WorkerBackend(Protocol):
     A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker),
     ``ahead`` (int: chunks in flight for each lane), ``close`` (a function), ``starting`` (int: how
     many workers are being started; 0: they are there), ``notify_started`` (a function: calls its
-    argument on any thread as soon as they are) and ``notify_warning`` (a function: calls its
-    argument, a method, on any thread with each later warning)."""
+    argument on any thread as soon as they are) and ``notify_warning`` (a function: calls
+    ``warn_soon`` of its argument, a `Dispatcher`, on any thread with each later warning)."""
 
     @property
     def name(self) -> str:
@@ -356,7 +356,7 @@ class Line(ABC, Generic[E]):
         for entry in flight.entries:
             if not lost.cancelled:
                 # A pool that breaks loses all its chunks: only what was alone is to blame.
-                entry.losses = entry.losses + 1 if alone or names_one else max(1, entry.losses)
+                entry.losses += alone or names_one
                 entry.workers.append(str(lost))
             if is_last or entry.losses > LOSSES:
                 entry.workers = entry.workers or [str(lost)]
@@ -373,10 +373,12 @@ class Dispatcher:
     """Takes chunks from its sources in turn and sends them through a backend."""
 
     def __init__(
-        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.backend = backend
+        self.ahead = int(getattr(backend, "ahead", AHEAD))
+        """Chunks in flight for each lane."""
         self.in_flight: dict[Flight[Any], None] = {}
         self.listeners: dict[Callable[[], None], None] = {}
         """Called after each chunk."""
@@ -389,11 +391,6 @@ class Dispatcher:
         self._context = contextvars.copy_context()
         self._due = False
 
-    @property
-    def ahead(self) -> int:
-        """Chunks in flight for each lane."""
-        return int(getattr(self.backend, "ahead", AHEAD))
-
     def wake(self) -> None:
         """Send what waits in the next turn of the loop: calls that are queued in one turn share a
         chunk."""
@@ -402,7 +399,7 @@ class Dispatcher:
             # rights and its prints.
             self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
             getattr(self.backend, "notify_started", nothing)(lambda: self._call(self._show_started))
-            getattr(self.backend, "notify_warning", nothing)(self.warn_soon)
+            getattr(self.backend, "notify_warning", nothing)(self)
         # Not now: the other calls of this turn belong into the same chunk.
         if not self._due:
             self._due = True
@@ -438,8 +435,8 @@ class Dispatcher:
     def _send(self, flight: Flight[Any]) -> None:
         self.in_flight[flight] = None
         # Both ways: a loss can be the fault of whatever was in flight at any moment of it.
-        for other in self.in_flight if len(self.in_flight) > 1 else ():
-            other.shared = True
+        for other in self.in_flight:
+            other.shared = len(self.in_flight) > 1
 
         def done(outcome: Any) -> None:
             self._call(self._land, flight, outcome)
@@ -459,7 +456,7 @@ class Dispatcher:
 
     def warn_soon(self, found: Diagnostic) -> None:
         """Warn, from any thread, if chunks are in flight."""
-        if self.in_flight and self.warn is not None:
+        if self.in_flight:
             self._call(self.warn, found)
 
     def _show_started(self) -> None:

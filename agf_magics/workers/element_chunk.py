@@ -23,7 +23,7 @@ from ..engine.concurrent import SHAPES
 from ..engine.host import Host, Place
 from ..engine.limits import Budget, granted, inside
 from ..engine.pool import retry_scope
-from ..engine.runner import Runner, Scope, clock, is_rescuable
+from ..engine.runner import Runner, clock, is_rescuable
 from ..engine.threads import Terms
 from ..engine.user_code import Result, watched_stdout
 from ..flow import events as ev
@@ -232,7 +232,9 @@ class _Chunk:
             # The runner holds these lists: they are emptied, not replaced.
             self.events.clear()
             self.records.clear()
-            if not ok and (self.program.step.on_error == "abort" or not is_rescuable(value)):
+            if not ok and (
+                self.program.step.failing.on_error == "abort" or not is_rescuable(value)
+            ):
                 break
         return found
 
@@ -242,15 +244,15 @@ class _Chunk:
             try:
                 return True, await self._attempt(i, item, attempt)
             except BaseException as error:
-                if not (is_rescuable(error) and attempt <= self.program.step.retries):
+                if not (is_rescuable(error) and attempt <= self.program.step.failing.retries):
                     return False, error
                 self._retry(i, attempt, error)
-                await asyncio.sleep(self.program.step.wait)
+                await asyncio.sleep(self.program.step.failing.wait)
                 attempt += 1
 
     async def _attempt(self, i: int, item: Value, attempt: int) -> Value:
         step, scope = self.program.step, self.program.scope
-        where: Scope = scope if attempt == 1 else retry_scope(scope, (*self.path, i), attempt)
+        where = retry_scope(scope, (*self.path, i), attempt)
         frame = step.element.store(self.program.frame, finished((item, None, None, "finished")))
         value, _ = await self.runner.run_step(
             step.body, frame, where, (*self.program.around, i), attempt
@@ -260,10 +262,7 @@ class _Chunk:
     def _retry(self, i: int, attempt: int, error: BaseException) -> None:
         at = (*self.path, i)
         self.runner.emit(ev.StepRetried(at, clock(), error))
-        if self.journal is not None:
-            scope = self.program.scope
-            tries = scope.tries if attempt == 1 else retry_scope(scope, at, attempt).tries
-            self.journal.mark("retried", CallKey(at, tries))
+        self.runner.mark("retried", CallKey(at, retry_scope(self.program.scope, at, attempt).tries))
 
 
 # --- answers ---

@@ -18,10 +18,9 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 from ..catalog import Transform
-from ..engine.concurrent import replay_recorded
 from ..engine.invoke import of_one
 from ..engine.linked import Linked
-from ..engine.pool import Parts, Plan, calls_of, one_call
+from ..engine.pool import Parts, Plan, calls_of
 from ..engine.runner import CallSite, Scope, clock, is_rescuable
 from ..engine.sequences import Elements
 from ..engine.user_code import StillRunning, TimedOut
@@ -52,7 +51,6 @@ from .program import (
     make_program,
     reason_to_stay,
     sources_of,
-    steps_of,
     time_limit_of,
     version_of_workers,
 )
@@ -68,10 +66,10 @@ def element_pool(
     inside: Scope,
     keep: Callable[[int, Value], None],
     items: Elements,
-    rest: Parts,
+    rest: Callable[[Plan], Parts],
 ) -> ElementPool | None:
-    """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: runs those
-    that stay."""
+    """The pool of a fan-out whose elements travel whole; None: they do not. ``rest``: makes what
+    runs those of a plan that stay."""
     # The elements of a sequence that is not quick are read by code of a user, a few ahead.
     if not items.is_quick:
         return None
@@ -148,7 +146,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         inside: Scope,
         keep: Callable[[int, Value], None],
         items: Elements,
-        rest: Parts,
+        rest: Callable[[Plan], Parts],
         sent: Sent,
     ) -> None:
         path = self.path = site.path_of(site.step.body)
@@ -215,10 +213,9 @@ class ElementPool(Parts, Line[ElementEntry]):
 
     async def _run_here(self, numbers: Iterator[int], plan: Plan) -> None:
         """Run elements in the kernel, which sends their calls."""
-        pool = self.rest
-        pool.failures, pool.dropped = self.failures, self.dropped
         plan.rest = numbers
-        replay_recorded(self.each, self.inside, one_call(self.each, self.inside), plan, pool)
+        pool = self.rest(plan)
+        pool.failures, pool.dropped = self.failures, self.dropped
         await pool.run(plan)
         self.dropped = pool.dropped
 
@@ -286,9 +283,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         finally:
             self.dispatcher.lines.pop(self, None)
             self.shown.close()
-        if self.flights:
-            await self._stop_flights()
-        self._show_placed()
+        # After a failure, others may be in flight.
+        await self._stop_flights()
 
     async def _land(self, flight: ElementFlight, outcome: Any) -> None:
         if isinstance(outcome, Lost):
@@ -306,7 +302,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             return
         except BaseException as error:
             # Whatever reading a damaged pickle raises.
-            for i in numbers if self.failure is None else ():
+            for i in numbers:
                 self._fail(i, damaged_answer(self.each.step.body, self.backend.name, error))
             await self.site.run.host.turn()
             return
@@ -319,7 +315,7 @@ class ElementPool(Parts, Line[ElementEntry]):
         if answer.elements[-1][1][0]:
             self.dispatcher.send()
         await self._apply(answer, Shift.between(flight.when, now, answer.began, answer.ended))
-        self.stays += numbers[count:] if self.failure is None else []
+        self.stays += numbers[count:]
 
     async def _apply(self, answer: Answered, shift: Shift) -> None:
         """Write the records of a chunk, then count it and apply the outcomes of its elements in
@@ -348,15 +344,11 @@ class ElementPool(Parts, Line[ElementEntry]):
 
     def _emit(self, event: ev.Event) -> None:
         """Emit an event of a worker. A warning about a step of the run is emitted once."""
-        run = self.site.run
         if type(event) is ev.Warned and event.diagnostic.code == "run.all-dropped":
-            steps = steps_of(self.each.step.body, self.inside.linked)
-            place = next((id(step) for step in steps if step.span == event.diagnostic.span), None)
-            if place in run.all_dropped:
-                return
-            if place is not None:
-                run.all_dropped.add(place)
-        run.emit(event)
+            warning = event.diagnostic
+            self.site.run.warn_once(warning, (warning.code, warning.span))
+        else:
+            self.site.run.emit(event)
 
     def _end(self, i: int, error: BaseException) -> None:
         """The failure of an element: what ``on_error`` says about it."""
@@ -365,9 +357,7 @@ class ElementPool(Parts, Line[ElementEntry]):
             return
         # It ends the fan-out: `failure`.
         with contextlib.suppress(StepError):
-            self.give_up(
-                i, explained(cast(StepError, error), self.each.step.body, self.backend.name)
-            )
+            self.give_up(i, explained(error, self.each.step.body, self.backend.name))
 
     def _fail(self, i: int, found: Diagnostic) -> None:
         """An element failed without an answer."""

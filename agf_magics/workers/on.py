@@ -65,7 +65,7 @@ class WithOptions:
         self.backend = backend
         self.resources = dict(resources)
         self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
-        self._setup: tuple[bytes, str] | None = None
+        self._setup = b"", ""
         if setup is not None:
             try:
                 program = Program(setup)
@@ -93,17 +93,15 @@ class WithOptions:
             "effect": of_chunk.get("effect", False),
             "timeout": of_chunk.get("timeout"),
             "resources": {**self.resources, **of_chunk.get("resources", {})},
-            "setup": (*self._setup, loadable(run))
-            if self._setup is not None
-            else (b"", "", loadable(run)),
+            "setup": (*self._setup, loadable(run)),
         }
         return self.backend.submit(
             run_after_setup, (*order, options), lambda outcome: done(_checked(outcome))
         )
 
     def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        own = [Need("", self.resources, False, None)] if self.resources else []
-        return find_problems(self.backend, [*own, *needs])
+        of_all = Need("", self.resources, False, None)
+        return find_problems(self.backend, [of_all, *needs])
 
 
 def _checked(outcome: Any) -> Any:
@@ -145,21 +143,14 @@ class Pool:
         processors."""
         self.executor = executor
         self.name = name or type(executor).__name__
-        self._lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-
-    @property
-    def lanes(self) -> int:
-        return self._lanes
+        self.lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         try:
             future = self.executor.submit(pickle.loads, applied(run, order))
-        except BrokenExecutor as error:
-            done(Lost(f"{self.name} is broken: {error}", gone=True))
-            return nothing
-        except RuntimeError as error:  # it was shut down
+        except RuntimeError as error:  # it was shut down, or is broken
             done(Lost(f"{self.name}: {error}", gone=True))
             return nothing
         future.add_done_callback(lambda ended: done(outcome_of(ended)))

@@ -211,14 +211,8 @@ def _new_error(kind: Any, diagnostics: tuple[Any, ...]) -> StepError:
 
 
 def _fill_error(error: StepError, state: tuple[Any, ...]) -> None:
-    path, error.where, arguments, partial, is_unknown_name, packed = state
-    error.path = path
-    if is_unknown_name is True:
-        error.is_unknown_name = True
-    if arguments:
-        error.arguments = arguments
-    if partial is not None:
-        error.partial = partial
+    error.path, error.where, error.arguments, error.partial, is_unknown_name, packed = state
+    error.is_unknown_name = is_unknown_name is True
     if packed is not None:
         error.__cause__ = raised_there(*packed)
 
@@ -278,7 +272,7 @@ class Shift(NamedTuple):
 
     def event(self, event: ev.Event) -> ev.Event:
         when: Any = getattr(event, "when")  # noqa: B009  # all events have it
-        return event._replace(when=when + self.by) if self.by else event
+        return event._replace(when=when + self.by)
 
 
 _Count = Annotated[int, lambda number: number >= 0]

@@ -74,7 +74,7 @@ class Processes:
         # A fork has none of the threads.
         if self._pid != os.getpid():
             self._start()
-        if run is chunk.run and type(order[0]) is bytes and len(order[0]) > HEAVY:
+        if run is chunk.run and len(order[0]) > HEAVY:
             order = (self._file(order[1], order[0]), *order[1:])
         job = _Job(applied(run, order), options_of(order).get("timeout"), done)
         with self._lock:

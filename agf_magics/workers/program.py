@@ -11,13 +11,13 @@ limits.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as Listed
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..catalog import Tool, Transform
-from ..engine.limits import Limits
+from ..engine.limits import Limits, shortest
 from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope
@@ -46,36 +46,30 @@ def reason_to_stay(site: CallSite[Each], inside: Scope, count: int, lanes: int) 
     """Why the ``count`` elements of a fan-out do not travel whole; None: they do. ``lanes``: those
     of the workers."""
     run, body = site.run, site.step.body
-    if run.dry:
-        return "dry"
-    if not inside.concurrent:
-        return "sequential"
-    if inside.meters:
-        return "caps"
-    if run.journal is not None and run.journal.reuse is not None:
-        return "reuse"
-    reason = reason_of_body(body, inside.linked)
+    needs = {
+        "dry": run.dry,
+        "sequential": not inside.concurrent,
+        "caps": inside.meters,
+        "reuse": run.journal is not None and run.journal.reuse is not None,
+    }
+    reason = _first(needs) or reason_of_body(body, inside.linked)
     if reason is not None:
         return reason
-    if reads_secret(site, run.secrets):
-        return "secret"
-    is_outer = any(isinstance(step, Each) for step in steps_of(body, inside.linked))
-    return "outer" if is_outer and count < MANY * lanes else None
+    outer = count < MANY * lanes and _has_fan_out(body, inside.linked)
+    return _first({"secret": reads_secret(site, run.secrets), "outer": outer})
+
+
+def _first(reasons: Mapping[str, object]) -> str | None:
+    """The first reason that holds."""
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def reason_of_body(body: Step, linked: Linked) -> str | None:
     """Why ``body`` stays in the kernel; None: it does not need it."""
-    count = 0
-    for step, callee, _ in calls_of(body, linked):
-        reason = _reason_of_call(step, callee)
-        if reason is not None:
-            return reason
-        count += isinstance(callee, Tool)
-    if count < FEWEST:
-        return "no call"
-    if any(isinstance(step, Repeat) and step.session for step in steps_of(body, linked)):
-        return "model"
-    return None
+    calls = list(calls_of(body, linked))
+    reasons = (_reason_of_call(step, callee) for step, callee, _ in calls)
+    count = sum(isinstance(callee, Tool) for _, callee, _ in calls)
+    return next(filter(None, reasons), None if count >= FEWEST else "no call")
 
 
 def _reason_of_call(step: Invoke, callee: Any) -> str | None:
@@ -109,7 +103,7 @@ def _reason_of_call(step: Invoke, callee: Any) -> str | None:
         reasons["place"] = reasons.get("place") or callee.where is not None or callee.is_async
     else:
         reasons["callee"] = True
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    return _first(reasons)
 
 
 def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | None:
@@ -118,21 +112,18 @@ def time_limit_of(body: Step, linked: Linked, limit: float | None) -> float | No
     most = 0.0
     for step, callee, _ in calls_of(body, linked):
         if not isinstance(callee, Linked):
-            limits = [one for one in (limit, step.timeout, callee.timeout) if one is not None]
-            if not limits:
+            seconds = shortest(limit, step.timeout, callee.timeout)
+            if seconds is None:
                 return None
-            most = max(most, min(limits))
+            most = max(most, seconds)
     return most
 
 
-def steps_of(body: Step, linked: Linked) -> Iterator[Step]:
-    """The steps of ``body`` and of the flows that it calls."""
-    for step in every(body):
-        yield step
-        callee = linked.callees.get(step.id)
-        if isinstance(callee, Linked):
-            for inner in callee.flow.body.steps:
-                yield from steps_of(inner, callee)
+def _has_fan_out(body: Step, linked: Linked) -> bool:
+    """Whether ``body`` or a flow that it calls has a fan-out of its own."""
+    flows = [callee.flow for _, callee, _ in calls_of(body, linked) if isinstance(callee, Linked)]
+    bodies = [body, *(flow.body for flow in flows)]
+    return any(isinstance(step, Each) for inner in bodies for step in every(inner))
 
 
 # --- what an element reads ---

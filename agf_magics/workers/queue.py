@@ -13,12 +13,11 @@ import sys
 import types
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ..engine.limits import Grant, granted
 from ..engine.threads import Placement, Terms
-from ..engine.user_code import Call, OutcomeUnknown, Result, TimedOut
+from ..engine.user_code import Call, OutcomeUnknown, Result, TimedOut, name_of
 from ..text.diagnostics import Diagnostic, StepError
 from . import chunk
 from .backend import (
@@ -33,6 +32,7 @@ from .backend import (
     Lost,
     Shown,
     WorkerBackend,
+    nothing,
     write_print,
 )
 from .sending import (
@@ -44,7 +44,6 @@ from .sending import (
     heavy_function,
     is_here,
     lacking_module,
-    name_of,
     other_python,
     raised_there,
     unsendable_arguments,
@@ -59,10 +58,11 @@ class CallQueue:
     """The calls of one run that workers make."""
 
     def __init__(
-        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] | None = None
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
     ) -> None:
         """``warn`` receives the warnings of the run."""
         self.dispatcher = Dispatcher(backend, warn)
+        self.listeners = self.dispatcher.listeners
         self.backend, self.warn = backend, warn
         self._lines: dict[object, CallLine] = {}
         self._sizes: dict[int, ChunkSize] = {}
@@ -87,12 +87,13 @@ class CallQueue:
 
     def pool(
         self,
+        function: Callable[..., Any],
         report: Callable[[list[C]], None],
         terms: Terms,
         halts: bool,
         place: Callable[[Placement], None],
     ) -> RemotePool[C]:
-        return RemotePool(self, report, terms, halts, place)
+        return RemotePool(self, function, report, terms, halts, place)
 
     def elements(
         self, site: Any, inside: Any, keep: Callable[[int, Any], None], items: Any, rest: Any
@@ -101,10 +102,6 @@ class CallQueue:
         from .elements import element_pool
 
         return element_pool(self.dispatcher, site, inside, keep, items, rest)
-
-    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        self.dispatcher.listeners[wake] = None
-        return partial(self.dispatcher.listeners.pop, wake, None)
 
     def line(
         self,
@@ -120,14 +117,13 @@ class CallQueue:
         key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
         line = self._lines.get(key)
         if line is None:
-            program = self._program(function)
             # Calls with an effect travel alone: their trips say nothing about the others.
             size = (
                 ChunkSize()
                 if terms.has_effect
                 else self._sizes.setdefault(id(function), ChunkSize())
             )
-            line = CallLine(self.dispatcher, size, terms, program, function)
+            line = CallLine(self, size, terms, function)
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
             line.order |= {"stops": stops, "grant": (grant.identity, tools)}
             self._lines[key] = line
@@ -139,12 +135,14 @@ class CallQueue:
         self.dispatcher.lines.pop(line, None)
         self._lines = {key: other for key, other in self._lines.items() if other is not line}
 
-    def _program(self, function: Callable[..., Any]) -> Program | Exception:
+    def program(self, function: Callable[..., Any]) -> Program | Exception:
+        """What is sent of a function, or why nothing can be; made once in a run, when its first
+        call is sent."""
         program = self._programs.get(id(function))
         if program is None:
             try:
                 program = Program(function)
-                if self.warn is not None and len(program.pickled) > HEAVY:
+                if len(program.pickled) > HEAVY:
                     self.warn(heavy_function(program))
             except Exception as error:
                 program = unsendable_function(function, error)
@@ -174,7 +172,7 @@ def _report(ended: list[tuple[CallEntry, Result]]) -> None:
         entry.call.end(result)
         if entry.pool is not None:
             pools.setdefault(entry.pool, []).append(entry.call)
-            if entry.pool.halts and not result[0] and not entry.pool.halted:
+            if entry.pool.halts and not result[0]:
                 entry.pool.halt()
     for pool, calls in pools.items():
         pool.report(calls)
@@ -185,14 +183,13 @@ class CallLine(Line[CallEntry]):
 
     def __init__(
         self,
-        dispatcher: Dispatcher,
+        queue: CallQueue,
         size: ChunkSize,
         terms: Terms,
-        program: Program | Exception,
         function: Callable[..., Any],
     ) -> None:
-        super().__init__(dispatcher, size, terms.limit)
-        self.program, self.function, self.has_effect = program, function, terms.has_effect
+        super().__init__(queue.dispatcher, size, terms.limit)
+        self.queue, self.function, self.has_effect = queue, function, terms.has_effect
         self.name = name_of(function)
         self.order: dict[str, Any] = {
             "timeout": terms.timeout,
@@ -202,11 +199,10 @@ class CallLine(Line[CallEntry]):
             "resources": dict(terms.resources),
         }
 
-    def add(self, entries: Sequence[CallEntry], first: bool = False) -> None:
-        if first:
-            self.waiting.extendleft(reversed(entries))
-        else:
-            self.waiting.extend(entries)
+    def add(self, entries: Sequence[CallEntry], first: Sequence[CallEntry] = ()) -> None:
+        """Send ``entries`` after the calls that wait, and ``first`` before them."""
+        self.waiting.extendleft(reversed(first))
+        self.waiting.extend(entries)
         # In the next turn: who adds calls is not ready for their ends.
         self.dispatcher.wake()
 
@@ -229,23 +225,26 @@ class CallLine(Line[CallEntry]):
         return entries
 
     def pack(self, entries: list[CallEntry]) -> bytes:
-        if isinstance(self.program, Exception):
+        program = self.queue.program(self.function)
+        if isinstance(program, Exception):
             # It is raised for each call: its traceback would grow.
-            raise self.program.with_traceback(None)
+            raise program.with_traceback(None)
         pool = entries[0].pool
         given = [entry.call.given for entry in entries]
-        return self.program.pack(given, pool.shared if pool is not None else None)
+        return program.pack(given, pool.shared if pool is not None else None)
 
     def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
-        assert isinstance(self.program, Program)
-        order = (self.program.pickled, self.program.digest, given, len(entries), self.order)
+        program = self.queue.program(self.function)
+        assert isinstance(program, Program), "it has packed them"
+        order = (program.pickled, program.digest, given, len(entries), self.order)
         flight = CallFlight(self, entries, order)
         flight.place(1)
         return flight
 
     def refuse(self, entry: CallEntry, error: Exception) -> None:
-        if isinstance(self.program, Program):
-            error = unsendable_arguments(self.program, entry.call.given, error)
+        program = self.queue.program(self.function)
+        if isinstance(program, Program):
+            error = unsendable_arguments(program, entry.call.given, error)
         entry.end((False, error))
 
     def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:
@@ -278,17 +277,14 @@ class CallFlight(Flight[CallEntry]):
     def __init__(self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...]) -> None:
         super().__init__(entries, chunk.run, order)
         self.line = line
+        self.where = f" on {line.backend.name}"
+        """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
         """Whether `interrupt` by force may end the call; read by the host."""
         self._dropped = 0
         for entry in entries:
             # The host stops a call through what it waits for: `interrupt`.
             entry.call.waiter = self
-
-    @property
-    def where(self) -> str:
-        """For the message about a call that is left running."""
-        return f" on {self.line.backend.name}"
 
     def interrupt(self, call: Call, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
@@ -338,7 +334,11 @@ class CallFlight(Flight[CallEntry]):
             self.entries[i].call.context.run(write_print, name, text)
         if marks == "x":
             raise self._unread(raised_there(*data[0]))
-        begun = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark != "n"]
+        if len(marks) != len(self.entries):
+            raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
+        # The calls after a failure that ends the chunk.
+        letters = marks.rstrip("n")
+        begun, left = self.entries[: len(letters)], self.entries[len(letters) :]
         # Only a call after a failure is not started: it would be sent for ever.
         if not begun:
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
@@ -346,7 +346,7 @@ class CallFlight(Flight[CallEntry]):
         if not line.has_effect:
             weight = len(data) if type(data) is bytes else sum(map(len, data))
             line.size.learn(seconds, len(begun), line.backend.lanes, weight)
-        results = self._results(marks, data, worker)
+        results = self._results(letters, data, worker)
         if results is None:
             for entry in self.entries:
                 # They travel alone, as suspects, although their worker is well.
@@ -354,13 +354,11 @@ class CallFlight(Flight[CallEntry]):
             line.give_back(self.entries, line.lost)
             return
         _report(list(zip(begun, results, strict=True)))
-        left = [entry for entry, mark in zip(self.entries, marks, strict=True) if mark == "n"]
         line.give_back(left, line.waiting)
 
-    def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
+    def _results(self, letters: str, data: Any, worker: str) -> list[Result] | None:
         """The results of the calls; None: this process cannot read those of several calls, which
         are sent again one by one, so that only the cause fails."""
-        letters = marks.replace("n", "")
         try:
             values = (
                 pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
@@ -432,6 +430,7 @@ class RemotePool(Generic[C]):
     def __init__(
         self,
         queue: CallQueue,
+        function: Callable[..., Any],
         report: Callable[[list[C]], None],
         terms: Terms,
         halts: bool,
@@ -440,18 +439,17 @@ class RemotePool(Generic[C]):
         self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, place)
-        self.grant = granted.get()
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
         self.shared = SharedData(share()) if share is not None else None
         self._is_closed = self.halted = False
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""
-        self._line: CallLine | None = None
+        self._line = queue.line(function, terms, granted.get(), halts, bound=self)
 
     @property
     def wanted(self) -> int:
-        size = self._line.size.size if self._line is not None else 1
-        return self.queue.wanted_of(1 if self.terms.has_effect else size, self.terms.limit)
+        size = 1 if self.terms.has_effect else self._line.size.size
+        return self.queue.wanted_of(size, self.terms.limit)
 
     def move(self, count: int) -> None:
         """So many more calls are with workers."""
@@ -469,15 +467,7 @@ class RemotePool(Generic[C]):
             return
         early += self.held
         self.held, self.halted = [], False
-        if self._line is None:
-            if not calls and not first:
-                return
-            function = next(iter((*first, *calls))).function
-            self._line = self.queue.line(function, self.terms, self.grant, self.halts, bound=self)
-        if early:
-            self._line.add(early, first=True)
-        if new:
-            self._line.add(new)
+        self._line.add(new, first=early)
 
     def halt(self) -> None:
         """Send no further call before the next `hand`."""
@@ -490,7 +480,7 @@ class RemotePool(Generic[C]):
         self._shown.close()
         self._is_closed = True
         self._remove_shared()
-        if self._line is not None and self.terms.limit is not None:
+        if self.terms.limit is not None:
             self.queue.forget(self._line)
 
     def _remove_shared(self) -> None:
@@ -501,7 +491,7 @@ class RemotePool(Generic[C]):
 
     def _withdraw(self) -> list[CallEntry]:
         found = list[CallEntry]()
-        for source in (self._line.lost, self._line.waiting) if self._line is not None else ():
+        for source in (self._line.lost, self._line.waiting):
             found += [entry for entry in source if entry.pool is self]
             # In place: the dispatcher may be looking at this queue.
             rest = [entry for entry in source if entry.pool is not self]

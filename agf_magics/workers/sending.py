@@ -34,6 +34,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeGuard
 
 from ..catalog.digests import is_ours
+from ..engine.user_code import name_of
 from ..journal.codec import bytes_of_data
 from ..text.diagnostics import Diagnostic, StepError
 from .chunk import ByName, reduce_exception
@@ -307,10 +308,6 @@ BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.ta
 
 
 # --- errors ---
-
-
-def name_of(function: Any) -> str:
-    return getattr(function, "__name__", None) or type(function).__name__
 
 
 def unsendable_function(function: Callable[..., Any], error: BaseException) -> StepError:

@@ -18,7 +18,21 @@ from agf_magics.engine.link import link
 from agf_magics.engine.runner import run as run_linked
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
-from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Declarations, Each, Edge, Repeat, Step, Walk
+from agf_magics.flow.steps import (
+    END,
+    START,
+    Branches,
+    Compute,
+    Cut,
+    Dag,
+    Declarations,
+    Each,
+    Edge,
+    Failing,
+    Repeat,
+    Step,
+    Walk,
+)
 from agf_magics.flow.steps import Sequence as InOrder
 from agf_magics.text.diagnostics import Diagnostic
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
@@ -98,7 +112,7 @@ def test_branches_that_finish_all_run_to_their_end_and_tell_every_failure() -> N
         name: call(f"p.{name}", "slow", lambda frame, fails=fails: {"fails": fails})
         for name, fails in (("a", True), ("b", False), ("c", True))
     }
-    run = Tools(slow=slow).run(Branches(id="p", word="parallel", branches=branches, on_error="finish"))
+    run = Tools(slow=slow).run(Branches(id="p", word="parallel", branches=branches, failing=Failing("finish")))
     assert run.error is not None
     assert [found.code for found in run.error.diagnostics] == ["step.tool-failed"] * 2
     assert (run.error.partial, run.error.where) == ({"b": "fine"}, "p.a")
@@ -114,7 +128,7 @@ def over(items: Sequence[Any], body: Step, **more: Any) -> Each:
 
 def test_only_the_first_elements_run_and_what_is_left_out_is_told() -> None:
     said = [Diagnostic("run.listener", f"{n} left out", severity="warning") for n in (0, 1, 2)]
-    step = over([1, 2, 3, 4], call("e.do", "same", lambda frame: {"x": frame["item"]}), most=2, cut=said.__getitem__)
+    step = over([1, 2, 3, 4], call("e.do", "same", lambda frame: {"x": frame["item"]}), cut=Cut(2, said.__getitem__))
     run = Tools(same=lambda x: x).run(step)
     assert (run.output, [found.message for found in run.warnings]) == ([1, 2], ["2 left out"])
 
@@ -137,7 +151,7 @@ def test_what_is_gathered_knows_which_elements_failed() -> None:
             raise RuntimeError("odd")
         return x
 
-    step = over([1, 2, 3, 4], call("e.do", "odd", lambda frame: {"x": frame["item"]}), on_error="continue",
+    step = over([1, 2, 3, 4], call("e.do", "odd", lambda frame: {"x": frame["item"]}), failing=Failing("continue"),
                 gather=lambda ran: [sorted(ran.failures), len(ran.values)])  # fmt: skip
     assert Tools(odd=odd).run(step).output == [[0, 2], 4]
 

@@ -160,9 +160,13 @@ def step_of(step: Step) -> dict[str, Any]:
             }
             found |= {"asks": asks or None, "shows_while_waiting": step.exchange.while_waiting is not None}
         case Each():
-            found |= {"node": step_of(step.body), "most": step.most, "limit": step.limit or WIDTH}
+            found |= {
+                "node": step_of(step.body),
+                "most": step.cut.most if step.cut is not None else None,
+                "limit": step.limit or WIDTH,
+            }
         case Branches():
-            found |= {"call": step_of(step.branches["call"]), "retries": step.retries}
+            found |= {"call": step_of(step.branches["call"]), "retries": step.failing.retries}
         case Sequence():
             found |= {"steps": [step_of(inner) for inner in step.steps]}
         case Choose():

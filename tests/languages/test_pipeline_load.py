@@ -124,9 +124,10 @@ def source_of(over: Expr) -> Any:
 
 
 def policy_of(step: Each | Branches) -> str:
-    pause = f", wait: {step.wait:g}s" if step.wait else ""
-    again = f"retry({step.retries}{pause})" if step.retries else ""
-    return (again and step.on_error == "continue" and f"{again}, then continue") or again or step.on_error
+    on_error, retries, wait, _ = step.failing
+    pause = f", wait: {wait:g}s" if wait else ""
+    again = f"retry({retries}{pause})" if retries else ""
+    return (again and on_error == "continue" and f"{again}, then continue") or again or on_error
 
 
 def choose(step: Choose) -> dict[str, Any]:

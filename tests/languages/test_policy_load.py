@@ -68,7 +68,7 @@ def test_agents_side_by_side_all_run_to_their_end() -> None:
     flow = loaded(document("{id: agf.parallel, config: {agents: [{agent: a}, {agent: b}]}}"))
     step = only(flow, Branches)
     assert list(step.branches) == ["a", "b"]
-    assert step.on_error == "finish"
+    assert step.failing.on_error == "finish"
     assert isinstance(step.collect, Compute)
     assert step.collect.label == "merge"
 
@@ -94,10 +94,11 @@ def test_a_number_of_rounds_may_be_written_with_a_point() -> None:
 def test_a_batch_builds_every_input_before_its_first_call() -> None:
     policy = "{id: agf.batch, config: {agent: a, input_mapping: {n: 'parent.input.rows.[].n'}, max_batch_count: 2}}"
     step = only(loaded(document(policy)), Each)
-    assert (step.ahead, step.on_error, step.limit or WIDTH, step.most) == (True, "finish", 8, 2)
-    assert step.cut(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
+    assert step.cut is not None
+    assert (step.ahead, step.failing.on_error, step.limit or WIDTH, step.cut.most) == (True, "finish", 8, 2)
+    assert step.cut.finding(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
     unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
-    assert only(loaded(unlimited), Each).most is None
+    assert only(loaded(unlimited), Each).cut is None
 
 
 def test_routes_are_cases_under_their_conditions() -> None:

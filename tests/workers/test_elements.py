@@ -23,7 +23,7 @@ import agf_magics as agf
 from agf_magics.engine import host, runner
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import Each, every
+from agf_magics.flow.steps import Each, Failing, every
 from agf_magics.pictures.counters import on_workers
 from agf_magics.workers import element_chunk, elements, pickles, program
 from agf_magics.workers.backend import ChunkSize, Lost
@@ -147,7 +147,9 @@ def test_the_vectors_are_there() -> None:
 def stops_early(run: agf.Run) -> bool:
     """Whether a failure ended a fan-out, so that it depends on the moment which other elements ran."""
     return any(
-        isinstance(step, Each) and step.on_error == "abort" and any(row.failed for row in run.progress.rows.values())
+        isinstance(step, Each)
+        and step.failing.on_error == "abort"
+        and any(row.failed for row in run.progress.rows.values())
         for linked in run._linked.reachable
         for step in every(linked.flow.body)
     )
@@ -602,7 +604,7 @@ def test_the_law_for_any_failures_and_chunks(
     flow = agf.load(FAN.format(on_error="continue", more=""), registry=registry)
     (each,) = flow.body.steps
     assert isinstance(each, Each)
-    steps = (replace(each, on_error=on_error, retries=retries),)
+    steps = (replace(each, failing=Failing(on_error, retries)),)
     flow = replace(flow, body=replace(flow.body, steps=steps))
     backend = InProcess(lanes)
 

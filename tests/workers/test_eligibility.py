@@ -189,7 +189,7 @@ def test_a_time_limit_of_a_called_flow_keeps_the_elements(ask: Callable[..., Ask
 
 def test_a_session_of_a_model_keeps_the_elements(ask: Callable[..., Asked]) -> None:
     asked = ask()
-    session = Repeat(id="s", word="agent", body=asked.body, limit=1, session=True)
+    session = Repeat(id="s", word="agent", body=replace(asked.body, kind="model"), limit=1, session=True)
     assert reason_of_body(session, asked.linked) == "model"
 
 

@@ -79,8 +79,8 @@ def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path
     async def main() -> None:
         backend, loop = Apart(str(tmp_path)), asyncio.get_running_loop()
         queue = CallQueue(backend)
-        ends: RemotePool[Call] = queue.pool(lambda calls: None, Terms(), False, lambda placement: None)
-        stays: RemotePool[Call] = queue.pool(lambda calls: None, Terms(), False, lambda placement: None)
+        ends: RemotePool[Call] = queue.pool(first_of, lambda calls: None, Terms(), False, lambda placement: None)
+        stays: RemotePool[Call] = queue.pool(first_of, lambda calls: None, Terms(), False, lambda placement: None)
 
         def calls(*numbers: int) -> list[Call]:
             return [Call(first_of, {"a": numpy.full(50_000, number)}, loop) for number in numbers]

@@ -19,7 +19,9 @@ from ...flow.steps import (
     Compute,
     Computed,
     Constant,
+    Cut,
     Each,
+    Failing,
     Invoke,
     NamedArguments,
     Sequence,
@@ -228,8 +230,7 @@ def build_map(reader: Reader, given: Given, here: Here) -> Built:
         body=_collected(inner, here.span),
         gather=gather,
         limit=here.limits.get("max_concurrency"),
-        on_error="continue",
-        most=most,
+        failing=Failing("continue"),
         cut=_cut(most, overflow == "truncate", over.span),
     )
     keys = (
@@ -268,8 +269,8 @@ def _collected(inner: Built, span: Span) -> Step:
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
 
-def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
-    def cut(left_out: int) -> Diagnostic:
+def _cut(most: int, truncate: bool, span: Span) -> Cut:
+    def finding(left_out: int) -> Diagnostic:
         if truncate:
             message = f"the map uses the first {most} items and drops {left_out}"
             return Diagnostic(
@@ -283,7 +284,7 @@ def _cut(most: int, truncate: bool, span: Span) -> Callable[[int], Diagnostic]:
         hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
         return Diagnostic("graph.too-many-items", message, span, hint)
 
-    return cut
+    return Cut(most, finding)
 
 
 def _over(reader: Reader, node: Node, name: str) -> Computed:

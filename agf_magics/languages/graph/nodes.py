@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...flow.step import Exchange, Frame, Lookup
-from ...flow.steps import Branches, Compute, Computed, Invoke, Name, NamedArguments, Step
+from ...flow.steps import Branches, Compute, Computed, Failing, Invoke, Name, NamedArguments, Step
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Span, suggest
 from ...text.nodes import shorten
@@ -251,7 +251,7 @@ def repeated(given: Given, built: Built) -> Built:
         span=step.span,
         branches={"call": inner},
         gather=lambda ran: ran.values[0],
-        retries=given.get("max_retries") or 3,
+        failing=Failing(retries=given.get("max_retries") or 3),
     )
     return built._replace(step=again)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.steps import Constant, Name, OnError, Step
+from ...flow.steps import Constant, Failing, Name, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
 from ...text.nodes import Fields, Items, Node, Scalar, every_node, flow_text, plain, shorten, shown
 from .. import documents
@@ -33,16 +33,7 @@ TITLE = Key("title", documents.NAME, "What its box and its row show; an extensio
 """May stand beside the kind of every step."""
 
 
-class Policy(NamedTuple):
-    """The value of ``on_error``."""
-
-    on_error: OnError = "abort"
-    retries: int = 0
-    wait: float = 0.0
-    """Seconds before each further attempt."""
-
-
-_ON_ERROR = {"abort": Policy("abort"), "continue": Policy("continue")}
+_ON_ERROR = {"abort": Failing("abort"), "continue": Failing("continue")}
 _ON_ERROR_ELSEWHERE = {
     "ignore": "continue",
     "skip": "continue",
@@ -372,13 +363,13 @@ def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
     return None if reader.items(node, key) is None else reader.literal(node, key)
 
 
-def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
+def read_on_error(reader: Reader, node: Node, key: Key) -> Failing | None:
     text = "" if node.is_expr else node.text
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
         wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
-        return Policy("continue" if retry[4] else "abort", int(retry[1]), wait)
+        return Failing("continue" if retry[4] else "abort", int(retry[1]), wait)
     known = _ON_ERROR_ELSEWHERE.get(text)
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"

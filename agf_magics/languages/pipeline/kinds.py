@@ -23,6 +23,7 @@ from ...flow.steps import (
     Compute,
     Constant,
     Each,
+    Failing,
     Fold,
     Invoke,
     NamedArguments,
@@ -35,7 +36,7 @@ from ...text.diagnostics import Span
 from ...text.nodes import Fields, shorten
 from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
 from . import takes
-from .body import TITLE, Policy, Reader
+from .body import TITLE, Reader
 from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
 from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
@@ -251,8 +252,8 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     given = reader.given
     title: Name = given.get("title") or Name("")
     at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
-    step, policy = BUILD[word](at, given, body), given.get("on_error")
-    return _attempted(step, policy) if isinstance(step, Invoke) and policy is not None else step
+    step, failing = BUILD[word](at, given, body), given.get("on_error")
+    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
 
 
 def _only_value(ran: FanOutResult) -> Value:
@@ -261,7 +262,7 @@ def _only_value(ran: FanOutResult) -> Value:
     return None if value is DROPPED else value
 
 
-def _attempted(step: Invoke, policy: Policy) -> Step:
+def _attempted(step: Invoke, failing: Failing) -> Step:
     """A call with a policy for its failures: the only branch of a step that has them."""
     inner = replace(step, id=f"{step.id}.call", target=None, title="")
     return Branches(
@@ -273,9 +274,7 @@ def _attempted(step: Invoke, policy: Policy) -> Step:
         label=step.label,
         branches={"call": inner},
         gather=_only_value,
-        on_error=policy.on_error,
-        retries=policy.retries,
-        wait=policy.wait,
+        failing=failing,
     )
 
 
@@ -387,7 +386,7 @@ def _fold(at: At, given: Given, body: Fields) -> Step:
 
 def _for_each(at: At, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
-    policy: Policy = given["on_error"]
+    failing: Failing = given["on_error"]
     collect: Step = given["collect"]
     reads_errors = _reads(collect, ERRORS)
     return Each(
@@ -398,11 +397,8 @@ def _for_each(at: At, given: Given, body: Fields) -> Step:
         body=given["do"],
         join=Collected(),
         collect=collect,
-        keeps_failures=reads_errors,
+        failing=failing._replace(kept=reads_errors),
         limit=given.get("max_parallel"),
-        on_error=policy.on_error,
-        retries=policy.retries,
-        wait=policy.wait,
     )
 
 
@@ -412,7 +408,7 @@ def _reads(collect: Step, name: str) -> bool:
 
 
 def _parallel(at: At, given: Given, body: Fields) -> Step:
-    policy: Policy = given.get("on_error") or Policy()
+    failing: Failing = given.get("on_error") or Failing()
     branches: Mapping[str, Step] = given["branches"]
     reads_errors = _reads(given["collect"], BRANCH_ERRORS)
     return Branches(
@@ -421,10 +417,7 @@ def _parallel(at: At, given: Given, body: Fields) -> Step:
         branches=branches,
         join=Collected(),
         collect=given["collect"],
-        keeps_failures=reads_errors,
-        on_error=policy.on_error,
-        retries=policy.retries,
-        wait=policy.wait,
+        failing=failing._replace(kept=reads_errors),
     )
 
 

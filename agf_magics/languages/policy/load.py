@@ -19,10 +19,12 @@ from ...flow.steps import (
     Branches,
     Choose,
     Computed,
+    Cut,
     Declarations,
     Definition,
     Dialect,
     Each,
+    Failing,
     Flow,
     Invoke,
     Origin,
@@ -87,7 +89,7 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
             branches=branches,
             join=JoinParallel(),
             collect=output_step(choice, aliases, lambda alias: (PARALLEL, alias)),
-            on_error="finish",
+            failing=Failing("finish"),
             leaves=True,
         ),
     )
@@ -142,6 +144,14 @@ def batch(policy: Policy) -> tuple[Step, ...]:
     if over is None:
         return ()
     span, most = policy.span("max_batch_count"), policy.number("max_batch_count", 0)
+
+    def skipped(left: int) -> Diagnostic:
+        message = (
+            f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is {most}"
+        )
+        hint = "raise max_batch_count; 0 means no limit"
+        return Diagnostic("policy.batch-truncated", message, span, hint, "warning")
+
     return (
         Each(
             id="batch",
@@ -151,16 +161,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             over=Computed(over.span, over.over, over.reads()),
             element=EACH,
             body=call,
-            on_error="finish",
-            most=most or None,
-            cut=lambda left: Diagnostic(
-                "policy.batch-truncated",
-                f"skipped {left} element{'s' * (left != 1)} of {over.array}: max_batch_count is "
-                f"{most}",
-                span,
-                "raise max_batch_count; 0 means no limit",
-                "warning",
-            ),
+            failing=Failing("finish"),
+            cut=Cut(most, skipped) if most else None,
             ahead=True,
             target=store_output(lambda frame: alias.text),
         ),

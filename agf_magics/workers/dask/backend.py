@@ -25,16 +25,20 @@ from ..backend import (
     AHEAD,
     BackendStatus,
     Cancel,
+    Dispatcher,
     Lost,
     Need,
     WorkerStatus,
     lacking_resource,
+    nothing,
     options_of,
     write_print,
 )
 from ..sending import Apart, applied_apart, loadable
 from . import tasks
 from .cluster import (
+    ANSWER,
+    ANSWER_HERE,
     CONNECTED,
     DaskFlight,
     ask_workers,
@@ -77,15 +81,15 @@ class Dask:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
         are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
         and the connection."""
-        self.name, self._lanes, self.kills, self._close = name, lanes, kills, close
-        self.grow: Callable[[], object] | None = None
+        self.name, self.lanes, self.kills, self._close = name, lanes, kills, close
+        self.grow: Callable[[], object] = nothing
         """Starts the workers of our own cluster that are missing: it gives up a worker that ends
         again and again."""
-        self.end_worker: Callable[[str], None] | None = None
+        self.end_worker: Callable[[str], object] = nothing
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self.patience = PATIENCE
         """Seconds without a worker, after the first one, after which the run ends."""
-        self._own, self._warned = lanes, set[weakref.WeakMethod[Callable[[Diagnostic], None]]]()
+        self._own, self._warned = lanes, weakref.WeakSet[Dispatcher]()
         self.ahead = AHEAD
         self.client: Any = None
         self.is_local = kills
@@ -101,9 +105,10 @@ class Dask:
         self._early: list[DaskFlight] | None = []
         """The chunks of the time before there is a client; None: there is one, or there will be
         none."""
+        self._give: Callable[[DaskFlight], object] = self._early.append
+        """Sends a chunk, or keeps it until then."""
         # Called at the end of that time.
         self._started: list[Callable[[], None]] = []
-        self._failure: Exception | None = None
         self._deserted = False
         """Whether it had no worker for so long that chunks fail at once."""
         self._flights: dict[str, DaskFlight] = {}
@@ -123,11 +128,7 @@ class Dask:
 
     @property
     def starting(self) -> int:
-        return self._lanes if self._early is not None else 0
-
-    @property
-    def lanes(self) -> int:
-        return self._lanes
+        return self.lanes if self._early is not None else 0
 
     @property
     def closed(self) -> bool:
@@ -144,12 +145,12 @@ class Dask:
 
     def fail(self, error: Exception) -> None:
         """There will be no client: each chunk has this error as its outcome."""
-        self._failure, self._closed = error, True
+        self._closed = True
         self._start(lambda flight: flight.end(error))
 
     def _start(self, send: Callable[[DaskFlight], None]) -> None:
         with self._lock:
-            early, self._early = self._early or [], None
+            early, self._early, self._give = self._early or [], None, send
             started, self._started = self._started, []
         for flight in early:
             send(flight)
@@ -163,26 +164,17 @@ class Dask:
             if self._early is not None:
                 self._started.append(call)
 
-    def notify_warning(self, warn: Callable[[Diagnostic], None]) -> None:
-        """Call ``warn``, a method, on any thread with each later warning, as long as its object
-        exists."""
-        self._warned = {
-            weakref.WeakMethod(warn),
-            *(one for one in self._warned if one() is not None),
-        }
+    def notify_warning(self, run: Dispatcher) -> None:
+        """Call its ``warn_soon`` on any thread with each later warning, as long as it exists."""
+        self._warned.add(run)
 
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> Cancel:
         flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
+        # In the lock: a chunk that is kept after the others were sent would wait for ever.
         with self._lock:
-            waits = self._early is not None
-            if self._early is not None:
-                self._early.append(flight)
-        if self._failure is not None:
-            flight.end(self._failure)
-        elif not waits:
-            self._loop.add_callback(self._send, flight)
+            self._give(flight)
         return lambda: self._cancel_soon(flight)
 
     def _cancel_soon(self, flight: DaskFlight) -> None:
@@ -231,7 +223,7 @@ class Dask:
         chunk."""
         program, digest, *rest = flight.order
         options = options_of(flight.order)
-        if isinstance(program, bytes) and len(program) > HEAVY:
+        if len(program) > HEAVY:
             if digest not in self._programs:
                 key = f"{self._prefix}-program-{next(self._numbers)}"
                 self._programs[digest] = submit_program(self.client, key, program)
@@ -317,7 +309,8 @@ class Dask:
         if wanted:
             with contextlib.suppress(Exception):
                 # The scheduler was lost: its chunks end by themselves.
-                await cancel_flights(self.client, wanted, self.end_worker)
+                seconds = ANSWER_HERE if self.kills else ANSWER
+                await cancel_flights(self.client, wanted, self.end_worker, seconds)
 
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
@@ -330,12 +323,12 @@ class Dask:
             had_workers = had_workers or bool(self._threads)
             if self._threads or not had_workers:
                 seen, has_warned = loop.time(), False
-            if self.grow is not None and len(self._threads) < self._own:
+            if len(self._threads) < self._own:
                 self.grow()
             elif loop.time() - seen > self.patience / 12 and not has_warned:
                 has_warned = True
-                for warn in filter(None, [one() for one in self._warned]):
-                    warn(without_workers("all workers have left the scheduler"))
+                for run in list(self._warned):
+                    run.warn_soon(without_workers("all workers have left the scheduler"))
             self._deserted = loop.time() - seen > self.patience
             for flight in list(self._flights.values()):
                 if self._deserted:
@@ -362,7 +355,7 @@ class Dask:
             for address, token in {**self.tokens, **found}.items()
             if address in threads
         }
-        self._threads, self._lanes = threads, sum(threads.values())
+        self._threads, self.lanes = threads, sum(threads.values())
 
     # --- on any other thread: these wait, so they are not for an event loop ---
 
@@ -395,7 +388,7 @@ class Dask:
     def lanes_with(self, resources: Mapping[str, float]) -> int:
         """The number of concurrent calls that each need these resources."""
         if not self.resources:
-            return self._lanes
+            return self.lanes
         return sum(
             min([int(have.get(name, 0) // amount) for name, amount in resources.items()])
             for have in self.resources.values()
@@ -405,7 +398,7 @@ class Dask:
         """What `%workers` shows."""
         if self.client is None:
             return BackendStatus(
-                self.name, self._lanes, len(self._early or ()), starting=self.starting
+                self.name, self.lanes, len(self._early or ()), starting=self.starting
             )
         workers = self._workers()
         running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
@@ -429,7 +422,7 @@ class Dask:
             find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
         )
         return BackendStatus(
-            self.name, self._lanes, len(self._flights), tuple(rows), link, restarts=True
+            self.name, self.lanes, len(self._flights), tuple(rows), link, restarts=True
         )
 
     def restart(self) -> None:

@@ -89,24 +89,19 @@ async def find_versions(client: Any) -> Mapping[str, Any]:
 
 
 async def cancel_flights(
-    client: Any, wanted: Sequence[DaskFlight], end_worker: Callable[[str], None] | None
+    client: Any, wanted: Sequence[DaskFlight], end_worker: Callable[[str], object], seconds: float
 ) -> None:
     """Drop the chunks that no worker executes. One that is executed ends by itself; if it is
-    cancelled again, after the grace period, ``end_worker`` ends its worker; None: it is not our
-    own."""
+    cancelled again, after the grace period, ``end_worker`` ends its worker: only our own workers
+    are cancelled twice. ``seconds``: in which a worker must say what it executes."""
     placed: Mapping[str, Sequence[str]] = await client.processing()
     named = {flight.key for flight in wanted}
     asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
-    seconds = ANSWER if end_worker is None else ANSWER_HERE
     found = await ask_workers(client, tasks.running_tasks, asked, seconds)
     running = {
         key: worker for worker in asked for key in found.get(worker, placed[worker])
     }  # a silent one is busy
-    late = {
-        running[each.key]
-        for each in wanted
-        if each.key in running and each.cancels > 1 and end_worker is not None
-    }
+    late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1}
     dropped = [
         each.future for each in wanted if each.key not in running or running[each.key] in late
     ]
@@ -114,7 +109,6 @@ async def cancel_flights(
         await client.cancel(dropped, force=True)
     # Its other chunks are repeated elsewhere, without blame.
     for worker in late:
-        assert end_worker is not None
         end_worker(worker)
 
 
