@@ -32,6 +32,7 @@ from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
 from ..flow.values import Value, source_of
+from ..flow.wiring import own_reads
 from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal
@@ -164,9 +165,9 @@ class Bounded:
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""
         for record in records:
-            texts = (record.given, record.value, record.shown)
+            texts = filter(None, (record.given, record.value, record.shown))
             self._calls -= 1
-            self._characters -= sum(len(text) for text in texts if text)
+            self._characters -= sum(map(len, texts))
             if min(self._calls, self._characters) < 0:
                 most = f"{MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters"
                 self.note = f"only the first {most}, are read"
@@ -337,9 +338,13 @@ class _Again:
 
     def __init__(self, run: Run | PastRun) -> None:
         refuse_inside("moments")
-        self.past = run if isinstance(run, PastRun) else _past(run)
-        order, (store, num), self._bounded = self.past.order, self.past._in_journal, Bounded()
+        if run._in_journal is None:
+            message = f"run {run.run_id!r} is not journaled: its states are not known"
+            raise refused("journal.unknown-run", message)
+        (store, num), self._bounded = run._in_journal, Bounded()
         with as_definition_errors():
+            self.past = PastRun(store, find_run(store, run.run_id))
+            order = self.past.order
             self.journal = _Recorded(self.past.run_id, self._bounded.read(records(store, num)))
         self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
         self._input = run.input
@@ -366,14 +371,6 @@ class _Again:
             grant=order.grant,
         )
         return "; ".join(filter(None, (_note(error), self._bounded.note)))
-
-
-def _past(run: Run) -> PastRun:
-    if run.journal is None:
-        message = f"run {run.run_id!r} is not journaled: its states are not known"
-        raise refused("journal.unknown-run", message)
-    with as_definition_errors():
-        return PastRun(run.journal.store, find_run(run.journal.store, run.run_id))
 
 
 def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
@@ -457,11 +454,7 @@ def _reads(step: Step) -> tuple[Ref, ...]:
             return step.element.writes()
         case Fold():
             return (*step.acc.writes(), *step.element.writes())
-        case Compute():
-            return step.value.reads()
-        case Choose():
-            return step.pick.reads()
-    return ()
+    return own_reads(step)
 
 
 class _Evaluations:
