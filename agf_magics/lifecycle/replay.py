@@ -27,6 +27,7 @@ from ..journal.codec import encode
 from ..journal.records import (
     RecordedOutcome,
     around,
+    decoded,
     error_from,
     error_json,
 )
@@ -200,7 +201,7 @@ class Replay:
             error_json(error, run.secrets) if error is not None else None,
             is_json,
             not is_json and (is_secret or packed.why == HELD),
-            json.loads((packed.data if is_json else packed.shown) or "null"),
+            decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"
         what = "answered" if asked.what == "question" else what
@@ -225,15 +226,9 @@ class Replay:
         return self._only is None or what in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
-        arguments = json.loads(asked.given)
-        if self._redact is not None:
-            words = {
-                "what": "finished",
-                "kind": asked.kind,
-                "name": asked.name,
-                "given": arguments,
-            }
-            arguments = redacted(words, self._redact).get("given")
+        given = json.loads(asked.given)
+        words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": given}
+        arguments = redacted(words, self._redact).get("given")
         return self._key(asked.kind, asked.name, arguments, asked.what == "question")
 
     def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:

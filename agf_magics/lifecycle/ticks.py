@@ -23,6 +23,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan import Log
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .contexts import context
 from .input import RunOptions
 from .launch import start_run, wait_for
 from .run import Run, RunCancelled
@@ -129,8 +130,7 @@ class Ticks:
     @property
     def log(self) -> Log:
         """The context."""
-        log = self.options.registry.contexts.named(self.options.context).log
-        return log if isinstance(log, Log) else Log(log or ())
+        return context(self.options.context, registry=self.options.registry).log
 
     def count(self, asks: bool, tokens: int, cost: str | None) -> None:
         """Count a run of an earlier session against the limits. ``asks``: whether it was a
@@ -142,12 +142,12 @@ class Ticks:
 
     def append(self, *messages: Mapping[str, Value]) -> None:
         """Add messages to the context. Raises DefinitionError while a run is writing to it."""
-        context = self.options.registry.contexts.named(self.options.context)
-        context.hold("planner")
+        held = self.options.registry.contexts.named(self.options.context)
+        held.hold("planner")
         try:
-            context.log = self.log.append(*messages)
+            held.log = self.log.append(*messages)
         finally:
-            context.release("planner")
+            held.release("planner")
 
     @contextmanager
     def errors(self) -> Iterator[None]:
