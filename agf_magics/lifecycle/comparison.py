@@ -221,7 +221,7 @@ def _differences(
         path: (call, other[step][path])
         for step, calls in first.items()
         for path, call in calls.items()
-        if path in other[step] and other[step][path][:3] != call[:3]
+        if other[step].get(path, call)[:3] != call[:3]
     }
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.

@@ -254,11 +254,7 @@ def make_offer(
     defs: dict[str, Any] = {}
     for number, (name, callee) in enumerate(callees.items(), 1):
         calls[name] = _call(name, callee, paths.get(name), defs, f"{number}.")
-    secret = {
-        name: callee.secret
-        for name, callee in callees.items()
-        if isinstance(callee, Tool) and callee.secret
-    }
+    secret = {name: callee.secret for name, callee in callees.items() if isinstance(callee, Tool)}
     return PlanOffer(calls, defs, frozenset(latent), secret, gives)
 
 
@@ -367,7 +363,7 @@ def _renamed(schema: Any, prefix: str) -> Any:
 def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> str:
     """The messages as a model gets them, one JSON object per line: without the engine's own fields
     (ACT-6), with secrets masked, and each at most 100,000 characters long."""
-    masked = (secrets.shown(message) for message in map(_visible, messages))
+    masked = map(secrets.shown, map(_visible, messages))
     return "\n".join(
         format_for_model(line)
         for line in format_lines(entry for entry in masked if isinstance(entry, dict))

@@ -364,7 +364,7 @@ UNLESS_GIVEN = "pipeline.template-name"
 def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The findings that remain when the input has these names."""
     for finding in findings:
-        if finding.code != UNLESS_GIVEN or finding.span is None or not given:
+        if finding.code != UNLESS_GIVEN or finding.span is None:
             yield finding
         elif finding.span.text not in given:
             yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
@@ -516,10 +516,6 @@ def source_of(text: str | Path | Source) -> Source:
     if isinstance(text, Path):
         try:
             return Source(str(text), text.read_bytes().decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise DefinitionError(
-                Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")
-            ) from None
         except UNUSABLE as error:
             raise DefinitionError(
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")

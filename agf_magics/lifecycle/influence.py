@@ -148,7 +148,7 @@ class Influence:
 
     def _add_call(self, scope: Scope, call: Invoke, inner: Scope, called: Linked) -> None:
         body = called.flow.body.id
-        for name in {ALL, PIPE, *(name for name, _ in call.args.names or ())}:
+        for name in {ALL, PIPE, *_names(call)}:
             self._fields[inner].add(name)
             self.carries[scope, "argument", call.id, name].append((inner, "input", name))
         for last in called.flow.body.steps[-1:]:
@@ -192,8 +192,7 @@ class _Flow:
             self._read_store(read.key, readers)
         if is_fed:
             return
-        links_of = graph.decides if read.store else graph.carries
-        linked = [(links_of, reader) for reader in readers]
+        linked = [(graph.carries, reader) for reader in readers]
         for links, reader in (*linked, (graph.decides, self._at("reads", step))):
             for write in read.writes:
                 role = write.role if write.role in ("element", "acc") else "value"
@@ -259,7 +258,7 @@ class _Flow:
 
     def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
         """Any step in ``outer`` may make the values that it writes to these paths."""
-        stores = [self._store(path) for path in paths]
+        stores = list(map(self._store, paths))
         for step in every(outer):
             self.graph.stores[self._at("value", step)] += stores
 
@@ -323,10 +322,15 @@ def _giving(step: Step) -> tuple[Step, ...]:
     return children(step)[-1:] if is_last else children(step)
 
 
+def _names(call: Invoke) -> list[str]:
+    """The names of its arguments, as far as the text has them."""
+    return [name for name, _ in call.args.names or ()]
+
+
 def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
     """The names of the arguments that read each path, and of the pipe into a called flow."""
     names: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    args, arguments = call.args, [name for name, _ in call.args.names or ()]
+    args, arguments = call.args, _names(call)
     for name in arguments:
         for ref in args.of(name) if isinstance(args, NamedArguments) else ():
             names[ref.path].add(name)

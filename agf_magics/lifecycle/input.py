@@ -100,7 +100,7 @@ class RunOptions:
     def __post_init__(self) -> None:
         limits: object = self.limits
         if not isinstance(limits, Limits | None):
-            pairs = limits.items() if isinstance(limits, dict) else ()
+            pairs = fields_of(limits).items()
             write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
             raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
 
@@ -247,7 +247,7 @@ def read_names(flow: Flow) -> Iterator[str]:
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
     """The stores that ``step`` writes."""
     for ref in step.target.writes() if step.target else ():
-        if len(ref.path) == len(flow.dialect.stores) + 1 and ref.path[:-1] == flow.dialect.stores:
+        if ref.path[:-1] == flow.dialect.stores:
             yield ref
 
 

@@ -180,8 +180,10 @@ def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
         attributes={},
         metrics={},
     )
-    found = evaluator.evaluate_sync(context)
-    return {k: _plain(v) for k, v in found.items()} if isinstance(found, Mapping) else _plain(found)
+    result = evaluator.evaluate_sync(context)
+    if isinstance(result, Mapping):
+        return {name: _plain(value) for name, value in result.items()}
+    return _plain(result)
 
 
 def _plain(result: Any) -> Value:

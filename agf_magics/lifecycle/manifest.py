@@ -29,7 +29,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits, rights
 from ..engine.link import link
-from ..engine.linked import Linked, asked_model, flows_of
+from ..engine.linked import Linked, asked_model, every_callee, flows_of
 from ..engine.runner import clock
 from ..flow.events import Warned
 from ..flow.progress import Progress
@@ -135,7 +135,7 @@ def write_manifest(run: Run, grant: Grant) -> str:
         "notebook": this_notebook(),
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "functions": _functions(run.journal, flows),
+        "functions": _functions(run.journal, run._linked),
         "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
@@ -300,12 +300,11 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
                 yield ["pipeline", _source(schema.span.source)]
 
 
-def _functions(journal: Journal, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
+def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]:
     """The digests of the parts of the functions that the steps call."""
-    callees = [callee for each in flows for callee in each.callees.values()]
     digests = {
         callee.name: journal.rows.digests.function(callee)
-        for callee in callees
+        for callee, _ in every_callee(linked)
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
     return {name: digest.parts for name, digest in digests.items() if digest is not None}

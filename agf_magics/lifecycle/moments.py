@@ -177,8 +177,8 @@ class Bounded:
 
 MOST_MOMENTS = 10_000
 
-MOST_NAMED = 3
-"""Steps that the label of a moment names."""
+LONGEST_LABEL = 200
+"""Characters of the label of a moment, which names the steps that ended."""
 
 MOST_DIFFERENCES = 100
 """Parts that differ between two moments and are listed."""
@@ -236,8 +236,9 @@ class Moments:
         differ."""
         before, after = self.state(first), self.state(other)
         # Most values are the very same object at both moments, however large.
-        for name in [name for name in before if name in after and before[name] is after[name]]:
-            del before[name], after[name]
+        for name in before.keys() & after.keys():
+            if before[name] is after[name]:
+                del before[name], after[name]
         parts = islice(find_differences(before, after), MOST_DIFFERENCES + 1)
         differences = [Difference(path.removeprefix("."), a, b) for path, a, b in parts]
         return differences[:MOST_DIFFERENCES], len(differences) > MOST_DIFFERENCES
@@ -319,8 +320,7 @@ class _Recorder:
             if not any(step.startswith((f"{outer}.", f"{outer}[")) for outer in ended)
         ]
         names = [self._labels.get(step, step) for step in steps]
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        label = ", ".join(names[:MOST_NAMED]) + more or "end"
+        label = line(", ".join(names), LONGEST_LABEL) or "end"
         return Moment(label, seconds, frame, tuple(steps))
 
 

@@ -82,8 +82,8 @@ def runs(run_id: str | None = None) -> Any:
         return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
     lines = [
-        *(_live_line(run) for run in reversed(here.values())),
-        *(_line(head) for head in journaled_runs()),
+        *map(_live_line, reversed(here.values())),
+        *map(_line, journaled_runs()),
     ]
     return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
 

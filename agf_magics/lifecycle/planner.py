@@ -265,7 +265,7 @@ def run_function(
     ticks = Ticks(options)
 
     def plan_of(number: int) -> PlannedTick:
-        text, has_output = _document(planner([isolate(message) for message in ticks.log]), number)
+        text, has_output = _document(planner(list(map(isolate, ticks.log))), number)
         return PlannedTick(load(text, "plan", registry=options.registry), has_output)
 
     with ticks.errors():

@@ -174,7 +174,7 @@ def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
     >>> interval([[1.0], [1.0], [0.0], [1.0]], 7).mean
     0.75
     """
-    means = [fmean(group) for group in groups]
+    means = list(map(fmean, groups))
     mean = fmean(number for group in groups for number in group)
     if len(groups) * RESAMPLES > MOST_DRAWN:
         half = 1.96 * stdev(means) / len(means) ** 0.5

@@ -192,7 +192,7 @@ class RowTable:
             raise ValueError(
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
             )
-        self.added[name] = dict(enumerate(self.run.secrets.shown(value) for value in values))
+        self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
         # A journal that cannot be written, of a colleague, is no reason to have no scores.
         with contextlib.suppress(JournalError):
             self._save(name, self.added[name], new=True)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..pictures.difference import diff_html, diff_text, text_difference
-from ..pictures.plain import counted, duration, line
-from ..pictures.values import table_html, table_text, value_text
+from ..pictures.plain import counted, duration
+from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import DefinitionError, Diagnostic
 from .comparison import parts_html, parts_text
 from .judging import table_of
@@ -138,7 +138,7 @@ class TableComparison:
             columns = ("score", "first", "other", "paired difference [95 %]")
             yield f"Scores; seed {self.seed}", table(columns, scores)
         rows = tuple(
-            (_text(row.key), _outcome(row.first), _outcome(row.other))
+            (cell_text(row.key), _outcome(row.first), _outcome(row.other))
             for row in self.changed[:MOST_CHANGED]
         )
         more = f", the first {MOST_CHANGED}" if len(self.changed) > MOST_CHANGED else ""
@@ -193,7 +193,7 @@ def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int
     for place, row in enumerate(table.rows()):
         name = encode(_key(row, key)), row.repeat
         if name in places:
-            message = f"two rows of {table.run.run_id!r} have the key {_text(_key(row, key))}"
+            message = f"two rows of {table.run.run_id!r} have the key {cell_text(_key(row, key))}"
             hint = "choose a column that is different in each row"
             raise DefinitionError(Diagnostic("over.double-key", message, hint=hint))
         places[name] = place, row
@@ -204,12 +204,8 @@ def _key(row: TableRow, key: str | None) -> Value:
     return row.number if key is None else row.input.get(key)
 
 
-def _text(value: Value) -> str:
-    return line(value if isinstance(value, str) else value_text(value), 60)
-
-
 def _outcome(row: TableRow) -> str:
-    return _text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
+    return cell_text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
 
 
 def compare_over(

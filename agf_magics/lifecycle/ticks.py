@@ -263,8 +263,8 @@ class Ticks:
     def _warn(self) -> None:
         count = self.options.max_ticks
         message = f"none of the first {count} plans had an output"
-        texts = [run.flow.source.text for run in self.runs[-2:]]
-        again = len(texts) == 2 and texts[0] == texts[1]
+        before, last = self.runs[-2:][0], self.runs[-1]
+        again = before is not last and before.flow.source.text == last.flow.source.text
         hint = (
             "the last two plans are equal: say in the task when it is done"
             if again
