@@ -55,22 +55,23 @@ if TYPE_CHECKING:
     from .pictures.diagram import Diagram
 else:
     _LATE = {
-        "CheckFailed": (".lifecycle.judging", "CheckFailed"),
-        "NamedContext": (".lifecycle.contexts", "NamedContext"),
-        "Over": (".lifecycle.over", "Over"),
-        "agent_tools": (".lifecycle.agent_tools", None),
-        "compare_over": (".lifecycle.table_comparison", "compare_over"),
-        "score_over": (".lifecycle.judging", "score_over"),
-        "check_over": (".lifecycle.judging", "check_over"),
-        "context": (".lifecycle.contexts", "context"),
-        "planning": (".planning", None),
-        "stale": (".lifecycle.stale", "stale"),
-        "report": (".notebook.report", "report"),
-        "trace_to": (".lifecycle.tracing", "trace_to"),
-        "record": (".lifecycle.recording", "record"),
-        "replay": (".lifecycle.replay", "replay"),
-        "replay_model": (".lifecycle.replay", "replay_model"),
+        "CheckFailed": ".lifecycle.judging",
+        "NamedContext": ".lifecycle.contexts",
+        "Over": ".lifecycle.over",
+        "agent_tools": ".lifecycle.agent_tools",
+        "compare_over": ".lifecycle.table_comparison",
+        "score_over": ".lifecycle.judging",
+        "check_over": ".lifecycle.judging",
+        "context": ".lifecycle.contexts",
+        "planning": ".planning",
+        "stale": ".lifecycle.stale",
+        "report": ".notebook.report",
+        "trace_to": ".lifecycle.tracing",
+        "record": ".lifecycle.recording",
+        "replay": ".lifecycle.replay",
+        "replay_model": ".lifecycle.replay",
     }
+    """The module that defines a name, or that the name is."""
     _LAUNCHES = (
         "launch_tools",
         "run_pipeline",
@@ -94,9 +95,8 @@ else:
         if name not in _LATE:
             moved = f": use agf_magics.{_MOVED[name]}" if name in _MOVED else ""
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}{moved}")
-        module, attribute = _LATE[name]
-        found = import_module(module, __name__)
-        globals()[name] = found if attribute is None else getattr(found, attribute)
+        module = import_module(_LATE[name], __name__)
+        globals()[name] = getattr(module, name, module)
         return globals()[name]
 
     def __dir__() -> list[str]:

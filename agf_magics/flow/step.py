@@ -88,16 +88,6 @@ class Args(Protocol):
 
 
 @runtime_checkable
-class NamedArgs(Protocol):
-    """Arguments that know which references each of them reads; `lifecycle.influence` follows values
-    through these."""
-
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument ``name``."""
-        ...
-
-
-@runtime_checkable
 class HintedArgs(Protocol):
     """Arguments of a language that has a hint where one of them is missing or does not fit."""
 

@@ -379,6 +379,15 @@ def every(step: Step) -> Iterator[Step]:
         left += reversed(children(inner))
 
 
+def path_to(outer: Step, id: str) -> list[Step]:
+    """The steps from ``outer`` to the one with this id, each inside the one before; empty if no
+    step has it."""
+    if outer.id == id:
+        return [outer]
+    inside = next(filter(None, (path_to(child, id) for child in children(outer))), None)
+    return [outer, *inside] if inside else []
+
+
 def calls(step: Step) -> Iterator[Invoke]:
     """The calls in ``step``, in the order of the text."""
     return (inner for inner in every(step) if isinstance(inner, Invoke))

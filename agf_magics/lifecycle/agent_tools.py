@@ -27,8 +27,8 @@ from .define import load
 from .input import RunOptions
 from .launch import start_run, wait_for
 from .past_run import PastRun
-from .past_runs import find_past_run
-from .run import Run, live
+from .past_runs import runs
+from .run import Run
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
@@ -86,10 +86,9 @@ def run_result(run_id: str) -> Envelope:
     refuse_inside("run_result")
     if not isinstance(run_id, str):
         return _error("run_id is required: the id that the start returned")
-    run: Run | PastRun | None = live.find(run_id)
-    if run is None:  # of an earlier kernel, or it ended long ago
-        with suppress(DefinitionError):
-            run = find_past_run(run_id)
+    run: Run | PastRun | None = None
+    with suppress(DefinitionError):
+        run = runs(run_id)
     # A person may write the beginning of an id; an agent that does has made it up.
     if run is None or run.run_id != run_id:
         return _error(f"there is no run {run_id!r}")
@@ -274,7 +273,7 @@ def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
         return type_of(named, whole, deep + 1)
     if "const" in schema or "enum" in schema:
         values = tuple(schema.get("enum", [schema.get("const")]))
-        plain = all(one is None or type(one) in (str, int, bool) for one in values)
+        plain = all(type(one) in (str, int, bool, type(None)) for one in values)
         return Literal[values] if values and plain else Any
     for several in ("anyOf", "oneOf"):
         if several in schema:
@@ -341,7 +340,7 @@ fields: {{score: {{type: number}}}}"""
 
 def _state(run: Run | PastRun) -> Envelope:
     """The state of a run, and its results once it has ended."""
-    if not run.done if isinstance(run, Run) else run.status == "running":
+    if run.status in ("pending", "running"):
         return _started(run)
     if isinstance(run, Run):
         with suppress(StepError):

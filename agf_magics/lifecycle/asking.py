@@ -91,8 +91,8 @@ class ReplyReader:
         source = Source(self.name, text)
         problems = Diagnostics()
         nodes = documents(source, problems)
-        if problems.errors or not nodes:
-            why = problems.errors[0].message if problems.errors else "it is empty"
+        if problems.errors:
+            why = problems.errors[0].message
             raise self._refusal(
                 f"the reply cannot be read: {why}", text, "plan fewer calls, with simpler values"
             )
@@ -180,10 +180,12 @@ class ReplyReader:
             if isinstance(self.confirm, bool)
             else [tool for tool in self.confirm if tool in named]
         )
-        document = {key: value for key, value in reply.items() if key != "output" or has_output}
-        text = json.dumps(
-            {**document, **({"confirm": asks} if asks else {})}, ensure_ascii=False, indent=1
-        )
+        document = dict(reply)
+        if not has_output:
+            document.pop("output", None)
+        if asks:
+            document["confirm"] = asks
+        text = json.dumps(document, ensure_ascii=False, indent=1)
         problems: Sequence[Diagnostic]
         try:
             flow = load(
@@ -281,7 +283,7 @@ class Assignment:
     offer: PlanOffer
     instructions: str = ""
     """Added to `INSTRUCTIONS`."""
-    confirm: bool | tuple[str, ...] = False
+    confirm: bool | Sequence[str] = False
 
 
 class ModelPlanner:

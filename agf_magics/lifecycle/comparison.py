@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from ..flow.events import format_path
 from ..flow.rows import key_of
@@ -42,20 +42,15 @@ LONGEST_COMPARED = 1_000_000
 differs."""
 
 
-class ComparedRun(Protocol):
+class ComparedRun(NamedTuple):
     """What the comparison reads of a run."""
 
     run_id: str
-
-    @property
-    def input(self) -> Value: ...
-    @property
-    def output(self) -> Value: ...
-    @property
-    def stores(self) -> Mapping[str, Value]: ...
-    @property
-    def order(self) -> Manifest: ...
-    def records(self) -> Iterator[Record]: ...
+    input: Value
+    output: Value
+    stores: Mapping[str, Value]
+    order: Manifest
+    records: Callable[[], Iterator[Record]]
 
 
 class Differences(Trace):
@@ -176,7 +171,7 @@ def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
     only = FIRST if not other else SECOND if not first else ""
     return {
         "step": step,
-        "label": next((call.label for call in (*first.values(), *other.values())), ""),
+        "label": next(iter((*first.values(), *other.values()))).label,
         "calls": len(first),
         "calls of the other": len(other),
         "same input": sum(a.input == b.input for a, b in pairs),
@@ -190,8 +185,8 @@ def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
 def _by_step(run: ComparedRun) -> dict[str, Calls]:
     calls: dict[str, Calls] = defaultdict(dict)
     for record in _ended_calls(run):
-        took = (record.ended or 0) - (record.started or 0)
         output = record.error or (record.value if record.form == "json" else record.shown)
+        took = record.seconds or 0.0
         call = _Call(record.what, hash(output), hash(record.given), took, record.name)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
@@ -226,7 +221,7 @@ def _differences(
         path: (call, other[step][path])
         for step, calls in first.items()
         for path, call in calls.items()
-        if path in other[step] and other[step][path][:3] != call[:3]
+        if other[step].get(path, call)[:3] != call[:3]
     }
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.

@@ -9,6 +9,7 @@ order and must think before it calls.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,16 +50,14 @@ class NamedContext(Sequence[Mapping[str, Value]]):
     @property
     def log(self) -> Log:
         held = self._registry.contexts.get(self.name)
-        return held.log if held is not None and held.log is not None else Log()
+        log = held.log if held is not None else None
+        return log if isinstance(log, Log) else Log(log or ())
 
     def __len__(self) -> int:
         return len(self.log)
 
     def __getitem__(self, at: Any) -> Any:
         return self.log[at]
-
-    def __iter__(self) -> Iterator[Mapping[str, Value]]:
-        return iter(self.log)
 
     @property
     def instances(self) -> tuple[str, ...]:
@@ -254,11 +253,7 @@ def make_offer(
     defs: dict[str, Any] = {}
     for number, (name, callee) in enumerate(callees.items(), 1):
         calls[name] = _call(name, callee, paths.get(name), defs, f"{number}.")
-    secret = {
-        name: callee.secret
-        for name, callee in callees.items()
-        if isinstance(callee, Tool) and callee.secret
-    }
+    secret = {name: callee.secret for name, callee in callees.items() if isinstance(callee, Tool)}
     return PlanOffer(calls, defs, frozenset(latent), secret, gives)
 
 
@@ -266,11 +261,8 @@ def _callees(
     registry: Registry, names: Collection[str] | None, latent: Mapping[str, str]
 ) -> Mapping[str, Tool | Flow]:
     if names is None:
-        return {
-            name: tool
-            for name, tool in registry.offered.items()
-            if name not in LAUNCHES and name not in latent
-        }
+        left_out = {*LAUNCHES, *latent}
+        return {name: tool for name, tool in registry.offered.items() if name not in left_out}
     callees: dict[str, Tool | Flow] = {}
     problems = []
     for name in dict.fromkeys(names):
@@ -285,20 +277,8 @@ def _callees(
 
 
 def _latent_call(name: str, description: str, paths: Mapping[str, str]) -> dict[str, Any]:
-    properties = {
-        "_tool": {"const": name},
-        "_output": {"type": "string"},
-        "_outputPath": _where(paths.get(name)),
-    }
-    return _object(
-        properties, ["_tool", "_output", *(["_outputPath"] if name in paths else [])], description
-    )
-
-
-def _where(path: str | None) -> dict[str, Any]:
-    """The schema of an output path: the prescribed one, or the model's choice (the seed's two
-    modes)."""
-    return PATH if path is None else {"type": "string", "const": path}
+    properties = {"_output": {"type": "string"}}
+    return _closed_call(name, properties, ["_output"], paths.get(name), description)
 
 
 def _call(
@@ -319,20 +299,30 @@ def _call(
         )  # a call has keys of these names; the engine fills such parameters
     }
     required = [field for field in accepts.get("required", ()) if field in arguments]
-    properties = {"_tool": {"const": name}, **arguments, "_outputPath": _where(path)}
-    call = _object(
-        properties,
-        ["_tool", *required, *(["_outputPath"] if path is not None else [])],
-        interface.description,
-    )
+    call = _closed_call(name, arguments, required, path, interface.description)
     more = accepts.get("additionalProperties", "properties" not in accepts)
     return call if more is False else {**call, "patternProperties": {"^[^_]": {}}}
 
 
-def _object(properties: Mapping[str, Any], required: list[str], description: str) -> dict[str, Any]:
-    about = {"description": description} if description else {}
-    closed = {"required": required, "additionalProperties": False}
-    return {"type": "object", **about, "properties": dict(properties), **closed}
+def _closed_call(
+    name: str,
+    arguments: Mapping[str, Any],
+    required: list[str],
+    path: str | None,
+    description: str,
+) -> dict[str, Any]:
+    """The schema of a call of the tool ``name``. ``path``: its prescribed output path; None: the
+    model chooses (the seed's two modes)."""
+    where, needed = PATH, ["_tool", *required]
+    if path is not None:
+        where, needed = {"type": "string", "const": path}, [*needed, "_outputPath"]
+    return {
+        "type": "object",
+        **({"description": description} if description else {}),
+        "properties": {"_tool": {"const": name}, **arguments, "_outputPath": where},
+        "required": needed,
+        "additionalProperties": False,
+    }
 
 
 def _or_reference(schema: Any) -> Any:
@@ -356,15 +346,13 @@ def _or_reference(schema: Any) -> Any:
 def _renamed(schema: Any, prefix: str) -> Any:
     """A schema whose references to definitions have a prefix, so that two tools can define the same
     name."""
-    if isinstance(schema, list):
-        return [_renamed(part, prefix) for part in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    renamed = {key: _renamed(part, prefix) for key, part in schema.items() if key != "$defs"}
-    target = schema.get("$ref")
-    if isinstance(target, str) and target.startswith("#/$defs/"):
-        renamed["$ref"] = f"#/$defs/{prefix}{target.removeprefix('#/$defs/')}"
-    return renamed
+
+    def rename(part: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(part.get("$ref"), str):
+            part["$ref"] = part["$ref"].replace("#/$defs/", f"#/$defs/{prefix}", 1)
+        return part
+
+    return json.loads(json.dumps(schema, default=str), object_hook=rename)
 
 
 # --- the context
@@ -374,7 +362,7 @@ def _renamed(schema: Any, prefix: str) -> Any:
 def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> str:
     """The messages as a model gets them, one JSON object per line: without the engine's own fields
     (ACT-6), with secrets masked, and each at most 100,000 characters long."""
-    masked = (secrets.shown(message) for message in map(_visible, messages))
+    masked = map(secrets.shown, map(_visible, messages))
     return "\n".join(
         format_for_model(line)
         for line in format_lines(entry for entry in masked if isinstance(entry, dict))

@@ -61,14 +61,13 @@ def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Fil
     ``loaded`` are not read."""
 
     def opened(name: Name, around: Flow) -> Flow | Tool:
-        python, module = FUNCTION.fullmatch(name.text), MODULE.fullmatch(name.text)
-        if module and not python:
-            return _function(
-                partial(importlib.import_module, module["module"]), module["function"], name
-            )
-        path = _within(Path(python["path"] if python else name.text), name, around, loaded)
-        if python:
+        if python := FUNCTION.fullmatch(name.text):
+            path = _within(Path(python["path"]), name, around, loaded)
             return _function(partial(_imported, path), python["function"], name)
+        if module := MODULE.fullmatch(name.text):
+            find = partial(importlib.import_module, module["module"])
+            return _function(find, module["function"], name)
+        path = _within(Path(name.text), name, around, loaded)
         if path not in loaded:
             loaded[path] = in_file(_defined(path, name, define), str(path))
         return loaded[path]
@@ -212,7 +211,7 @@ def load(
         text, language, strict=strict, registry=default(registry), latent=latent
     )
     flow = _flow_of(defined.flow, file or language, text)
-    flow = replace(flow, name=_checked_name(name)) if name is not None else flow
+    flow = replace(flow, name=_checked_name(name) or flow.name)
     _name_text(text, flow)
     return flow
 
@@ -264,22 +263,15 @@ def register(
     defined = check_definition(
         text, language, strict=strict, registry=registry, latent=latent, given=given
     )
-    notes: list[Diagnostic] = []
-    flow = defined.flow
-    name = (
-        _checked_name(name)
-        if name is not None
-        else file
-        if flow is not None and not flow.name
-        else None
-    )
-    if flow is not None and not (name or flow.name):
-        raise DefinitionError(_nameless(flow))
+    notes, flow, name = list[Diagnostic](), defined.flow, _checked_name(name)
+    if flow is not None:
+        flow = replace(flow, name=name or flow.name or file or "")
+        if not flow.name:
+            raise DefinitionError(_nameless(flow))
     for schema in defined.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))
     if flow is not None:
-        flow = replace(flow, name=name) if name else flow
         _name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.origin.span, severity="note"))
@@ -322,8 +314,9 @@ def find_problems(
     return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
 
 
-def _checked_name(name: object) -> str:
-    if not isinstance(name, str) or not name.strip():
+def _checked_name(name: str | None) -> str | None:
+    """The name that was given; None if none was."""
+    if name is not None and not (isinstance(name, str) and name.strip()):
         raise DefinitionError(
             Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")
         )
@@ -374,7 +367,7 @@ UNLESS_GIVEN = "pipeline.template-name"
 def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
     """The findings that remain when the input has these names."""
     for finding in findings:
-        if finding.code != UNLESS_GIVEN or finding.span is None or not given:
+        if finding.code != UNLESS_GIVEN or finding.span is None:
             yield finding
         elif finding.span.text not in given:
             yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
@@ -526,10 +519,6 @@ def source_of(text: str | Path | Source) -> Source:
     if isinstance(text, Path):
         try:
             return Source(str(text), text.read_bytes().decode("utf-8"))
-        except UnicodeDecodeError as error:
-            raise DefinitionError(
-                Diagnostic("define.file", f"{text} is not UTF-8 text: {error}")
-            ) from None
         except UNUSABLE as error:
             raise DefinitionError(
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")

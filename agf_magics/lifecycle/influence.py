@@ -23,13 +23,14 @@ from typing import Any, NamedTuple, TypeVar
 from ..catalog import Tool
 from ..engine.linked import Linked, callees_of, flows_of
 from ..flow.rows import Key
-from ..flow.step import START, Dag, NamedArgs, Ref, Step, Walk
+from ..flow.step import START, Dag, Ref, Step, Walk
 from ..flow.steps import (
     Branches,
     Compute,
     Each,
     Fold,
     Invoke,
+    NamedArguments,
     Repeat,
     Sequence,
     calls,
@@ -96,14 +97,15 @@ def find_secret_sources(linked: Linked) -> SecretSources:
         for name in (*tool.secret, ALL)
     }
     graph = Influence(linked, per_call=False)
-    feeding = spread(secret, backwards(graph.carries), backwards(graph.stores))
-    stores = [(scope, path) for scope, what, path, *_ in feeding if what == "store"]
-    steps = [(scope, node[0]) for scope, what, *node in feeding if what == "value"]
-    return SecretSources(
-        frozenset(path[-1] for _, path in stores),
-        frozenset((id(graph.flows[scope].flow), step) for scope, step in steps),
-        frozenset(path for scope, path in stores if scope == id(linked)),
-    )
+    names, steps, paths = set[str](), set[tuple[int, str]](), set[tuple[str, ...]]()
+    for scope, what, which, *_ in spread(secret, backwards(graph.carries), backwards(graph.stores)):
+        if what == "value":
+            steps.add((id(graph.flows[scope].flow), which))
+        elif what == "store":
+            names.add(which[-1])
+            if scope == id(linked):
+                paths.add(which)
+    return SecretSources(frozenset(names), frozenset(steps), frozenset(paths))
 
 
 class Influence:
@@ -125,7 +127,7 @@ class Influence:
         self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
         queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
         for scope, flow in queue:  # it grows
-            if not per_call and scope in self.flows:
+            if scope in self.flows:
                 continue
             self.flows[scope] = flow
             _Flow(self, scope, flow).add()
@@ -146,7 +148,7 @@ class Influence:
 
     def _add_call(self, scope: Scope, call: Invoke, inner: Scope, called: Linked) -> None:
         body = called.flow.body.id
-        for name in {ALL, PIPE, *(name for name, _ in call.args.names or ())}:
+        for name in {ALL, PIPE, *_names(call)}:
             self._fields[inner].add(name)
             self.carries[scope, "argument", call.id, name].append((inner, "input", name))
         for last in called.flow.body.steps[-1:]:
@@ -190,8 +192,7 @@ class _Flow:
             self._read_store(read.key, readers)
         if is_fed:
             return
-        links_of = graph.decides if read.store else graph.carries
-        linked = [(links_of, reader) for reader in readers]
+        linked = [(graph.carries, reader) for reader in readers]
         for links, reader in (*linked, (graph.decides, self._at("reads", step))):
             for write in read.writes:
                 role = write.role if write.role in ("element", "acc") else "value"
@@ -257,7 +258,7 @@ class _Flow:
 
     def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
         """Any step in ``outer`` may make the values that it writes to these paths."""
-        stores = [self._store(path) for path in paths]
+        stores = list(map(self._store, paths))
         for step in every(outer):
             self.graph.stores[self._at("value", step)] += stores
 
@@ -283,28 +284,24 @@ class _Flow:
         edges = [(edge.source, edge.target) for edge in walk.edges]
         after = {name: reached(name, edges) for name in (START, *walk.nodes)}
         for edge in walk.edges:
+            if edge.when is None:
+                continue
             # A condition that reads what a node writes decides about all nodes behind the edge.
-            parts = {part for ref in (edge.when.reads() if edge.when else ()) for part in ref.path}
-            behind = [
-                self._at("whether", walk.nodes[name])
-                for name in after[edge.source]
-                if name in walk.nodes
-            ]
-            for name, node in walk.nodes.items() if parts else ():
+            parts = {part for ref in edge.when.reads() for part in ref.path}
+            inside = after[edge.source] & walk.nodes.keys()
+            behind = [self._at("whether", walk.nodes[name]) for name in inside]
+            for name, node in walk.nodes.items():
                 if not parts.isdisjoint(walk.written.get(name) or parts):
                     self.graph.decides[self._at("value", node)] += behind
         # The feeds follow the edges. But all nodes share one state, so a node also reads what one
         # writes that no edge connects with it: it may run in an earlier round.
         names = {node.id: name for name, node in walk.nodes.items()}
-        reads: dict[str, set[str]] = defaultdict(set)
-        for _, dest, key in walk.feeds:
-            reads[names[dest]].add(key)
-        for writer, keys in walk.written.items():
-            for reader, read in reads.items():
-                is_apart = reader not in after[writer] and writer not in after[reader]
-                if is_apart and reader != writer:
-                    source, dest = walk.nodes[writer].id, walk.nodes[reader].id
-                    self._add_feeds((source, dest, key) for key in read.intersection(keys))
+        for dest, key in {feed[1:] for feed in walk.feeds}:
+            reader = names[dest]
+            for writer, keys in walk.written.items():
+                is_after = writer in (reader, *after[reader])
+                if key in keys and not is_after and reader not in after[writer]:
+                    self._add_feeds([(walk.nodes[writer].id, dest, key)])
 
     def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
         for source, dest, name in feeds:
@@ -325,12 +322,17 @@ def _giving(step: Step) -> tuple[Step, ...]:
     return children(step)[-1:] if is_last else children(step)
 
 
+def _names(call: Invoke) -> list[str]:
+    """The names of its arguments, as far as the text has them."""
+    return [name for name, _ in call.args.names or ()]
+
+
 def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
     """The names of the arguments that read each path, and of the pipe into a called flow."""
     names: dict[tuple[str, ...], set[str]] = defaultdict(set)
-    args, arguments = call.args, [name for name, _ in call.args.names or ()]
+    args, arguments = call.args, _names(call)
     for name in arguments:
-        for ref in args.of(name) if isinstance(args, NamedArgs) else ():
+        for ref in args.of(name) if isinstance(args, NamedArguments) else ():
             names[ref.path].add(name)
     for ref in args.reads():
         names[ref.path] |= {ref.into}.intersection(arguments)

@@ -100,8 +100,8 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         limits: object = self.limits
-        if limits is not None and not isinstance(limits, Limits):
-            pairs = limits.items() if isinstance(limits, dict) else ()
+        if not isinstance(limits, Limits | None):
+            pairs = fields_of(limits).items()
             write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
             raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
 
@@ -184,33 +184,25 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     absent = [ref for ref in flow.inputs if ref.certain and ref.path[-1] not in given]
     if not absent:
         return ()
-    missing: dict[str, Diagnostic] = {}
-    hints = [
-        (warning.span.text, warning.hint) for warning in flow.warnings if warning.span is not None
-    ]
+    missing = []
+    # The hint of a warning about the same token is more specific.
+    hints = {
+        warning.span.text.rpartition(".")[2]: warning.hint
+        for warning in reversed(flow.warnings)
+        if warning.span is not None
+    }
     written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
-    optional = [
-        ref.path[-1] for ref in flow.inputs if not ref.certain and ref.path[-1] not in given
-    ]
     for ref in absent:
         name = ref.path[-1]
-        if name not in missing:
-            # The hint of a warning about the same token is more specific.
-            hint = (
-                next((hint for text, hint in hints if text.rpartition(".")[2] == name), None)
-                or suggest(name, given)
-                or (LATER if name in written else "")
-                or " else ".join(
-                    filter(None, (suggest(name, written), _give(name, ref.span, optional)))
-                )
-            )
-            missing[name] = Diagnostic(
-                "run.missing-input",
-                f"{flow.name!r} reads {name!r}, which the input lacks",
-                ref.span,
-                hint,
-            )
-    return list(missing.values())
+        otherwise = filter(None, (suggest(name, written), _give(name, ref.span)))
+        hint = (
+            hints.get(name)
+            or suggest(name, given)
+            or (LATER if name in written else " else ".join(otherwise))
+        )
+        message = f"{flow.name!r} reads {name!r}, which the input lacks"
+        missing.append(Diagnostic("run.missing-input", message, ref.span, hint))
+    return missing
 
 
 def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
@@ -229,12 +221,14 @@ def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
     named = [warning.span.text for warning in flow.warnings if warning.span is not None]
     unread = sorted(given.keys() - read - misspelled_names(named, given))
-    for ref in flow.inputs if whole else ():  # nothing is unread, so the name that is read is wrong
-        name, hint = ref.path[-1], suggest(ref.path[-1], unread)
-        if name not in given and hint is not None:
-            message = f"{flow.name!r} reads {name!r}, which the input lacks"
-            yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
-    for name in unread if not whole else ():
+    if whole:  # nothing is unread, so the name that is read is wrong
+        for ref in flow.inputs:
+            name, hint = ref.path[-1], suggest(ref.path[-1], unread)
+            if name not in given and hint is not None:
+                message = f"{flow.name!r} reads {name!r}, which the input lacks"
+                yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
+        return
+    for name in unread:
         hint = suggest(name, left)
         told = not read and flow.warnings  # probably of the text that was meant to read it
         if hint is None and (told or not flow.dialect.reads_are_complete):
@@ -257,7 +251,7 @@ def read_names(flow: Flow) -> Iterator[str]:
 def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
     """The stores that ``step`` writes."""
     for ref in step.target.writes() if step.target else ():
-        if len(ref.path) == len(flow.dialect.stores) + 1 and ref.path[:-1] == flow.dialect.stores:
+        if ref.path[:-1] == flow.dialect.stores:
             yield ref
 
 
@@ -269,10 +263,9 @@ def _settle(copy: Callable[[], R]) -> R:
         raise DefinitionError(Diagnostic("run.input", f"the input cannot be used: {why}")) from None
 
 
-def _give(name: str, span: Span | None, optional: Sequence[str]) -> str:
+def _give(name: str, span: Span | None) -> str:
     bare = f" If it is text, write \"'{name}'\"." if span and span.text == name else ""
-    also = f" It may also read {', '.join(optional)}." if optional else ""
-    return f"give it: {current.words.give.format(name)}.{bare}{also}"
+    return f"give it: {current.words.give.format(name)}.{bare}"
 
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
@@ -339,10 +332,10 @@ def _mapping(text: str) -> Value:
 
 def _choice(text: str, choices: Sequence[str]) -> str | None:
     """The choice with this text, this number, or (if there is only one) this beginning."""
-    if text in choices:
-        return text
-    if text.isascii() and text.isdigit() and 1 <= int(text[:6]) <= len(choices):
-        return choices[int(text[:6]) - 1]
+    numbered = {str(number): choice for number, choice in enumerate(choices, 1)}
+    exact = numbered | dict(zip(choices, choices, strict=True))
+    if text in exact:
+        return exact[text]
     near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
     return near[0] if len(near) == 1 else None
 

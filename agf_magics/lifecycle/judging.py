@@ -15,7 +15,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from ..engine.limits import Limits
 from ..flow.steps import Flow
 from ..flow.values import Value, settle, type_name
 from ..pictures.plain import html
-from ..pictures.values import table_html
+from ..pictures.values import cell_text, table_html
 from ..text.diagnostics import (
     UNUSABLE,
     AgfError,
@@ -76,25 +76,26 @@ def score_over(
         hint = suggest(against, names, "the columns")
         message = f"the table has no column {against!r}"
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
-    right = dict(table.added.get(against or "", {}))
-    if against in table.terms.columns:
-        right = {place: str(row.input.get(against or "")) for place, row in enumerate(rows)}
+    right = [row.get(against) for row in table] if against is not None else [None] * len(rows)
     known = [
-        Known(row.number, str(label) if (label := right.get(place)) is not None else None)
-        for place, row in enumerate(rows)
+        Known(row.number, None if label is None else str(label))
+        for row, label in zip(rows, right, strict=True)
     ]
     named = named_scorers(scores, registry, yes)
     summaries, taken = Scores(), {*table.columns} - {*table.added} | {table.label_column}
     for name, scorer in named:
-        outcomes = scorer(rows)
-        mappings = (value for value, _ in outcomes if isinstance(value, dict))
-        for key in dict.fromkeys(chain.from_iterable(mappings)) or [""]:
-            column = f"{name}.{key}" if key else name
+        # A score that is one value has one column, without a name of its own.
+        parts = [
+            (value if isinstance(value, dict) and value else {"": value}, why)
+            for value, why in scorer(rows)
+        ]
+        keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in parts))
+        if len(keys) > 1:
+            keys.pop("", None)  # of rows that failed
+        for key in keys:
+            column = ".".join(filter(None, (name, key)))
             column = f"score.{column}" if column in taken else column
-            values = [
-                (value.get(key) if key and isinstance(value, dict) else None if key else value, why)
-                for value, why in outcomes
-            ]
+            values = [(mapping.get(key), why) for mapping, why in parts]
             kept, summary = summarize(column, known, values, seed)
             table.add_column(column, kept)
             summaries[column] = summary
@@ -141,10 +142,8 @@ def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
 def _takes_both(score: Callable[..., Value]) -> bool:
     try:
         inspect.signature(score).bind(None, None)
-    except TypeError:
+    except (TypeError, ValueError):  # or a function of C whose signature is not known
         return False
-    except ValueError:  # a function of C without a signature
-        return True
     return True
 
 
@@ -162,21 +161,17 @@ def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
 def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool) -> list[Outcome]:
     """The values of a flow that gets the output as ``output``, the row as ``row``, and the columns
     of the row by their names."""
-    done = [row for row in rows if row.status == "ok"]
-    if not done:
-        return [(None, None)] * len(rows)
-    given = [{**row.input, "output": row.output, "row": dict(row.input)} for row in done]
-    judged = launch.run(flow, over=Over(table=given, yes=yes), registry=registry)
-    values = iter(judged.table.rows())
-
-    def outcome(row: TableRow) -> Outcome:
-        if row.status != "ok":
-            return None, None
-        judgement = next(values)
-        error = judgement.error
-        return judgement.output, error.diagnostic if error is not None else None
-
-    return [outcome(row) for row in rows]
+    outcomes: list[Outcome] = [(None, None)] * len(rows)
+    done = {place: row for place, row in enumerate(rows) if row.status == "ok"}
+    if done:
+        table = [
+            {**row.input, "output": row.output, "row": dict(row.input)} for row in done.values()
+        ]
+        judged = launch.run(flow, over=Over(table=table, yes=yes), registry=registry)
+        for place, judgement in zip(done, judged.table.rows(), strict=True):
+            error = judgement.error
+            outcomes[place] = judgement.output, error.diagnostic if error is not None else None
+    return outcomes
 
 
 def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
@@ -191,8 +186,10 @@ def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
         attributes={},
         metrics={},
     )
-    found = evaluator.evaluate_sync(context)
-    return {k: _plain(v) for k, v in found.items()} if isinstance(found, Mapping) else _plain(found)
+    result = evaluator.evaluate_sync(context)
+    if isinstance(result, Mapping):
+        return {name: _plain(value) for name, value in result.items()}
+    return _plain(result)
 
 
 def _plain(result: Any) -> Value:
@@ -208,6 +205,9 @@ def table_of(run: Run | PastRun | RowTable | str) -> RowTable:
 
 OK = "ok"
 """The name of the share of rows that did not fail, which every check has."""
+
+LONGEST_CELL = 2_000
+"""Characters of a value in a report."""
 
 MOST_ROWS = 1_000
 """Rows that did not succeed, or whose score is low, that a report lists."""
@@ -299,14 +299,9 @@ class CheckReport:
 
     def _low(self) -> list[dict[str, Value]]:
         """The first rows that failed, or that have a low value of a score that is checked."""
-        low = []
-        for row in self.table:
-            values = (row.get(name) for name in self.at_least if name != OK)
-            if row.get("status") != "ok" or any(not value for value in values):
-                low.append(row)
-            if len(low) == MOST_ROWS:
-                break
-        return low
+        status, scores = self.table.column_of("status"), self.at_least.keys() - {OK}
+        low = (row for row in self.table if row[status] != "ok" or not all(map(row.get, scores)))
+        return list(islice(low, MOST_ROWS))
 
     def _figures(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         rows = tuple(
@@ -324,7 +319,9 @@ class CheckReport:
         title = f"{self.table.terms.over} over {len(self.table):,} rows"
         low = self._low()
         columns = list(dict.fromkeys(name for row in low for name in row))
-        cells = tuple(tuple(_cell(row.get(name)) for name in columns) for row in low)
+        cells = tuple(
+            tuple(cell_text(row.get(name), most=LONGEST_CELL) for name in columns) for row in low
+        )
         rows = (
             table_html(tuple(columns), cells, "Rows that failed or have a low score") if low else ""
         )
@@ -352,8 +349,7 @@ def figures(table: RowTable) -> dict[str, float]:
         if one.mean is not None:
             found[name] = one.mean.mean * one.rows / total
         elif one.against:
-            equal = sum(count for (label, right), count in one.against.items() if label == right)
-            found[name] = equal / total
+            found[name] = one.equal / total
     return found
 
 
@@ -397,10 +393,6 @@ def check_over(
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else value if isinstance(value, str) else _json(value)
 
 
 def _json(value: Value) -> str:

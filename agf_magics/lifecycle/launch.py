@@ -80,17 +80,14 @@ def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
-        for name in named:
-            if name not in parameters:
-                hint = suggest(name, parameters)
-                if name in LIMITS and "limits" in parameters:
-                    hint = f"write limits=agf.Limits({name}={named[name]!r})"
-                elif name in OF_ROWS:
-                    hint = f"write over=agf.Over(table=…, {name}={named[name]!r})"
-                hint = (
-                    hint or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
-                )
-                raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
+        for name in sorted(named.keys() - parameters.keys()):
+            hint = suggest(name, parameters)
+            if name in LIMITS:
+                hint = f"write limits=agf.Limits({name}={named[name]!r})"
+            elif name in OF_ROWS:
+                hint = f"write over=agf.Over(table=…, {name}={named[name]!r})"
+            hint = hint or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+            raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
         return function(*args, **named)
 
     return call
@@ -364,7 +361,7 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
     """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
     if isinstance(flow, Flow):
         return flow
-    if isinstance(flow, str) and "\n" not in flow and ":" not in flow:
+    if isinstance(flow, str) and {"\n", ":"}.isdisjoint(flow):  # else it is a definition
         if flow in registry.flows:
             return registry.flows[flow]
         hint = (
@@ -385,7 +382,7 @@ def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     """The context of a plan: the named one that it continues or a copy of it, else an empty one,
     so that a cell that runs twice gives the same."""
     name = flow.dialect.context
-    if name is None or not (name or flow.name):
+    if name is None:
         return None
     if not name:
         return Context(flow.name)
@@ -398,17 +395,13 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
     to its queue and to its trace without secrets. A listener that raises is dropped with a
     warning."""
     progress, secrets, queue = run.progress, run.secrets, run._queue
-    listener = run._options.on_event
     spans = None
     if current.tracing is not None or current.settings.tracing:
         from .tracing import start_trace
 
         spans = start_trace(run)
-    listeners: list[Callable[[Event], None]] = [
-        *([queue.put] if queue else []),
-        *([listener] if listener else []),
-        *([spans] if spans else []),
-    ]
+    put = queue.put if queue is not None else None
+    listeners = list(filter(None, (put, run._options.on_event, spans)))
     if not listeners:
         return progress.apply
 
@@ -540,7 +533,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
         case BaseException() as bug:
             run._bug = bug
     if run._queue is not None:
-        run._queue.close()
+        run._queue.put(None)
     live.end(run)
     if IN_BROWSER and run.journal is not None:
         keep_journal(run.journal.store)
@@ -548,15 +541,13 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
 
 def _limit(run: Run) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    timeout, caps = run.limits.timeout, run.flow.declared.caps
-    cap = caps.seconds if caps is not None else None
-    if timeout is not None and (cap is None or timeout <= cap):
-        return job.Limit(
-            timeout, lambda left: engine.timeout_exceeded(run._linked, run.limits, left)
-        )
-    if cap is not None:
-        return job.Limit(cap, lambda left: duration_exceeded(run.flow, left))
-    return None
+    timeout, caps, limits = run.limits.timeout, run.flow.declared.caps, list[job.Limit]()
+    if timeout is not None:
+        exceeded = partial(engine.timeout_exceeded, run._linked, run.limits)
+        limits.append(job.Limit(timeout, exceeded))
+    if caps is not None and caps.seconds is not None:
+        limits.append(job.Limit(caps.seconds, partial(duration_exceeded, run.flow)))
+    return min(limits, key=lambda limit: limit.seconds, default=None)
 
 
 def _hold_context(run: Run) -> None:

@@ -57,9 +57,7 @@ def find_run(store: Store, run_id: str) -> RunRow:
     row = read_run(store, run_id)
     if row is not None:
         return row
-    started = [
-        run.run_id for run in live.running if run.journal is not None
-    ]  # its row may not be written yet
+    started = [run.run_id for run in live.running]  # its row may not be written yet
     run_ids = list(dict.fromkeys([*started, *(head.run_id for head in list_runs(store))]))
     near = [each for each in run_ids if run_id and each.startswith(run_id)]
     if len(near) == 1:
@@ -97,7 +95,7 @@ def find_resumable(store: Store, run: str | None) -> RunRow:
     that can be resumed; None: the last one of this notebook. Raises DefinitionError,
     JournalError."""
     others, errors = list[RunHead](), list[JournalError]()
-    heads = list_runs(store, run) if run is None or isinstance(run, str) else []
+    heads = list_runs(store, run) if isinstance(run, str | None) else []
     if run is not None and len(heads) < 2:
         return find_run(store, run)
     for head in heads:

@@ -17,8 +17,9 @@ import secrets as random
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import cache, reduce
+from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from math import isfinite
@@ -29,7 +30,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits, rights
 from ..engine.link import link
-from ..engine.linked import Linked, asked_model, flows_of
+from ..engine.linked import Linked, asked_model, every_callee, flows_of
 from ..engine.runner import clock
 from ..flow.events import Warned
 from ..flow.progress import Progress
@@ -54,7 +55,7 @@ from ..journal.codec import (
 from ..journal.file import JournalError, not_journaled
 from ..journal.queries import ENDED, RunHead, RunRow, keep_parts
 from ..journal.recorder import Journal
-from ..journal.records import Count
+from ..journal.records import Count, decoded
 from ..journal.secrets import Secrets
 from ..journal.store import ROOM, Store
 from ..languages import LANGUAGES
@@ -134,7 +135,7 @@ def write_manifest(run: Run, grant: Grant) -> str:
         "notebook": this_notebook(),
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "functions": _functions(run.journal, flows),
+        "functions": _functions(run.journal, run._linked),
         "input": _packed(public, run.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
@@ -194,7 +195,6 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
         if reduce(part_digest, row.parts, b"").hex() != found["context"]:
             raise DecodeError("the messages of its context are not in the journal")
         messages = [_unpacked(json.loads(part), "", "message", trust) for part in row.parts]
-        known = {field.name for field in fields(Limits)}
         tools = found["tools"]
         return Manifest(
             flows=flows,
@@ -204,9 +204,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             secret=tuple(found["secret"]),
             context=[message for message, _ in messages],
             context_name=found["context_name"],
-            limits=Limits(
-                **{name: most for name, most in found["limits"].items() if name in known}
-            ),
+            limits=Limits(**found["limits"]),
             grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
             version=found["version"],
             notebook=found["notebook"],
@@ -264,21 +262,12 @@ def _require(holds: object) -> None:
 def _check_calls(calls: list[list[int]]) -> None:
     """Require that definitions call each other without a cycle and open at most `MAX_OPENED` in
     total."""
+    _require(all(0 <= inner < len(calls) for inner in chain(*calls)))
+    order = TopologicalSorter(dict(enumerate(calls)))
     opened: dict[int, int] = {}
-    left = list(range(len(calls)))
-    around: set[int] = set()
-    while left:
-        number = left[-1]
-        _require(all(0 <= inner < len(calls) for inner in calls[number]))
-        inside = [inner for inner in calls[number] if inner not in opened]
-        if number in opened or not inside:
-            opened.setdefault(number, 1 + sum(opened[inner] for inner in calls[number]))
-            _require(opened[number] <= MAX_OPENED)
-            around.discard(left.pop())
-        else:
-            around.add(number)
-            _require(not around.intersection(inside))
-            left += inside
+    for number in order.static_order():  # the called ones first; raises ValueError for a cycle
+        opened[number] = 1 + sum(opened[inner] for inner in calls[number])
+        _require(opened[number] <= MAX_OPENED)
 
 
 def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
@@ -311,12 +300,11 @@ def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
                 yield ["pipeline", _source(schema.span.source)]
 
 
-def _functions(journal: Journal, flows: list[Linked]) -> dict[str, Mapping[str, str]]:
+def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]:
     """The digests of the parts of the functions that the steps call."""
     callees = {
         callee.name: callee
-        for each in flows
-        for callee in each.callees.values()
+        for callee, _ in every_callee(linked)
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
     digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}
@@ -332,7 +320,7 @@ def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
     if packed.form == "json":
         return {"json": value}
     key = user_key()
-    shown = json.loads(packed.shown) if packed.shown is not None else None
+    shown = decoded(packed.shown)
     if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
         return {"shown": shown, "why": packed.why or "there is no key to sign it with"}
     data = base64.b64encode(packed.data).decode("ascii")
@@ -367,25 +355,23 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
     for language, source in order.schemas:
         for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)
-    main, files = None, dict[Path, Flow]()
-    for number, text in enumerate(order.flows):
-        if text.made:
-            continue
-        flow, _ = _loaded(text)
+    main, flows = load_texts(order.flows)
+    files: dict[Path, Flow] = {}
+    for text, flow in zip(order.flows, flows, strict=True):
         if flow is not None and text.file is not None:
             files[Path(text.file)] = in_file(flow, text.file)
         elif flow is not None:
             then.flows.define(flow, None)
-        main = flow if number == 0 else main
-    if main is None:
-        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
     return link(main, then, file_opener(lambda path: load(path, registry=then), files))
 
 
-def load_text(text: Text) -> Flow | None:
-    """The flow of a definition at the time of the run; None if a builder made it. Raises
-    DefinitionError."""
-    return None if text.made else _loaded(text)[0]
+def load_texts(texts: Sequence[Text]) -> tuple[Flow, list[Flow | None]]:
+    """The flow of the run and those of all definitions at the time of the run; None for one that a
+    builder made. Raises DefinitionError."""
+    flows = [None if text.made else _loaded(text)[0] for text in texts]
+    if flows[0] is None:
+        raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
+    return flows[0], flows
 
 
 def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
@@ -434,10 +420,9 @@ def watch(run: Run, journal: Journal) -> None:
 
 def _used(usage: Usage) -> tuple[int | None, str | None]:
     """The tokens and the cost as the journal lists them."""
-    cost = f"{usage.cost:f}" if usage.cost is not None else None
-    return usage.tokens if usage.requests else None, cost if cost is None or PRICE.fullmatch(
-        cost
-    ) else None
+    cost = f"{usage.cost:f}" if usage.cost is not None else ""
+    tokens = usage.tokens if usage.requests else None
+    return tokens, cost if PRICE.fullmatch(cost) else None
 
 
 def _forget_old_runs(store: Store) -> None:
@@ -479,7 +464,7 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
     ended = [run for run in runs if run.status in statuses]
     old = _old(store, ended, now - days * DAY if days else 0.0, size)
-    return queries.forget(store, old) if old else 0
+    return queries.forget(store, old)
 
 
 def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:

@@ -32,6 +32,7 @@ from ..flow.rows import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
 from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
 from ..flow.values import Value, source_of
+from ..flow.wiring import own_reads
 from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal
@@ -164,9 +165,9 @@ class Bounded:
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""
         for record in records:
-            texts = (record.given, record.value, record.shown)
+            texts = filter(None, (record.given, record.value, record.shown))
             self._calls -= 1
-            self._characters -= sum(len(text) for text in texts if text)
+            self._characters -= sum(map(len, texts))
             if min(self._calls, self._characters) < 0:
                 most = f"{MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters"
                 self.note = f"only the first {most}, are read"
@@ -176,8 +177,8 @@ class Bounded:
 
 MOST_MOMENTS = 10_000
 
-MOST_NAMED = 3
-"""Steps that the label of a moment names."""
+LONGEST_LABEL = 200
+"""Characters of the label of a moment, which names the steps that ended."""
 
 MOST_DIFFERENCES = 100
 """Parts that differ between two moments and are listed."""
@@ -235,8 +236,9 @@ class Moments:
         differ."""
         before, after = self.state(first), self.state(other)
         # Most values are the very same object at both moments, however large.
-        for name in [name for name in before if name in after and before[name] is after[name]]:
-            del before[name], after[name]
+        for name in before.keys() & after.keys():
+            if before[name] is after[name]:
+                del before[name], after[name]
         parts = islice(find_differences(before, after), MOST_DIFFERENCES + 1)
         differences = [Difference(path.removeprefix("."), a, b) for path, a, b in parts]
         return differences[:MOST_DIFFERENCES], len(differences) > MOST_DIFFERENCES
@@ -318,8 +320,7 @@ class _Recorder:
             if not any(step.startswith((f"{outer}.", f"{outer}[")) for outer in ended)
         ]
         names = [self._labels.get(step, step) for step in steps]
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        label = ", ".join(names[:MOST_NAMED]) + more or "end"
+        label = line(", ".join(names), LONGEST_LABEL) or "end"
         return Moment(label, seconds, frame, tuple(steps))
 
 
@@ -337,9 +338,13 @@ class _Again:
 
     def __init__(self, run: Run | PastRun) -> None:
         refuse_inside("moments")
-        self.past = run if isinstance(run, PastRun) else _past(run)
-        order, (store, num), self._bounded = self.past.order, self.past._in_journal, Bounded()
+        if run._in_journal is None:
+            message = f"run {run.run_id!r} is not journaled: its states are not known"
+            raise refused("journal.unknown-run", message)
+        (store, num), self._bounded = run._in_journal, Bounded()
         with as_definition_errors():
+            self.past = PastRun(store, find_run(store, run.run_id))
+            order = self.past.order
             self.journal = _Recorded(self.past.run_id, self._bounded.read(records(store, num)))
         self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
         self._input = run.input
@@ -366,14 +371,6 @@ class _Again:
             grant=order.grant,
         )
         return "; ".join(filter(None, (_note(error), self._bounded.note)))
-
-
-def _past(run: Run) -> PastRun:
-    if run.journal is None:
-        message = f"run {run.run_id!r} is not journaled: its states are not known"
-        raise refused("journal.unknown-run", message)
-    with as_definition_errors():
-        return PastRun(run.journal.store, find_run(run.journal.store, run.run_id))
 
 
 def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
@@ -457,11 +454,7 @@ def _reads(step: Step) -> tuple[Ref, ...]:
             return step.element.writes()
         case Fold():
             return (*step.acc.writes(), *step.element.writes())
-        case Compute():
-            return step.value.reads()
-        case Choose():
-            return step.pick.reads()
-    return ()
+    return own_reads(step)
 
 
 class _Evaluations:

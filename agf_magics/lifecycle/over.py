@@ -169,10 +169,9 @@ def _check_columns(
             )
     given = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
-    certain: dict[str, Span | None] = dict.fromkeys(declared)
-    certain.update((ref.path[-1], ref.span) for ref in flow.inputs if ref.certain)
-    read: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs} | certain
-    read.update((name, None) for name in read_names(flow) if name not in read)
+    places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
+    certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
+    read = places | dict.fromkeys((*declared, *read_names(flow))) | places
     whole = "".join(flow.dialect.stores[-1:])
     if whole in read and whole not in certain:
         del read[whole]  # the whole input, which is no column

@@ -9,7 +9,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -17,12 +16,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ..engine.linked import Linked, recorded_session
 from ..engine.table_rows import ROW
 from ..flow.events import StepPath, format_path
-from ..flow.progress import Progress, Row, Usage, count_use
+from ..flow.progress import Progress, Usage, count_use
 from ..flow.rows import key_of, one_reply
 from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries
-from ..journal.codec import DecodeError, decode_value, encode, is_signed, user_key
+from ..journal.codec import (
+    DecodeError,
+    SignatureError,
+    decode_value,
+    encode,
+    is_signed,
+    user_key,
+)
 from ..journal.file import JournalError
 from ..journal.queries import RunRow, copied, paste, read_run
 from ..journal.records import UNREADABLE, Record, decoded, error_from
@@ -31,8 +37,7 @@ from ..journal.store import Store
 from ..languages.over import OVER
 from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, Diagnostic, Source, StepError, path_error_reason
-from ..text.late_imports import Widgets
-from .comparison import Comparison, compare
+from .comparison import ComparedRun, Comparison, compare
 from .lookup import (
     as_definition_errors,
     check_given,
@@ -43,8 +48,8 @@ from .lookup import (
     refused_running,
     unusable,
 )
-from .manifest import Manifest, Text, load_text, read_manifest, refused, restore_rows
-from .run import NamedValues, Run, fails_again, live, no_keys, unknown_attribute
+from .manifest import Manifest, Text, load_texts, read_manifest, refused, restore_rows
+from .run import BaseRun, NamedValues, Run, fails_again, live
 from .settings import current
 from .trace import CallTable, Trace, restore_calls, trace_rows, uses
 
@@ -57,7 +62,7 @@ MOST_IMPORTED = 500_000_000
 """Bytes of a file that is imported: all of it is in memory once."""
 
 
-class PastRun:
+class PastRun(BaseRun):
     """A run in the journal. All attributes can be read at any time; they contain the journaled
     data: ``run_id``, ``flow``, ``status``, ``started``, ``ended``, ``seconds``, ``input``,
     ``output``, ``error``, ``warnings``, ``stores``, ``steps``, ``trace``, ``calls``, ``table``,
@@ -130,9 +135,6 @@ class PastRun:
         except DecodeError as error:
             raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
 
-    if not TYPE_CHECKING:
-        __getattr__, __getitem__, __iter__ = unknown_attribute, no_keys, None
-
     @property
     def input(self) -> Value:
         return self.order.input
@@ -190,17 +192,6 @@ class PastRun:
         return used
 
     @property
-    def cost(self) -> Decimal | None:
-        """The cost of its models in US dollars, estimated; None if a price is not known, or it
-        asked no model."""
-        return self.usage.cost
-
-    @property
-    def steps(self) -> Mapping[str, Row]:
-        """The state of each step, by id."""
-        return NamedValues((row.id, row) for row in self.progress.rows.values())
-
-    @property
     def trace(self) -> Trace:
         """A table with one row per step, in the order of the definition."""
         with as_definition_errors():
@@ -231,13 +222,18 @@ class PastRun:
         """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A
         value other than JSON is unpickled, which can run code: without your signature only with
         ``trust`` (default False)."""
-        if at is None:
-            row = self._row
-            return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
-        call = find_call(self, at)
-        return self._value(
-            at, call.form, call.value, call.sign, (encode(call.at), call.tries), trust
-        )
+        row = self._row
+        call = find_call(self, at) if at is not None else None
+        try:
+            if call is not None:
+                return call.read_value(self.run_id, trust)
+            signed = (self.run_id, "output", "", row.output or "")
+            if row.form == "pickle" and not trust and not is_signed(user_key(), row.sign, *signed):
+                raise SignatureError
+            return decode_value(row.form or "again", row.output)
+        except DecodeError as error:
+            what = at or "its output"
+            raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
 
     def compare(self, other: PastRun) -> Comparison:
         """Return how the run ``other`` (required) differs: a table with one row per step, with the
@@ -245,11 +241,11 @@ class PastRun:
         difference of the texts).
 
         Raises DefinitionError if one of the runs is damaged."""
-        return compare(self, other)
-
-    def widget(self) -> Any:
-        """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""
-        return Widgets.of(self)
+        first, second = (
+            ComparedRun(run.run_id, run.input, run.output, run.stores, run.order, run.records)
+            for run in (self, other)
+        )
+        return compare(first, second)
 
     def export(self, path: str | Path) -> Path:
         """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and
@@ -289,9 +285,7 @@ class PastRun:
     def _linked(self) -> Linked:
         """Its definitions, linked with each other only: nothing of the kernel is used."""
         texts = self.order.flows
-        flows = [load_text(text) for text in texts]
-        if flows[0] is None:
-            raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
+        _, flows = load_texts(texts)
         _add_sessions(flows, texts)
         linked = {n: Linked(flow, {}) for n, flow in enumerate(flows) if flow is not None}
         for number in linked:
@@ -302,25 +296,6 @@ class PastRun:
             }
             linked[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
         return linked[0]
-
-    def _value(
-        self,
-        what: str,
-        form: str | None,
-        data: str | bytes | None,
-        signature: bytes | None,
-        place: tuple[str, str],
-        trust: bool,
-    ) -> Value:
-        signed = isinstance(data, str) or is_signed(
-            user_key(), signature, self.run_id, *place, data or b""
-        )
-        try:
-            if form == "pickle" and not signed and not trust:
-                raise DecodeError("its signature is not yours")
-            return decode_value(form or "again", data)
-        except DecodeError as error:
-            raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
 
     def _decoded(self, text: str | bytes | None) -> Any:
         try:
@@ -353,12 +328,15 @@ def find_call(run: PastRun, place: str, kind: str = "") -> Record:
     """The last call of ``run`` at the path ``place`` (``steps[0].do#3``) that returned. With ``kind``:
     a call of this kind with any outcome, also that of a step, of which the last failed call is taken
     before others. Raises DefinitionError."""
-    last: Record | None = None
-    for record in run.records():
-        if record.kind == kind and record.given is not None if kind else record.what == "finished":
-            is_before = last is not None and last.what == "failed" and record.what != "failed"
-            of_step = kind and "/".join(key_of(record.at)) == place and not is_before
-            last = record if of_step or format_path(record.at) == place else last
+
+    def is_meant(call: Record) -> bool:
+        if not kind:
+            return call.what == "finished" and format_path(call.at) == place
+        is_call = call.kind == kind and call.given is not None
+        return is_call and place in (format_path(call.at), "/".join(key_of(call.at)))
+
+    calls = filter(is_meant, run.records())
+    last = max(calls, key=lambda call: (call.what == "failed", call.line), default=None)
     if last is None:
         message = f"there is no {kind} call {place!r} in this run".replace("  ", " ")
         raise refused("journal.unknown-call", message, "run.calls lists them")
@@ -403,7 +381,7 @@ def _first_line(error: Exception) -> str:
     if isinstance(error, DefinitionError):
         return error.diagnostics[0].message
     if isinstance(error, json.JSONDecodeError):
-        return f"it is not JSON: {error.msg} (line {error.lineno})"
+        return f"it is not JSON: {error}"
     if isinstance(error, KeyError):
         return f"it has no key {error.args[0]!r} in 'journal'"
     if isinstance(error, RecursionError):

@@ -13,14 +13,14 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalog.builtin import write_file
 from ..flow.progress import RunLine
 from ..flow.rows import Row
-from ..flow.step import Step, Walk
-from ..flow.steps import Each, Flow, Fold, Repeat, children
+from ..flow.steps import Each, Flow, Fold, Repeat, Walk, path_to
 from ..flow.values import Value, is_json
 from ..journal import queries
 from ..journal.calls import CallsOfElement, RunCalls
@@ -81,8 +81,8 @@ def runs(run_id: str | None = None) -> Any:
         return live.find(run_id) or find_past_run(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
     lines = [
-        *(_live_line(run) for run in reversed(here.values())),
-        *(_line(head) for head in journaled_runs()),
+        *map(_live_line, reversed(here.values())),
+        *map(_line, journaled_runs()),
     ]
     return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
 
@@ -109,10 +109,8 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
     with as_definition_errors():
-        damaged = {
-            head.run_id: head for head in queries.list_runs(store) if head.status == "damaged"
-        }
-        heads = [damaged.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
+        listed = {head.run_id: head for head in queries.list_runs(store)}
+        heads = [listed.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
         for head in heads:
             if head.status == "running":
                 raise refused(
@@ -196,22 +194,12 @@ def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
     of all loops); none for other steps. ``flow``: the flow that has the step."""
     if not isinstance(row.step, Each | Fold | Repeat):
         return []
+    loops = sum(
+        isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and inner is outer.body)
+        for outer, inner in pairwise(path_to(flow.body, row.step.id))
+    )
     has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
-    return calls.elements(row, (loops_around(flow.body, row.step) or 0) + has_numbers)
-
-
-def loops_around(outer: Step, step: Step) -> int | None:
-    """How many fan-outs and loops in ``outer`` contain ``step``; None if it is not in ``outer``."""
-    if outer is step:
-        return 0
-    for child in children(outer):
-        loops = loops_around(child, step)
-        if loops is not None:
-            repeats = isinstance(outer, Fold | Repeat | Walk) or (
-                isinstance(outer, Each) and child is outer.body
-            )
-            return loops + repeats
-    return None
+    return calls.elements(row, loops + has_numbers)
 
 
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:

@@ -38,7 +38,7 @@ from .resume import read_context, resume_run
 from .settings import current
 from .ticks import PlannedTick, PlannerResult, TickOptions, Ticks
 
-_TICK = re.compile(r"([0-9]{1,6})(-ask)?")
+TICK = r"-([0-9]{1,6})(-ask)?"
 """The name of a run after that of its context."""
 
 
@@ -46,14 +46,11 @@ def resume_planner(planner: ModelPlanner) -> None:
     """Continue the last planner of a context. Raises DefinitionError if there is none or it cannot
     be continued."""
     ticks = planner.ticks
-    (head, number, is_request), *earlier = _runs(ticks.options.context)
-    for earlier_run, _, asks in [
-        *earlier,
-        *([(head, number, is_request)] if head.status == "ok" else []),
-    ]:
-        ticks.count(
-            asks, earlier_run.tokens or 0, earlier_run.cost
-        )  # a run that is resumed counts its own use again
+    runs = _runs(ticks.options.context)
+    head, number, is_request = runs[0]
+    # A run that is resumed counts its own use again.
+    for earlier_run, _, asks in runs if head.status == "ok" else runs[1:]:
+        ticks.count(asks, earlier_run.tokens or 0, earlier_run.cost)
     if _restore(planner, head) and head.status == "ok" and not is_request:
         message = (
             f"{head.run_id!r} is complete, and this kernel does not have the context of its planner"
@@ -107,8 +104,7 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     tick, and whether it is a request."""
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
-        before, _, rest = head.name.partition(f"{context}-")
-        if not before and (tick := _TICK.fullmatch(rest)):
+        if tick := re.fullmatch(re.escape(context) + TICK, head.name):
             runs.append((head, int(tick[1]), tick[2] is not None))
             if head.name == request_name(context, 1):
                 break
@@ -213,13 +209,11 @@ def run_planner(
         "paths": paths,
         "gives": gives,
         "instructions": instructions,
+        "confirm": confirm,
     }
     # The object of a model may be callable, too.
     if callable(planner) and not hasattr(planner, "model_name"):
-        if named := next(
-            (name for name, value in own_tools.items() if value is not None),
-            "confirm" if confirm else None,
-        ):
+        if named := next((name for name, value in own_tools.items() if value), None):
             raise TypeError(f"{named} is for a model: a function returns the plan itself")
         result = run_function(planner, options, fields)
     else:
@@ -231,7 +225,7 @@ def run_planner(
             task=_checked_task(task),
             offer=offer,
             instructions=instructions or "",
-            confirm=confirm if isinstance(confirm, bool) else tuple(confirm),
+            confirm=confirm,
         )
         result = run_model(assignment, options, fields, resume=resume)
     if raises and result.error is not None:
@@ -270,7 +264,7 @@ def run_function(
     ticks = Ticks(options)
 
     def plan_of(number: int) -> PlannedTick:
-        text, has_output = _document(planner([isolate(message) for message in ticks.log]), number)
+        text, has_output = _document(planner(list(map(isolate, ticks.log))), number)
         return PlannedTick(load(text, "plan", registry=options.registry), has_output)
 
     with ticks.errors():
@@ -320,11 +314,10 @@ def _document(plan: Any, number: int) -> tuple[Source, bool]:
             refuse(f"the planner returned text that is not JSON: {error}")
     document: dict[str, Any] = {"calls": plan} if isinstance(plan, list) else {}
     if isinstance(plan, Mapping):
-        document = {
-            key: plan[key]
-            for key in plan
-            if key != "meta" and (key != "output" or plan[key] is not None)
-        }
+        document = dict(plan)
+        document.pop("meta", None)
+        if document.get("output") is None:
+            document.pop("output", None)
     if not isinstance(document.get("calls"), list):
         hint = 'return a list of calls, or {"calls": [...], "output": ...}'
         refuse(f"the planner must return a plan, not {type_name(plan)}", hint)

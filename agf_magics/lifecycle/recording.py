@@ -120,15 +120,13 @@ def _lines(past: PastRun) -> Iterator[Line]:
     texts = [text.source.text for text in past.order.flows if not text.made]
     yield header(past.name, past.language, texts, past.input)
     # A resumed run made some calls twice: the last outcome counts, as for the run itself.
-    last = {call.key: call.line for call in past.records() if _is_call(call)}
+    # The outcome of a row of a table follows from those of its calls.
+    last = {
+        call.key: call.line for call in past.records() if call.what in OUTCOMES and call.kind != ROW
+    }
     for call in past.records():
-        if _is_call(call) and last[call.key] == call.line:
+        if last.get(call.key) == call.line:
             yield _line(call)
-
-
-def _is_call(record: Record) -> bool:
-    # The outcome of a row follows from those of its calls.
-    return record.what in OUTCOMES and record.kind != ROW
 
 
 def _line(call: Record) -> Line:

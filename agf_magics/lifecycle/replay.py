@@ -27,6 +27,7 @@ from ..journal.codec import encode
 from ..journal.records import (
     RecordedOutcome,
     around,
+    decoded,
     error_from,
     error_json,
 )
@@ -95,7 +96,7 @@ class Replay:
             ("match", match, MATCH),
         ):
             if value not in choices:
-                words = ", ".join(repr(choice) for choice in choices)
+                words = ", ".join(map(repr, choices))
                 raise ValueError(f"{name} must be one of {words}, got {value!r}")
         self.path, self.name = path, path.name
         self.used = 0
@@ -200,7 +201,7 @@ class Replay:
             error_json(error, run.secrets) if error is not None else None,
             is_json,
             not is_json and (is_secret or packed.why == HELD),
-            json.loads((packed.data if is_json else packed.shown) or "null"),
+            decoded(packed.data if is_json else packed.shown),
         )
         what = "finished" if error is None else "failed"
         what = "answered" if asked.what == "question" else what
@@ -218,7 +219,7 @@ class Replay:
         head = [redacted(self._head, self._redact)]
         if self.path.exists():
             text = self.path.read_text("utf-8")
-            head = [json.loads(each) for each in text.splitlines()]
+            head = list(map(json.loads, text.splitlines()))
         write_lines(self.path, [*head, *lines])
 
     def _replays(self, what: str) -> bool:
@@ -226,14 +227,8 @@ class Replay:
 
     def _key_of(self, asked: AskedCall) -> str:
         arguments = json.loads(asked.given)
-        if self._redact is not None:
-            words = {
-                "what": "finished",
-                "kind": asked.kind,
-                "name": asked.name,
-                "given": arguments,
-            }
-            arguments = redacted(words, self._redact).get("given")
+        words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
+        arguments = redacted(words, self._redact).get("given")
         return self._key(asked.kind, asked.name, arguments, asked.what == "question")
 
     def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:
@@ -350,7 +345,7 @@ def _no_request(name: str, said: list[Value], left: Mapping[str, list[Call]]) ->
     if encode(said) in left:
         message = f"{name} has no more of these requests: each is answered as often as it was made"
         hint = "make a model for each run: agf.replay_model(…)"
-    others = [json.loads(each) for each in itertools.islice(left, NEAREST_AMONG)]
+    others = map(json.loads, itertools.islice(left, NEAREST_AMONG))
     pairs = [[*find_differences(other, said)] for other in others]
     if nearest := min(pairs, key=len, default=[]):
         before, after = shorten_pair(*nearest[0][1:])

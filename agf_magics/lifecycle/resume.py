@@ -29,13 +29,13 @@ from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned
 from ..flow.rows import Key, key_of
 from ..flow.step import FlowInput
-from ..flow.steps import Branches, Dag, Each, Step, Walk, children
+from ..flow.steps import Branches, Dag, Each, Walk, path_to
 from ..flow.steps import Sequence as Steps
 from ..flow.values import Value, type_name
 from ..journal.call_rows import Reuse
 from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
-from ..journal.queries import RunHead, RunRow, claim, leave, list_runs, records
+from ..journal.queries import RunHead, RunRow, claim, leave, records
 from ..journal.recorder import Journal
 from ..journal.records import Record, ReplayLog, is_within
 from ..journal.store import Store
@@ -145,9 +145,7 @@ def resume_run(
     finally:
         granted.reset(grant)
     if not claimed:
-        if all(other.run_id != head.run_id for other in list_runs(resumed.journal.store)):
-            raise refused("journal.unknown-run", f"run {head.run_id!r} was deleted just now", None)
-        message = f"run {head.run_id!r} was resumed in another kernel just now"
+        message = f"run {head.run_id!r} was resumed or deleted in another kernel just now"
         raise refused("journal.running", message)
     return resumed
 
@@ -315,15 +313,11 @@ class Answering:
 
 def _checked_answer(question: Question, answer: Value) -> Value:
     """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
-    typed = str(answer) if isinstance(answer, int) and not isinstance(answer, bool) else answer
-    asks = question.approval or bool(question.choices)
-    parsed = parse_answer(question, typed) if asks and isinstance(typed, str) else answer
-    fits = (
-        isinstance(parsed, bool | dict)
-        if question.approval
-        else not asks or parsed in question.choices
-    )
-    if parsed is None or not fits:
+    is_changed_call = question.approval and isinstance(answer, dict)
+    if is_changed_call or not (question.approval or question.choices):
+        return answer
+    parsed = parse_answer(question, str(answer))
+    if parsed is None:
         what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
         if question.choices:
             what, hint = (
@@ -435,7 +429,7 @@ def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
         calls = key[:place]
         around = flow_at(linked, calls)
         assert around is not None, "a row is of a linked flow"
-        for outer, inner in pairwise(_path(around.flow.body, step)):
+        for outer, inner in pairwise(path_to(around.flow.body, step)):
             match outer:
                 case Steps(steps=steps):
                     after += [(*calls, later.id) for later in steps[steps.index(inner) + 1 :]]
@@ -451,11 +445,3 @@ def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
                     names = reached(name, [(edge.source, edge.target) for edge in edges])
                     visits += [(*calls, nodes[name].id) for name in names if name in nodes]
     return after, visits
-
-
-def _path(step: Step, id: str) -> list[Step]:
-    """The steps from ``step`` to the one with this id; none if no step has it."""
-    if step.id == id:
-        return [step]
-    inside = next(filter(None, (_path(child, id) for child in children(step))), None)
-    return [step, *inside] if inside else []

@@ -28,7 +28,7 @@ from ..engine import host, job
 from ..engine import runner as engine
 from ..engine.job import cancel_background_calls, count_background_calls
 from ..engine.limits import ANYTHING, Limits
-from ..engine.linked import Linked, callees_of
+from ..engine.linked import Linked, every_callee
 from ..engine.runner import clock
 from ..flow.events import Event, RunEnded, StepAbandoned
 from ..flow.progress import Progress
@@ -36,8 +36,10 @@ from ..flow.rows import Row, Usage
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
+from ..journal.call_rows import Reuse
 from ..journal.file import JournalError
 from ..journal.recorder import Journal
+from ..journal.records import ReplayLog
 from ..journal.secrets import Secrets, names_a_secret
 from ..journal.store import Store
 from ..pictures.plain import counted
@@ -57,19 +59,17 @@ class EventQueue:
     """Filled on the engine's thread, read on any loop."""
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-        self._is_closed = False
+        self._events: deque[Event | None] = deque()
+        """None: no event follows."""
         self._wake: Callable[[], object] | None = None
         """Continues the reader that waits."""
 
-    def put(self, event: Event) -> None:
+    def put(self, event: Event | None) -> None:
+        """Add an event; None: no event follows."""
         self._events.append(event)
-        self._notify()
-
-    def close(self) -> None:
-        """No event follows."""
-        self._is_closed = True
-        self._notify()
+        if (wake := self._wake) is not None:
+            with contextlib.suppress(RuntimeError):  # the loop of the reader is closed
+                wake()
 
     async def read(self) -> AsyncIterator[Event]:
         """The events that are not read yet, then each new one, until the queue is closed."""
@@ -78,19 +78,15 @@ class EventQueue:
         try:
             while True:
                 ready.clear()
-                is_last = self._is_closed
                 while self._events:
-                    yield self._events.popleft()
-                if is_last:
-                    return
+                    event = self._events[0]
+                    if event is None:  # it stays, for another reader
+                        return
+                    self._events.popleft()
+                    yield event
                 await ready.wait()
         finally:
             self._wake = None
-
-    def _notify(self) -> None:
-        if (wake := self._wake) is not None:
-            with contextlib.suppress(RuntimeError):  # the loop of the reader is closed
-                wake()
 
 
 class RunCancelled(StepError):
@@ -117,23 +113,54 @@ class NamedValues(dict[str, V]):
             raise AttributeError(f"values are read by name, as [{name!r}]: {hint}")
 
 
-def unknown_attribute(run: object, name: str) -> Any:
-    """For ``__getattr__``: the error for an attribute that a run does not have, with the nearest
-    one."""
-    if name.startswith("_") or hasattr(type(run), name):
-        return object.__getattribute__(run, name)
-    names = [each for each in dir(run) if not each.startswith("_")]
-    raise AttributeError(
-        f"a run has no {name!r}: {suggest(name, names) or 'dir(…) lists what it has'}"
-    )
+class BaseRun:
+    """What a run of this process and one of the journal have in common."""
+
+    @cached_property
+    def progress(self) -> Progress:
+        """The tree of steps with their states."""
+        raise NotImplementedError
+
+    @property
+    def usage(self) -> Usage:
+        """The use of models so far, including earlier sessions: ``requests``, ``input``,
+        ``output``, ``tokens``, ``cost``, and ``by_model``."""
+        return self.progress.usage
+
+    @property
+    def cost(self) -> Decimal | None:
+        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it
+        asked none."""
+        return self.usage.cost
+
+    @property
+    def steps(self) -> Mapping[str, Row]:
+        """The state of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
+        ``steps[1]/steps[0]``.
+        """
+        return NamedValues((row.id, row) for row in self.progress.rows.values())
+
+    def widget(self) -> Any:
+        """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""
+        return Widgets.of(self)
+
+    if not TYPE_CHECKING:
+        __iter__ = None
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for an attribute that a run does not have names the nearest one."""
+            if name.startswith("_") or hasattr(type(self), name):
+                return object.__getattribute__(self, name)
+            names = [each for each in dir(self) if not each.startswith("_")]
+            raise AttributeError(
+                f"a run has no {name!r}: {suggest(name, names) or 'dir(…) lists what it has'}"
+            )
+
+        def __getitem__(self, name: object) -> NoReturn:
+            raise TypeError(f"a run is not read with brackets: write run.{name}")
 
 
-def no_keys(run: object, name: object) -> NoReturn:
-    """For ``__getitem__``: a run has attributes."""
-    raise TypeError(f"a run is not read with brackets: write run.{name}")
-
-
-class Run:
+class Run(BaseRun):
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
     def __init__(
@@ -199,9 +226,6 @@ class Run:
     def name(self) -> str:
         return self.flow.name
 
-    if not TYPE_CHECKING:
-        __getattr__, __getitem__, __iter__ = unknown_attribute, no_keys, None
-
     @property
     def status(self) -> str:
         """``pending``, ``running``, ``ok``, ``error``, ``cancelled`` or ``waiting``."""
@@ -237,18 +261,6 @@ class Run:
         return self._output
 
     @property
-    def usage(self) -> Usage:
-        """The use of models so far, including earlier sessions: ``requests``, ``input``,
-        ``output``, ``tokens``, ``cost``, and ``by_model``."""
-        return self.progress.usage
-
-    @property
-    def cost(self) -> Decimal | None:
-        """The cost of its models so far in US dollars, estimated; None: a price is not known, or it
-        asked none."""
-        return self.usage.cost
-
-    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
@@ -271,17 +283,19 @@ class Run:
 
     @property
     def _kind(self) -> str:
-        journal, reused = self.journal, sum(row.earlier for row in self.progress.rows.values())
-        if journal is not None and journal.earlier is not None:
-            return "resumed" + (
-                f": {counted(reused, 'call')} of an earlier session not repeated" if reused else ""
+        if self.dry:
+            calls, sessions = (
+                counted(self.calls, "tool call"),
+                counted(self.sessions, "agent session"),
             )
-        if journal is not None and journal.reuse is not None:
-            return f"{counted(reused, 'call')} reused from {journal.reuse.run_id}"
-        if not self.dry:
-            return ""
-        costs = f"{counted(self.calls, 'tool call')} and {counted(self.sessions, 'agent session')}"
-        return f"dry run, nothing was called: a real run makes at least {costs}"
+            return f"dry run, nothing was called: a real run makes at least {calls} and {sessions}"
+        reused = counted(sum(row.earlier for row in self.progress.rows.values()), "call")
+        match self.journal:
+            case Journal(earlier=ReplayLog()):
+                return f"resumed: {reused} of an earlier session not repeated"
+            case Journal(reuse=Reuse() as reuse):
+                return f"{reused} reused from {reuse.run_id}"
+        return ""
 
     @property
     def how_to_continue(self) -> str:
@@ -290,13 +304,6 @@ class Run:
         if self.journal is None or (self.status == "error" and fails_again(self.error)):
             return ""
         return (self._options.continuing or partial(current.words.resume, self.run_id))(self.status)
-
-    @property
-    def steps(self) -> Mapping[str, Row]:
-        """The state of each step, by id: ``run.steps["steps[1]"].value``; steps of called flows as
-        ``steps[1]/steps[0]``.
-        """
-        return NamedValues((row.id, row) for row in self.progress.rows.values())
 
     @property
     def trace(self) -> Trace:
@@ -348,10 +355,6 @@ class Run:
         if self._queue is None:
             raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
         return self._queue.read()
-
-    def widget(self) -> Any:
-        """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""
-        return Widgets.of(self)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls
@@ -407,13 +410,7 @@ class Run:
     def _surround(self) -> bool:
         """Tell its secrets what a `functools.partial` gives to its tools. Whether one of these takes
         a secret argument."""
-        tools = [
-            tool
-            for flow in self._linked.reachable
-            for callee in flow.callees.values()
-            for tool in callees_of(callee)
-            if isinstance(tool, Tool)
-        ]
+        tools = [callee for callee, _ in every_callee(self._linked) if isinstance(callee, Tool)]
         self.secrets.surround(bound_secrets(tools))
         for value in self._options.secrets:
             self.secrets.learn(value)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from statistics import fmean, median, stdev
 from typing import NamedTuple
 
@@ -61,10 +61,14 @@ class ScoreSummary(NamedTuple):
     """Of the interval."""
 
     @property
+    def equal(self) -> int:
+        """The number of labels that are those of the column."""
+        return sum(count for (label, right), count in self.against.items() if label == right)
+
+    @property
     def agreement(self) -> float | None:
         """The share of labels that are those of the column; None: it is not compared."""
-        total = sum(self.against.values())
-        return sum(n for (a, b), n in self.against.items() if a == b) / total if total else None
+        return self.equal / sum(self.against.values()) if self.against else None
 
 
 class Scores(dict[str, ScoreSummary]):
@@ -126,47 +130,41 @@ def summarize(
 ) -> tuple[list[Value], ScoreSummary]:
     """The values of a score as they are kept, and their summary. A text among numbers is no value,
     nor is anything but a number, a boolean or a text."""
-    kinds = Counter(_kind(value) for value, _ in outcomes if value is not None)
+    kinds = Counter(_kind(value) for value, _ in outcomes)
     kind = max(("number", "label"), key=lambda each: kinds[each])
     kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
     for row, (value, why) in zip(rows, outcomes, strict=True):
-        if value is not None and _kind(value) != kind:
+        if _kind(value) not in (kind, "none"):
             message = f"the score is {type_name(value)}, and those of other rows are {kind}s"
             hint = "return a number or a boolean for each row, or a text (a label) for each"
             value, why = None, Diagnostic("score.mixed", message, hint=hint)
         kept.append(value)
         if why is not None:
             faults.append((row.number, why))
-    count = sum(value is not None for value in kept)
-    summary = ScoreSummary(name, count, len(kept) - count, faults=tuple(faults[:FAULTS]))
+    missing = kept.count(None)
+    count = len(kept) - missing
+    summary = ScoreSummary(name, count, missing, faults=tuple(faults[:FAULTS]))
     if not count:
         return kept, summary
+    pairs = [pair for pair in zip(kept, rows, strict=True) if pair[0] is not None]
     if kind == "label":
-        labels = Counter(str(value) for value in kept if value is not None)
-        pairs = Counter(
-            (str(value), row.right)
-            for row, value in zip(rows, kept, strict=True)
-            if value is not None and row.right is not None
-        )
-        return kept, summary._replace(labels=dict(labels.most_common()), against=pairs)
-    numbers = [float(value) for value in kept if value is not None]
+        labels = Counter(value for value, _ in pairs)
+        against = Counter((value, row.right) for value, row in pairs if row.right is not None)
+        return kept, summary._replace(labels=dict(labels.most_common()), against=against)
+    by_row: dict[int, list[float]] = defaultdict(list)  # those of its repetitions
+    for value, row in pairs:
+        by_row[row.number].append(float(value))
     seed = secrets.randbits(31) if seed is None else seed
-    groups = _by_row(rows, kept)
-    mean = interval(groups, seed)
-    return kept, summary._replace(mean=mean, median=median(numbers), seed=seed)
+    groups = list(by_row.values())
+    middle = median(chain.from_iterable(groups))
+    return kept, summary._replace(mean=interval(groups, seed), median=middle, seed=seed)
 
 
 def _kind(value: Value) -> str:
     if isinstance(value, str):
         return "label"
-    return "number" if isinstance(value, int | float) and value == value else "other"
-
-
-def _by_row(rows: Iterable[Known], values: Iterable[Value]) -> list[list[float]]:
-    """The numbers of each row: those of its repetitions."""
-    pairs = ((row.number, value) for row, value in zip(rows, values, strict=True))
-    grouped = groupby(((n, v) for n, v in pairs if v is not None), key=lambda pair: pair[0])
-    return [[float(value) for _, value in group] for _, group in grouped]
+    is_number = isinstance(value, int | float) and value == value
+    return "number" if is_number else "none" if value is None else "other"
 
 
 def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
@@ -176,7 +174,7 @@ def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
     >>> interval([[1.0], [1.0], [0.0], [1.0]], 7).mean
     0.75
     """
-    means = [fmean(group) for group in groups]
+    means = list(map(fmean, groups))
     mean = fmean(number for group in groups for number in group)
     if len(groups) * RESAMPLES > MOST_DRAWN:
         half = 1.96 * stdev(means) / len(means) ** 0.5

@@ -27,7 +27,7 @@ from ..engine.limits import Limits
 from ..journal import file as journal
 from ..journal.codec import key_file, user_folder
 from ..journal.store import Store
-from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, suggest
+from ..text.diagnostics import DefinitionError, Diagnostic, Source, Span, path_error_reason, suggest
 from ..text.late_imports import IN_BROWSER
 from ..text.nodes import shorten
 from ..text.yamlnodes import Bounds
@@ -95,14 +95,10 @@ def is_private(address: str) -> bool:
     """
     scheme, _, rest = address.partition("://")
     host = rest.rpartition(":")[0].strip("[]")
-    return (
-        scheme in ("tls", "inproc")
-        or host in ("localhost", "::1")
-        or _LOOPBACK.fullmatch(host) is not None
-    )
+    return scheme in ("tls", "inproc") or _THIS_MACHINE.fullmatch(host) is not None
 
 
-_LOOPBACK = re.compile(r"127(?:\.[0-9]{1,3}){3}")
+_THIS_MACHINE = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")
 
 LARGEST_FILE = 100_000
 """Bytes of a settings file."""
@@ -186,15 +182,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            value, want = getattr(self, field.name), type(field.default)
-            fits = (
-                type(value) is want
-                or (want is float and type(value) is int)
-                or (want is str and value is None)
-            )
-            if not fits or (want in (int, float) and (value < 0 or math.isnan(value))):
-                kind = KINDS.get(want, "a number, 0 or more")
-                raise SettingError(field.name, f"must be {kind}, got {value!r}")
+            value, (what, types) = getattr(self, field.name), KINDS[type(field.default)]
+            # So NaN does not fit, either.
+            if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
+                raise SettingError(field.name, f"must be {what}, got {value!r}")
         if self.on and read_word(self.on) is None:
             raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
@@ -312,7 +303,7 @@ def _read_own(path: Path) -> Settings:
         text = _text_of(path)
         keys = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        why = path_error_reason(error)
         raise DefinitionError(
             Diagnostic("settings.user-file", f"{path} cannot be read: {why}")
         ) from None
@@ -402,8 +393,7 @@ def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, st
             yield name, f"a project can only lower {name.replace('_', '-')}: {told}", ""
     if settings.journal and settings.journal != before.journal:
         path = PurePath(settings.journal)
-        leaves = path.is_absolute() or path.drive or ".." in path.parts
-        if leaves or settings.journal.startswith("~"):
+        if path.anchor or ".." in path.parts or settings.journal.startswith("~"):
             message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
             yield "journal", message, ""
     if settings.on not in (before.on, "", *FOR_PROJECTS):
@@ -438,7 +428,13 @@ SWITCHES = {
 }
 """The values of a switch in an environment variable."""
 
-KINDS = {bool: "true or false", str: "text"}
+KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
+    bool: ("true or false", (bool,)),
+    str: ("text", (str, type(None))),
+    int: ("a number, 0 or more", (int,)),
+    float: ("a number, 0 or more", (float, int)),
+}
+"""By the type of a default: what its setting is, and the types that it may have."""
 
 
 class Phrases(NamedTuple):
@@ -534,30 +530,24 @@ def _project() -> Path:
     what is above may come from anybody (decision A19)."""
     here, home = Path.cwd(), Path(os.path.expanduser("~"))
     for folder in (here, *here.parents):
-        if folder != here and not journal.is_private(folder):
-            break
         if any((folder / mark).exists() for mark in PROJECT):
             return folder
-        if folder == home or os.path.ismount(folder) or not journal.is_private(folder):
+        is_ours = journal.is_private(folder) and journal.is_private(folder.parent)
+        if folder == home or os.path.ismount(folder) or not is_ours:
             break
     return here
 
 
 def own_files() -> tuple[Path, ...]:
     """The files that only this package may touch: the journal, the user's key and settings."""
-    path, user = journal_file(), [user_file()]
+    files, path = list[Path](), journal_file()
+    if path is not None:
+        names = [path.name + end for end in ("", "-wal", "-shm", "-journal")]
+        files += map(path.with_name, (*names, "owners"))
     with contextlib.suppress(RuntimeError):  # there is no home folder
-        user.append(key_file())
-    runs = (
-        [path.with_name(path.name + end) for end in ("", "-wal", "-shm", "-journal")]
-        if path is not None
-        else []
-    )
-    return (
-        *runs,
-        *(file.with_name("owners") for file in runs[:1]),
-        *(file.parent for file in user if file is not None),
-    )
+        files.append(key_file().parent)
+    settings = user_file()
+    return (*files, settings.parent) if settings is not None else tuple(files)
 
 
 def this_notebook() -> str:

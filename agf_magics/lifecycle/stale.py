@@ -247,9 +247,9 @@ def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tupl
     is_flow = flow_at(forecast.linked, key) is not None and not forecast.taken[key]
     if not isinstance(row.step, Invoke) or is_flow:
         return "", ""
-    if key in depend and (row.started or is_cut):
-        return "depends", "it depends on a step that runs again"
     if key in depend:
+        if row.started or is_cut:
+            return "depends", "it depends on a step that runs again"
         return "unknown", "whether it runs depends on a step that runs again"
     if row.started:
         return "reused", ""
@@ -430,7 +430,7 @@ class RecordedCalls:
         return Miss(why, self.is_complete)
 
 
-MOST_COMPARED = 2_000
+MOST_COMPARED = 500
 """Steps of a definition that are compared by their order; in a larger one a step is the one with
 the same id."""
 
@@ -447,12 +447,10 @@ def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
         return {row.key: row for row in before if words.get(row.key) == row.word}
     aligned: dict[Key, Row] = {}
     kinds = [[(row.depth, row.word) for row in rows] for rows in (before, now)]
-    if kinds[0] == kinds[1] and [row.key for row in before] == [row.key for row in now]:
-        return {row.key: row for row in before}
     names = [[(row.depth, row.word, row.label) for row in rows] for rows in (before, now)]
     matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
-    for tag, start, end, first, last in matcher.get_opcodes():
-        if tag == "equal" or (tag == "replace" and kinds[0][start:end] == kinds[1][first:last]):
+    for _, start, end, first, last in matcher.get_opcodes():
+        if kinds[0][start:end] == kinds[1][first:last]:
             keys = (row.key for row in now[first:last])
             aligned.update(zip(keys, before[start:end], strict=True))
     return aligned

@@ -11,6 +11,7 @@ import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -101,10 +102,6 @@ class RunOfRows(Protocol):
     @property
     def input(self) -> Value: ...
     @property
-    def status(self) -> str: ...
-    @property
-    def stores(self) -> Mapping[str, Value]: ...
-    @property
     def progress(self) -> Progress: ...
     @property
     def secrets(self) -> Secrets: ...
@@ -141,18 +138,18 @@ class RowTable:
     def __getitem__(self, which: int | slice) -> Any:
         numbers = range(len(self))[which]
         if isinstance(numbers, int):
-            return next(self._flat([numbers]))
-        return list(self._flat(numbers))
+            return next(self.at([numbers]))
+        return list(self.at(numbers))
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
-        return self._flat(range(len(self)))
+        return self.at(range(len(self)))
 
     @property
     def failed(self) -> list[int]:
         """The places of the rows that failed: ``[table[i] for i in table.failed]``."""
-        if self._records is None:
-            return [row for row in range(len(self)) if self._kept[row].status == "failed"]
-        return [number for number, failed in enumerate(self._records.failed) if failed]
+        if self._records is not None:
+            return list(compress(range(len(self)), self._records.failed))
+        return list(compress(range(len(self)), (row.status == "failed" for row in self._kept)))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -181,16 +178,13 @@ class RowTable:
 
     def at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
         """The rows at these places (required) as mappings, read page by page."""
-        return self._flat(places)
+        for place, row in zip(places, self.rows(places), strict=True):
+            yield self._named(place, row)
 
     def column_of(self, name: str) -> str:
         """The name of a column about the run (``name``, required): ``status`` is ``run.status``
         where the input has that column."""
-        return self._about(name)
-
-    def value(self, name: str, place: int) -> Value:
-        """The value of an added column (``name``) in the row at ``place``, both required."""
-        return self.added[name].get(place)
+        return f"run.{name}" if name in self.terms.columns else name
 
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
@@ -205,7 +199,7 @@ class RowTable:
             raise ValueError(
                 f"a column of this table has {len(self):,} values, not {len(values):,}"
             )
-        self.added[name] = dict(enumerate(self.run.secrets.shown(value) for value in values))
+        self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
         # A journal that cannot be written, of a colleague, is no reason to have no scores.
         with contextlib.suppress(JournalError):
             self._save(name, self.added[name], new=True)
@@ -276,6 +270,7 @@ class RowTable:
     def report_form(self) -> dict[str, Value]:
         """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it."""
         cases, failures = list[Value](), list[Value]()
+        kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
         for place, row in enumerate(self.rows()):
             about = {
                 "name": f"{row.number}" + (f"/{row.repeat}" if self.terms.repeat > 1 else ""),
@@ -290,15 +285,15 @@ class RowTable:
                 )
             if row.status != "ok":
                 continue
-            values = {name: self.value(name, place) for name in self.added}
             metrics = {"tokens": row.tokens, "cost": row.cost}
-            kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
-            graded: dict[str, dict[str, Value]] = {kind: {} for kind in kinds}
-            for name, value in values.items():
+            graded: dict[str, dict[str, Value]] = {"assertions": {}, "scores": {}, "labels": {}}
+            for name, values in self.added.items():
+                value = values.get(place)
                 kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
                 if kind is not None:
                     result = {"name": name, "value": value, "reason": None}
                     graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
+            seconds = row.seconds or 0.0
             cases.append(
                 {
                     **about,
@@ -308,8 +303,8 @@ class RowTable:
                     },
                     "attributes": {},
                     **graded,
-                    "task_duration": row.seconds or 0.0,
-                    "total_duration": row.seconds or 0.0,
+                    "task_duration": seconds,
+                    "total_duration": seconds,
                 }
             )
         return {"cases": cases, "failures": failures}
@@ -321,19 +316,13 @@ class RowTable:
 
     def _columns(self, rows: Iterable[TableRow]) -> dict[str, None]:
         """The names of all columns, given rows that have all outputs."""
-        columns: dict[str, None] = dict.fromkeys(self._numbers(0, 0))
-        columns.update(dict.fromkeys(self.terms.columns))
-        for row in rows:
-            columns.update(dict.fromkeys(self._outputs(row)))
-        columns.update(dict.fromkeys(map(self._about, ABOUT)))
-        columns.update(dict.fromkeys(self.added))
-        return columns
+        outputs = chain.from_iterable(map(self._outputs, rows))
+        about = map(self.column_of, ABOUT)
+        return dict.fromkeys(
+            chain(self._numbers(0, 0), self.terms.columns, outputs, about, self.added)
+        )
 
     # --- rows ---
-
-    def _flat(self, numbers: Sequence[int]) -> Iterator[dict[str, Value]]:
-        for place, row in zip(numbers, self.rows(numbers), strict=True):
-            yield self._named(place, row)
 
     def _named(self, place: int, row: TableRow) -> dict[str, Value]:
         error = row.error
@@ -349,13 +338,13 @@ class RowTable:
             **self._numbers(row.number, row.repeat),
             **row.input,
             **self._outputs(row),
-            **dict(zip(map(self._about, ABOUT), about, strict=True)),
+            **dict(zip(map(self.column_of, ABOUT), about, strict=True)),
             **{name: values.get(place) for name, values in self.added.items()},
         }
 
     def _numbers(self, number: int, repeat: int) -> dict[str, Value]:
-        numbers: dict[str, Value] = {self._about("row"): number}
-        return numbers if self.terms.repeat == 1 else {**numbers, self._about("repeat"): repeat}
+        numbers: dict[str, Value] = {self.column_of("row"): number}
+        return numbers if self.terms.repeat == 1 else {**numbers, self.column_of("repeat"): repeat}
 
     def _outputs(self, row: TableRow) -> dict[str, Value]:
         if row.status != "ok":
@@ -365,9 +354,6 @@ class RowTable:
         )
         taken = {*self.terms.columns, *ABOUT, "row", "repeat"}
         return {f"output.{n}" if n in taken else n: value for n, value in output.items()}
-
-    def _about(self, name: str) -> str:
-        return f"run.{name}" if name in self.terms.columns else name
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record, number = outcome.record, self.terms.number_of(place)
@@ -380,7 +366,7 @@ class RowTable:
             number,
             repeat,
             self._input(place, record),
-            None if error is not None else record.value_shown,
+            record.value_shown,
             "ok" if error is None else "failed",
             error,
             record.seconds,
@@ -397,16 +383,16 @@ class RowTable:
         try:
             number = place // self.terms.repeat
             number = number if self.terms.numbers is None else self.terms.numbers[number]
-            given = self._given[number] if self._given is not None else {}
+            given = self._given[number]
         except (StepError, LookupError):  # a line that cannot be read
             return {}
         return given if isinstance(given, Mapping) else {}
 
     @cached_property
-    def _given(self) -> Sequence[Value] | None:
-        """The table that was given, if this process or the journal has it."""
+    def _given(self) -> Sequence[Value]:
+        """The table that was given; empty if neither this process nor the journal has it."""
         rows = fields_of(self.run.input).get(ROWS)
-        return rows if isinstance(rows, list | Rows) else None
+        return rows if isinstance(rows, list | Rows) else ()
 
     @cached_property
     def _records(self) -> RowRecords | None:
@@ -419,8 +405,8 @@ class RowTable:
     def _kept(self) -> list[TableRow]:
         """The rows of a run without a journal: in memory."""
         run = self.run
-        outcomes = run.stores.get("outcomes", []) if run.status == "ok" else []
-        outputs = {one["row"]: one["output"] for one in outcomes}
+        outcomes = run.progress.stores.get("outcomes", ())
+        outputs = {outcome["row"]: outcome["output"] for outcome in outcomes}
         failures = {failure.at[1]: failure.error for failure in run.progress.failures}
         rows = []
         for place in range(len(self)):
@@ -440,11 +426,14 @@ class RowTable:
         """What is displayed: a line about the table, its columns, and the cells of its first
         rows."""
         rows = list(self.rows(range(min(len(self), SHOWN))))
-        columns = tuple(self._columns(rows))
         named = [self._named(place, row) for place, row in enumerate(rows)]
-        empty = {name for name in map(self._about, ABOUT) if all(r[name] is None for r in named)}
-        columns = tuple(name for name in columns if name not in empty)
-        seconds = self._about("seconds")
+        about = {*map(self.column_of, ABOUT)}
+        columns = tuple(
+            name
+            for name in self._columns(rows)
+            if name not in about or any(row[name] is not None for row in named)
+        )
+        seconds = self.column_of("seconds")
         cells = tuple(
             tuple(cell_text(row.get(name), name == seconds) for name in columns) for row in named
         )
@@ -481,7 +470,7 @@ def _write_csv(table: RowTable, path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(columns)
         for row in table:
-            cells = (row.get(name) for name in columns)
+            cells = map(row.get, columns)
             writer.writerow(
                 [json_text(c) if isinstance(c, dict | list | bool) else c for c in cells]
             )

@@ -8,14 +8,14 @@ that of the rows which both runs have, so that its interval is narrow: the same 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..pictures.difference import diff_html, diff_text, text_difference
-from ..pictures.plain import counted, duration, line
-from ..pictures.values import table_html, table_text, value_text
+from ..pictures.plain import counted, duration
+from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import DefinitionError, Diagnostic
 from .comparison import parts_html, parts_text
 from .judging import table_of
@@ -70,15 +70,16 @@ class TableComparison:
     @property
     def scores(self) -> Mapping[str, Interval]:
         """By each score of both: the mean of the paired differences, the other minus the first."""
-        common = [name for name in self.first.scores if name in self.other.scores]
-        differences = {name: self._paired(name) for name in common}
+        differences = {
+            name: self._paired(name) for name in self.first.scores if name in self.other.scores
+        }
         return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
 
     def _paired(self, name: str) -> list[list[float]]:
         """The differences of a score, by the rows that have the same key."""
         groups: dict[str, list[float]] = {}
         for i, j, one, _ in self._pairs:
-            before, after = self.first.value(name, i), self.other.value(name, j)
+            before, after = self.first.added[name].get(i), self.other.added[name].get(j)
             if isinstance(before, int | float) and isinstance(after, int | float):
                 groups.setdefault(encode(_key(one, self.key)), []).append(after - before)
         return list(groups.values())
@@ -86,18 +87,17 @@ class TableComparison:
     @property
     def totals(self) -> Cells:
         """Rows, time, tokens and cost of both."""
+        counts = [{"rows": len(table), **table.counts} for table in (self.first, self.other)]
+        rows = [
+            (what, *(f"{count.get(what, 0):,}" for count in counts))
+            for what in ("rows", "ok", "failed")
+        ]
         tables = [list(self.first.rows()), list(self.other.rows())]
-        rows = [("rows", *(f"{len(rows):,}" for rows in tables))]
-        for status in ("ok", "failed"):
-            counts = (sum(row.status == status for row in rows) for rows in tables)
-            rows.append((status, *(f"{count:,}" for count in counts)))
-        seconds = [sum(row.seconds or 0 for row in rows) for rows in tables]
-        rows.append(("time of all rows", *map(duration, seconds)))
-        tokens = [sum(row.tokens or 0 for row in rows) for rows in tables]
+        rows.append(("time of all rows", *map(duration, _sums(tables, "seconds"))))
+        tokens = _sums(tables, "tokens")
         if any(tokens):
             rows.append(("tokens", *(f"{count:,}" for count in tokens)))
-            costs = [sum(row.cost or 0 for row in rows) for rows in tables]
-            rows.append(("cost", *(f"${cost:,.4g}" for cost in costs)))
+            rows.append(("cost", *(f"${cost:,.4g}" for cost in _sums(tables, "cost"))))
         return ("", *self.runs), tuple(rows)
 
     @property
@@ -138,7 +138,7 @@ class TableComparison:
             columns = ("score", "first", "other", "paired difference [95 %]")
             yield f"Scores; seed {self.seed}", table(columns, scores)
         rows = tuple(
-            (_text(row.key), _outcome(row.first), _outcome(row.other))
+            (cell_text(row.key), _outcome(row.first), _outcome(row.other))
             for row in self.changed[:MOST_CHANGED]
         )
         more = f", the first {MOST_CHANGED}" if len(self.changed) > MOST_CHANGED else ""
@@ -182,13 +182,18 @@ def _matched(
         yield i, j, one, two
 
 
+def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:
+    """The sum of an amount of all rows, for each of these tables."""
+    return [sum(getattr(row, what) or 0 for row in rows) for rows in tables]
+
+
 def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:
     """The place of each row by its key. Raises DefinitionError if two rows have one key."""
     places: dict[tuple[str, int], tuple[int, TableRow]] = {}
     for place, row in enumerate(table.rows()):
         name = encode(_key(row, key)), row.repeat
         if name in places:
-            message = f"two rows of {table.run.run_id!r} have the key {_text(_key(row, key))}"
+            message = f"two rows of {table.run.run_id!r} have the key {cell_text(_key(row, key))}"
             hint = "choose a column that is different in each row"
             raise DefinitionError(Diagnostic("over.double-key", message, hint=hint))
         places[name] = place, row
@@ -199,12 +204,8 @@ def _key(row: TableRow, key: str | None) -> Value:
     return row.number if key is None else row.input.get(key)
 
 
-def _text(value: Value) -> str:
-    return line(value if isinstance(value, str) else value_text(value), 60)
-
-
 def _outcome(row: TableRow) -> str:
-    return _text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
+    return cell_text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
 
 
 def compare_over(

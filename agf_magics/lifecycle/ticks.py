@@ -23,6 +23,7 @@ from ..flow.steps import Flow
 from ..flow.values import Value
 from ..languages.plan import Log
 from ..text.diagnostics import AgfError, Diagnostic, StepError
+from .contexts import context
 from .input import RunOptions
 from .launch import start_run, wait_for
 from .run import Run, RunCancelled
@@ -129,8 +130,7 @@ class Ticks:
     @property
     def log(self) -> Log:
         """The context."""
-        log = self.options.registry.contexts.named(self.options.context).log
-        return log if isinstance(log, Log) else Log(log or ())
+        return context(self.options.context, registry=self.options.registry).log
 
     def count(self, asks: bool, tokens: int, cost: str | None) -> None:
         """Count a run of an earlier session against the limits. ``asks``: whether it was a
@@ -142,12 +142,12 @@ class Ticks:
 
     def append(self, *messages: Mapping[str, Value]) -> None:
         """Add messages to the context. Raises DefinitionError while a run is writing to it."""
-        context = self.options.registry.contexts.named(self.options.context)
-        context.hold("planner")
+        held = self.options.registry.contexts.named(self.options.context)
+        held.hold("planner")
         try:
-            context.log = self.log.append(*messages)
+            held.log = self.log.append(*messages)
         finally:
-            context.release("planner")
+            held.release("planner")
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -263,8 +263,8 @@ class Ticks:
     def _warn(self) -> None:
         count = self.options.max_ticks
         message = f"none of the first {count} plans had an output"
-        texts = [run.flow.source.text for run in self.runs[-2:]]
-        again = len(texts) == 2 and texts[0] == texts[1]
+        before, last = self.runs[-2:][0], self.runs[-1]
+        again = before is not last and before.flow.source.text == last.flow.source.text
         hint = (
             "the last two plans are equal: say in the task when it is done"
             if again

@@ -7,15 +7,16 @@ from typing import Any, ClassVar
 
 from ..flow.events import TokensUsed
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
-from ..flow.rows import Row, cost_of, key_of
+from ..flow.rows import Key, Row, cost_of, key_of
 from ..flow.values import Value
 from ..journal.codec import checker
 from ..journal.queries import once_each
-from ..journal.records import Count, Record, is_within
+from ..journal.records import CallKey, Count, Record, around
 from ..journal.store import Store
 from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import AgfError, StepError
 from ..text.late_imports import installed_only
+from .input import fields_of
 
 MAX_SHOWN = 500
 """The number of rows that are displayed."""
@@ -106,8 +107,7 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
     """Restore the times of calls, which a resumed run did not repeat, and the dropped elements, with
     their errors. ``has_rows``: without them, the run has not ended, and its tree is filled from its
     calls."""
-    rows, last = progress.rows, tuple[str, ...]()
-    seen: dict[tuple[str, ...], None] = {}
+    rows, containers, last = progress.rows, set[Key](), Key()
     times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.what not in ("finished", "failed", "dropped"):
@@ -120,7 +120,7 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
                 progress.failures.append(Failure(record.at, error))
         elif not has_rows:
             last = key
-            seen[key] = None
+            containers.update(map(key_of, [*around(key)][:-1]))
             if key in rows:  # not a step of a definition without a text: a model's session
                 _count(rows[key], record, error)
         while key and key not in rows:  # the time counts for the step around it
@@ -128,11 +128,11 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
         if key and record.started is not None and record.ended is not None:
             first, end = times.get(key, (record.started, record.ended))
             times[key] = min(first, record.started), max(end, record.ended)
-    for row in rows.values():
-        inside = [key for key in seen if key != row.key and is_within(key, row.key)]
-        if inside:
-            row.started = 1
-            row.finished, row.cancelled = int(last not in inside), int(last in inside)
+    # The last call is in those that had not ended.
+    open_rows = {*around(last)}
+    for key in containers & rows.keys():
+        row, is_open = rows[key], key in open_rows
+        row.started, row.finished, row.cancelled = 1, int(not is_open), int(is_open)
     for key, (first, end) in times.items():
         rows[key].when, rows[key].ended = first, end
 
@@ -152,18 +152,12 @@ _is_amount = checker(Count)
 
 def uses(records: Iterable[Record]) -> Iterator[TokensUsed]:
     """The replies of models in a run; those reused from another run are not counted."""
-    taken = set[tuple[Any, str]]()
+    taken = set[CallKey]()
     for record in records:
         if record.what == "taken":
-            taken.add((record.at, record.tries))
-        elif (
-            record.what == "finished"
-            and record.kind == "model"
-            and (record.at, record.tries) not in taken
-        ):
-            reply = record.value_shown
-            usage = reply.get("usage") if isinstance(reply, dict) else None
-            amounts = usage if isinstance(usage, dict) else {}
-            counts = (amounts.get(what, 0) for what in ("input", "output"))
+            taken.add(record.key)
+        elif record.what == "finished" and record.kind == "model" and record.key not in taken:
+            amounts = fields_of(fields_of(record.value_shown).get("usage"))
+            counts: Iterator[Any] = map(amounts.get, ("input", "output"))
             input, output = (count if _is_amount(count) else 0 for count in counts)
             yield TokensUsed(record.at, 0.0, input, output, record.name, cost_of(amounts))

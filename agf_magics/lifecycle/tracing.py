@@ -192,7 +192,7 @@ class _Spans:
 
     def _above(self, at: StepPath) -> Any:
         """The innermost open span around a path."""
-        outer = [path for path in around(at) if path != at and path in self._open]
+        outer = [path for path in around(at) if path in self._open]
         return self._open[outer[-1]] if outer else self._root
 
     def _span(self, name: str, parent: Any, when: float, is_client: bool = False) -> Any:
