@@ -328,7 +328,7 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
     searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir is not None]
     searched += [*bases[:-1], working / "prompts", own / "prompts"]
     if name.endswith(_ENDINGS):
-        return [folder / name for folder in (own, *searched)]
+        return [own / name, *(folder / name for folder in searched if _NAME.fullmatch(name))]
     head, _, tail = name.rpartition("/")
     stems = [*(folder / name for folder in searched), working / head / "prompts" / tail]
     return [Path(f"{stem}{ending}") for stem in stems for ending in (".yaml", ".yml")]
