@@ -208,7 +208,7 @@ Filled = Prompt | JinjaPrompt
 class Folders(NamedTuple):
     """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
 
-    prompts_dir: str | None = None
+    prompts_dir: str = ""
     relative: bool = False
 
 
@@ -325,7 +325,7 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
     ``own``: the folder of the graph; ``working``: the current folder.
     """
     bases = [own, working] if folders.relative else [working]
-    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir is not None]
+    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
     searched += [*bases[:-1], working / "prompts", own / "prompts"]
     if name.endswith(_ENDINGS):
         return [own / name, *(folder / name for folder in searched if _NAME.fullmatch(name))]

@@ -114,8 +114,9 @@ _SIZED = (str, list, tuple, bytes)
 def combine(sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` as in Python, except that anything added to a list is appended."""
     if sign == "+" and type(left) is list:
-        _check_size(len(left) + (len(right) if type(right) is list else 1))
-        return left + right if type(right) is list else [*left, right]
+        added = right if type(right) is list else [right]
+        _check_size(len(left) + len(added))
+        return left + added
     for side in (left, right):
         if type(side) not in _PYTHON:  # decision A1: an opaque value is not looked into
             raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")
