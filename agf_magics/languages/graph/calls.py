@@ -27,8 +27,8 @@ from ...text.source import Span
 from ..documents import MISSING, Refusal, named, said
 from .reading import ROOT, NotBuilt, Prompt, Reader, Slot, no_value, read_text, split_slots
 from .state import Failed, State, SubgraphState, Write
-from .value import Evaluated, Expression, compile_template, describe, find, format_value
-from .value_grammar import Sentence, parse_template
+from .value import describe, find, format_value
+from .value_grammar import Evaluated, Expression, Sentence, parse_template
 from .words import TOOL
 
 Values = tuple[tuple[Name, Expr], ...]
@@ -76,8 +76,8 @@ def read_message(reader: Reader, node: Scalar) -> Computed:
         whole = reader.template(node)
         if not isinstance(whole, Expression):
             raise NotBuilt
-        get = compile_template(whole.node)
-        text = Evaluated(node, lambda state: format_value(get(state)), (), ROOT)
+        value = whole.node
+        text = Evaluated(node, lambda state: format_value(value.of(state)), (), ROOT)
         return complete_text(node.text, node.span, whole.reads(), text.evaluate)
     prompt = read_text(reader, node)
     refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)

@@ -48,8 +48,8 @@ from .reading import ROOT, NotBuilt, Reader
 from .sessions import CALLED, build_interrupt, build_router, build_session, keep
 from .state import Failed, State
 from .takes import OVER
-from .value import CANNOT, Expression, describe, find, format_value, value_failed
-from .value_grammar import KEY_NAME
+from .value import CANNOT, describe, find, format_value, value_failed
+from .value_grammar import KEY_NAME, Expression
 from .words import IN_A_MAP, NODES
 
 

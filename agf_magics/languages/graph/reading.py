@@ -21,8 +21,16 @@ from ...text.nodes import Fields, Node, Scalar, every_node, is_text, plain, shor
 from ...text.source import Span, Text
 from .. import documents
 from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
-from .value import CANNOT, Expression, describe, find, format_value, value_failed
-from .value_grammar import Arithmetic, Bare, Sentence, Unfilled, atoms, parse_template
+from .value import CANNOT, describe, find, format_value, value_failed
+from .value_grammar import (
+    Arithmetic,
+    Bare,
+    Expression,
+    Sentence,
+    Unfilled,
+    atoms,
+    parse_template,
+)
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")

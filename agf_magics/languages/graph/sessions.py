@@ -33,7 +33,8 @@ from .nodes import Built, Given, Here, Written, at, check_slots, common, on_erro
 from .prompts import Prompts, read_output_schema, read_prompt
 from .reading import ROOT, Reader
 from .state import Failed, State, Write
-from .value import format_value, resolve_node_variables
+from .value import format_value
+from .value_grammar import resolve_node_variables
 from .words import FALLBACK
 
 CALLED = Ref(("called",))

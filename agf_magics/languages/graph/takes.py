@@ -29,8 +29,7 @@ from ..documents import (
 )
 from ..documents import TEXT as TEXT
 from .reading import Reader
-from .value import Expression
-from .value_grammar import Sentence
+from .value_grammar import Expression, Sentence
 
 
 def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
