@@ -28,7 +28,7 @@ import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...flow.values import Value, is_json
 from ...text.diagnostics import Diagnostic, StepError, join_hints, suggest
@@ -124,12 +124,11 @@ class Renderer:
 
     def _ask(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> dict[str, Any]:
         watch = _Watch(process, seconds, self.memory)
+        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(line)
-            process.stdin.flush()
-            answer = process.stdout.readline(LONGEST_ANSWER)
+            requests.write(line)
+            requests.flush()
+            answer = answers.readline(LONGEST_ANSWER)
         except OSError:
             answer = b""
         finally:
