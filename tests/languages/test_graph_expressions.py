@@ -18,9 +18,13 @@ from agf_magics.flow.values import LARGEST
 from agf_magics.languages import graph
 from agf_magics.languages.documents import Refusal
 from agf_magics.languages.graph import edges as condition
-from agf_magics.languages.graph import value_grammar
-from agf_magics.languages.graph.edges import evaluate_condition
-from agf_magics.languages.graph.value import resolve_node_variables, resolve_state_expression, resolve_template
+from agf_magics.languages.graph import (
+    evaluate_condition,
+    resolve_node_variables,
+    resolve_state_expression,
+    resolve_template,
+    value_grammar,
+)
 from agf_magics.languages.graph.value_grammar import LONGEST
 from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 

@@ -5,7 +5,12 @@ from ..documents import Language
 from .edges import evaluate_condition
 from .edges import parse_condition_text as parse_condition
 from .load import load
-from .value import parse_value, resolve_node_variables, resolve_state_expression, resolve_template
+from .value_grammar import (
+    parse_value,
+    resolve_node_variables,
+    resolve_state_expression,
+    resolve_template,
+)
 from .words import document_schema
 
 SCHEMA = document_schema()

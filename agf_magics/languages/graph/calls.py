@@ -26,8 +26,8 @@ from ...text.nodes import Fields, Scalar, shown
 from ..documents import MISSING, Refusal, named, said
 from .reading import ROOT, NotBuilt, Prompt, Reader, Slot, no_value, read_text, split_slots
 from .state import Failed, State, SubgraphState, Write
-from .value import Evaluated, Expression, compile_template, describe, find, format_value
-from .value_grammar import Sentence, parse_template
+from .value import describe, find, format_value
+from .value_grammar import Evaluated, Expression, Sentence, parse_template
 from .words import TOOL
 
 Values = tuple[tuple[Name, Expr], ...]
@@ -60,7 +60,7 @@ def complete(values: Values) -> Values:
 
 
 def _complete(expr: Expr) -> Expr:
-    if isinstance(expr, Expression) and isinstance(expr.node, Sentence) and expr.reads():
+    if isinstance(expr, Expression) and isinstance(expr.node, Sentence):
         return complete_text(expr.text, expr.span, expr.reads(), expr.evaluate)
     return expr
 
@@ -75,8 +75,8 @@ def read_message(reader: Reader, node: Scalar) -> Computed:
         whole = reader.template(node)
         if not isinstance(whole, Expression):
             raise NotBuilt
-        get = compile_template(whole.node)
-        text = Evaluated(node, lambda state: format_value(get(state)), (), ROOT)
+        value = whole.node
+        text = Evaluated(node, lambda state: format_value(value.of(state)), (), ROOT)
         return complete_text(node.text, node.span, whole.reads(), text.evaluate)
     prompt = read_text(reader, node)
     refs = tuple(state_ref(slot.names, slot.span) for slot in prompt.slots)
@@ -121,11 +121,9 @@ class WithState:
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
-        if self.requires:
-            check_required(self.requires, state)
+        check_required(self.requires, state)
         variables = NamedArguments(self.values).build(frame)
-        if variables:
-            state = {**state, **variables}
+        state = {**state, **variables}
         if wanted is None:
             return state
         takes = wanted.get("properties") or {}
@@ -168,16 +166,11 @@ class Command:
     """The words of a command. ``{name}`` in a word is a variable, and its value stays in that word
     (decision P8)."""
 
-    words: tuple[tuple[str | Slot, ...], ...]
+    words: tuple[Prompt, ...]
     values: Values | None
-    span: Span
-    seconds: float | None = None
-    codes: tuple[int, ...] | None = None
-    """The exit codes that succeed; None: 0."""
-
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return (("command", self.span),)
+    options: Mapping[str, Value]
+    """Of these ``timeout`` and ``success_codes``, what the text has."""
+    names: tuple[tuple[str, Span | None], ...]
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
         state = frame["state"]
@@ -188,18 +181,12 @@ class Command:
     def filled(
         self, state: Mapping[str, Value], variables: Mapping[str, Value]
     ) -> dict[str, Value]:
-        command = [
-            Prompt(word, self.span).fill(state, variables, complete=True) for word in self.words
-        ]
-        more = {"timeout": self.seconds, "success_codes": self.codes and list(self.codes)}
-        return {
-            "command": command,
-            **{name: value for name, value in more.items() if value is not None},
-        }
+        command = [word.fill(state, variables, complete=True) for word in self.words]
+        return {"command": command, **self.options}
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        return tuple(part for word in self.words for part in word if isinstance(part, Slot))
+        return tuple(slot for word in self.words for slot in word.slots)
 
     def reads(self) -> tuple[Ref, ...]:
         own = tuple(
@@ -213,16 +200,18 @@ class Command:
 def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
+    if mapping is None:
+
+        def everything(frame: Frame) -> Value:
+            hidden = ("current_step", "_route")
+            return {name: value for name, value in frame["state"].items() if name not in hidden}
+
+        return Computed(span, everything, (Ref(ROOT, certain=False),))
+
     def renamed(frame: Frame) -> Value:
         state = frame["state"]
-        return {other.text: state[own.text] for own, other in mapping or () if own.text in state}
+        return {other.text: state[own.text] for own, other in mapping if own.text in state}
 
-    def everything(frame: Frame) -> Value:
-        hidden = ("current_step", "_route")
-        return {name: value for name, value in frame["state"].items() if name not in hidden}
-
-    if mapping is None:
-        return Computed(span, everything, (Ref(ROOT, certain=False),))
     reads = tuple(state_ref((own.text,), own.span) for own, _ in mapping)
     names = tuple((other.text, other.span) for _, other in mapping)
     return Computed(span, renamed, reads, names=names)
@@ -232,15 +221,14 @@ class ShellTool(NamedTuple):
     """A command of the graph."""
 
     name: str
-    words: tuple[tuple[str | Slot, ...], ...]
+    words: tuple[Prompt, ...]
     parse: str
-    timeout: float | None
     span: Span
-    description: str = ""
-    codes: tuple[int, ...] | None = None
+    description: str
+    options: Mapping[str, Value]
 
     def call(self, values: Values | None) -> Command:
-        return Command(self.words, values, self.span, self.timeout, self.codes)
+        return Command(self.words, values, self.options, (("command", self.span),))
 
     def read_output(self, result: Value) -> Value:
         """The output of the command in the form that ``parse`` names."""
@@ -336,24 +324,23 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
 
 
 def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellTool:
-    words, places = [], _Words(command)
+    words, places = list[Prompt](), _Words(command)
     for word in given["command"]:
         places.text = word
         parts = split_slots(word, places)
         # Doubled braces are how a command writes a brace.
-        words.append(
-            tuple(
-                p.replace("{{", "{").replace("}}", "}") if isinstance(p, str) else p for p in parts
-            )
+        single = (
+            part.replace("{{", "{").replace("}}", "}") if isinstance(part, str) else part
+            for part in parts
         )
+        words.append(Prompt(tuple(single), command.span))
     return ShellTool(
         name=name,
         words=tuple(words),
         parse=given.get("parse") or "text",
-        timeout=given.get("timeout"),
         span=command.span,
         description=said(given, "description"),
-        codes=given.get("success_codes"),
+        options={name: given[name] for name in ("timeout", "success_codes") if name in given},
     )
 
 

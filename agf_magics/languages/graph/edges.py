@@ -4,17 +4,13 @@
 
 Comparisons, ``and`` before ``or``, nothing else. The whole condition is parsed before any of it is
 evaluated, so an error after a short-circuit is found too (decision Y3).
-
-Conditions: ``score < 0.8 and status == 'done'``, parsed once and compiled to closures over the
-state.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from ...flow.step import Expr, Ref
@@ -25,15 +21,17 @@ from ...text.nodes import shorten
 from ...text.yamlnodes import Fields, Items, Node, Scalar, shown
 from ..documents import MISSING, Refusal, Scanner, parse_at, skip_blanks
 from .reading import ROOT, Reader
-from .value import Evaluated, compare, find, reader, refused
+from .value import compare, find
 from .value_grammar import (
     LONGEST,
     QUOTES,
     Bare,
+    Evaluated,
     Literal,
     Path,
     format_literal,
     parse_literal,
+    parsed,
     quoted_end,
 )
 from .words import EDGE
@@ -149,17 +147,17 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
     """The condition of an edge; the seed allows neither ``state.`` nor braces in it (decisions Y4,
     Y11)."""
     try:
-        parsed = parse_at(text, parse_condition)
+        read = parse_at(text, parse_condition)
     except DefinitionError as error:
         reader.problems.extend(error.diagnostics)
         return None
     before = reader.error_count
-    for one in parsed.comparisons():
+    for one in read.comparisons():
         if one.left.prefixed:
-            _refuse_prefix(reader, text, one.left.start, parsed)
+            _refuse_prefix(reader, text, one.left.start, read)
         if isinstance(one.right, Bare):
-            _check_bare(reader, text, one.right, parsed)
-    return condition(text, parsed, ROOT) if reader.error_count == before else None
+            _check_bare(reader, text, one.right, read)
+    return condition(text, read, ROOT) if reader.error_count == before else None
 
 
 def _refuse_prefix(reader: Reader, text: Scalar, start: int, parsed: Condition) -> None:
@@ -210,12 +208,25 @@ class ComparisonNode:
     operator: str
     right: Literal | Bare
 
+    def holds(self, state: Any) -> bool:
+        right = self.right.of(state)
+        if isinstance(self.right, Bare):  # Y11: a key that exists counts even when it is None
+            held = find(state, tuple(self.right.text.split(".")))
+            right = right if held is MISSING else held
+        return compare(self.operator, self.left.of(state), right)
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """True if all comparisons of one of its alternatives are true."""
 
     alternatives: tuple[tuple[ComparisonNode, ...], ...]
+
+    def holds(self, state: Any) -> bool:
+        return any(
+            all(comparison.holds(state) for comparison in alternative)
+            for alternative in self.alternatives
+        )
 
     def comparisons(self) -> Iterator[ComparisonNode]:
         return (one for alternative in self.alternatives for one in alternative)
@@ -430,17 +441,14 @@ def _format_comparison(node: ComparisonNode) -> str:
     return f"{prefix}{'.'.join(node.left.names)} {node.operator} {right}"
 
 
-Test = Callable[[Any], bool]
-"""Given the state."""
-
-
 def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
     """Whether a condition is true. Raises ValueError for an invalid condition.
 
     >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
     True
     """
-    return _cached(expr)(state)
+    read: Condition = parsed(parse_condition, expr)
+    return read.holds(state)
 
 
 def parse_condition_text(text: Text) -> Evaluated:
@@ -448,38 +456,7 @@ def parse_condition_text(text: Text) -> Evaluated:
     return condition(text, parse_at(text, parse_condition))
 
 
-@lru_cache(maxsize=512)
-def _cached(expr: str) -> Test:
-    try:
-        return compile_condition(parse_condition(expr))
-    except Refusal as refusal:
-        raise refused(refusal, expr) from None
-
-
 def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Evaluated:
     """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
     # Only the left sides certainly name keys: a name on the right may be text.
-    return Evaluated(
-        text, compile_condition(node), tuple(one.left for one in node.comparisons()), root
-    )
-
-
-def compile_condition(node: Condition) -> Test:
-    """A condition as a closure over the state."""
-    alternatives = [list(map(_comparison, comparisons)) for comparisons in node.alternatives]
-    return lambda state: any(all(test(state) for test in tests) for tests in alternatives)
-
-
-def _comparison(node: ComparisonNode) -> Test:
-    sign, left = node.operator, reader(node.left.names)
-    if not isinstance(node.right, Bare):
-        value = node.right.value
-        return lambda state: compare(sign, left(state), value)
-    text = node.right.text
-    path = tuple(text.split("."))
-
-    def against_state(state: Any) -> bool:
-        right = find(state, path)  # Y11: a key that exists counts even when it is None
-        return compare(sign, left(state), text if right is MISSING else right)
-
-    return against_state
+    return Evaluated(text, node.holds, tuple(one.left for one in node.comparisons()), root)

@@ -10,7 +10,7 @@ Y12′).
 
 jinja2 is an extra and is imported with the first template. Without it a graph is defined, but
 cannot run. Here a template is only parsed, to report what is wrong in its text and to know which
-names it reads. It is compiled and rendered in a process of its own (jinja_process.py): already
+names it reads. It is compiled and rendered in a process of its own (jinja_child.py): already
 compiling computes with its constants.
 """
 
@@ -28,10 +28,10 @@ import time
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from ...flow.values import Value, is_json
-from ...text.diagnostics import Diagnostic, Span, StepError, Text, suggest
+from ...text.diagnostics import Diagnostic, Span, StepError, Text, join_hints, suggest
 from ...text.late_imports import IN_BROWSER
 from .reading import PEER_KEY, Reader, Slot
 from .value import check_length, describe
@@ -123,12 +123,11 @@ class Renderer:
 
     def _ask(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> dict[str, Any]:
         watch = _Watch(process, seconds, self.memory)
+        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(line)
-            process.stdin.flush()
-            answer = process.stdout.readline(LONGEST_ANSWER)
+            requests.write(line)
+            requests.flush()
+            answer = answers.readline(LONGEST_ANSWER)
         except OSError:
             answer = b""
         finally:
@@ -259,9 +258,8 @@ class JinjaPrompt(NamedTuple):
         if answer["why"] == "undefined":
             names = (slot.names[0] for slot in self.slots if not slot.in_state)
             name = next((name for name in names if name not in variables), "")
-            near = suggest(name, [*variables, "state"]) if name else None
             default = f"a value that may be missing: {{{{ {name or 'name'} | default('') }}}}"
-            hint = f"{near} {default}" if near else default
+            hint = join_hints(suggest(name, [*variables, "state"]), default)
         message = f"the template failed: {answer['failed']}"
         return StepError(Diagnostic("graph.template-failed", message, place, hint))
 
@@ -284,7 +282,8 @@ def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
         slots = tuple(_Template(reader, text).slots(Environment().parse(text.text)))
         return JinjaPrompt(text, slots, span) if reader.error_count == before else None
     except TemplateSyntaxError as error:
-        message = f"{(error.message or '')[:1].lower()}{(error.message or '')[1:]}".rstrip(".")
+        said = error.message or ""
+        message = f"{said[:1].lower()}{said[1:]}".rstrip(".")
         line = error.lineno
     except RecursionError:
         message = "the template is nested too deep"
@@ -306,14 +305,12 @@ class _Template:
 
     def slots(self, tree: nodes.Template) -> Iterator[Slot]:
         """The variables and the keys of the state that it reads, in the order of the text."""
-        reads = [*self.reads(tree)]
-        for names, line, certain in reads:
-            if names[0] in self.stored:
-                continue
-            in_state = names[0] == "state"
-            place = self.lines.place(line, names[-1])
-            rest = names[1:] if in_state else names[:1]
-            yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
+        for names, line, certain in [*self.reads(tree)]:
+            if names[0] not in self.stored:
+                in_state = names[0] == "state"
+                place = self.lines.place(line, names[-1])
+                rest = names[1:] if in_state else names[:1]
+                yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
 
     def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
         """Each name that is read with the keys that are read of it, its line, and whether the

@@ -1,4 +1,4 @@
-"""The program of the process that renders templates; jinja_process.py starts it.
+"""The program of the process that renders templates; jinja.py starts it.
 
 It reads a request from standard input, a line of JSON with ``text`` and ``values``, and answers
 with a line on standard output, ``{"text": …}`` or ``{"failed": …, "why": …, "line": …}``. It
@@ -150,7 +150,7 @@ def line_of(error: Exception, template: Template | None) -> int:
 
 
 def limit_memory(size: int) -> None:
-    """Where the system has such a limit; elsewhere jinja_process.py watches the process."""
+    """Where the system has such a limit; elsewhere jinja.py watches the process."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

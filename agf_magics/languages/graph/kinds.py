@@ -11,6 +11,7 @@ The kinds of node: the table of their builders.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -49,8 +50,8 @@ from .reading import ROOT, NotBuilt, Reader
 from .sessions import CALLED, build_interrupt, build_router, build_session, keep
 from .state import Failed, State
 from .takes import OVER
-from .value import CANNOT, Expression, describe, find, format_value, value_failed
-from .value_grammar import KEY_NAME
+from .value import CANNOT, describe, find, format_value, value_failed
+from .value_grammar import KEY_NAME, Expression
 from .words import IN_A_MAP, NODES
 
 
@@ -120,16 +121,16 @@ def elements(
     """The items of a map, each with its number."""
 
     def evaluate(frame: Frame) -> Value:
-        found = read(frame)
-        if type(found) is not list and is_sequence(found):
-            return Numbered(found, name)
-        if type(found) is not list:
-            message = f"over must be a list, got {describe(found)}"
-            hint = why_no_sequence(found) or (
-                "the node runs for each item of a list; a node before this one can make the list"
-            )
-            raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
-        return [{name: item, "_map_index": index} for index, item in enumerate(found)]
+        items = read(frame)
+        if type(items) is list:
+            return [{name: item, "_map_index": index} for index, item in enumerate(items)]
+        if is_sequence(items):
+            return Numbered(items, name)
+        message = f"over must be a list, got {describe(items)}"
+        hint = why_no_sequence(items) or (
+            "the node runs for each item of a list; a node before this one can make the list"
+        )
+        raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
 
     return Computed(span, evaluate, reads)
 
@@ -241,16 +242,15 @@ def build_map(reader: Reader, given: Given, here: Here) -> Built:
 
 
 def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
-    node = given["node"].fields
-    skips = node.get("on_error")
+    node: Fields = given["node"]
     return Gather(
         node=here.name,
         collect=given["collect"].text,
         failures=failures.text,
         least=given.get("min_success", 1.0),
         # Only a function returns keys of the state (decision Y16).
-        key=node["state_key"].text if "state_key" in node and inner.step.word == "python" else None,
-        tolerated=given.get("on_error") == "skip" or (skips is not None and skips.text == "skip"),
+        key=(node.text_at("state_key") or None) if inner.step.word == "python" else None,
+        tolerated="skip" in (given.get("on_error"), node.text_at("on_error")),
         span=here.span,
     )
 
@@ -287,17 +287,21 @@ def _cut(most: int, truncate: bool, span: Span) -> Cut:
     return Cut(most, finding)
 
 
+_BRACES = re.compile(r"\{(.+)\}", re.DOTALL)
+
+
 def _over(reader: Reader, node: Node, name: str) -> Computed:
     if isinstance(node, Items):
         items = plain(node)
         return elements(node.span, name, lambda frame: items, ())
-    if not is_text(node) or not _braced(node.text):
+    braces = _BRACES.fullmatch(node.text)
+    if not is_text(node) or braces is None:
         path = node.text.removeprefix("state.")
         named = all(map(KEY_NAME.fullmatch, path.split(".")))
         reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
         raise NotBuilt
-    text = node.text[1:-1].strip()
-    start = node.text.index(text) if text else 1
+    text = braces[1].strip()
+    start = braces.end(1) - len(braces[1].lstrip())
     names = tuple(text.removeprefix("state.").split("."))
     span = node.locate(start, start + len(text))
     if not all(map(KEY_NAME.fullmatch, names)):
@@ -320,10 +324,6 @@ def _over(reader: Reader, node: Node, name: str) -> Computed:
         ) from KeyError(path)
 
     return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
-
-
-def _braced(text: str) -> bool:
-    return text.startswith("{") and text.endswith("}") and len(text) > 2
 
 
 def build(reader: Reader, node: Node, here: Here) -> Built | None:

@@ -25,7 +25,7 @@ from ...flow.steps import (
     part,
 )
 from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
-from ...text.nodes import EXPR, expr_tags, is_text
+from ...text.nodes import NOTHING, expr_tags, is_text
 from ...text.yamlnodes import Bounds, Fields, Items, shown
 from ..documents import Finding, Kind, named, one_document, said
 from .calls import Tools, read_tools
@@ -53,7 +53,7 @@ _TWO_GRAPHS = Finding(
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
     """The graph that ``source`` defines; errors and warnings go to ``problems``."""
-    before = problems.error_count
+    loader = _Loader(source, problems)
     document = one_document(source, problems, bounds, _NO_GRAPH, _TWO_GRAPHS)
     if document is None:
         return Definition(None)
@@ -61,8 +61,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
         message = f"a graph must be a mapping, got {shown(document)}"
         problems.error("graph.document-shape", message, document.span, _NO_GRAPH.hint)
         return Definition(None)
-    flow = _Loader(source, problems).flow(document)
-    return Definition(flow if problems.error_count == before else None)
+    return Definition(loader.flow(document))
 
 
 class _Loader:
@@ -70,12 +69,12 @@ class _Loader:
         self.source, self.reader = source, Reader(problems)
 
     def flow(self, document: Fields) -> Flow | None:
-        for node in expr_tags(document) if EXPR in self.source.text else ():
+        for node in expr_tags(document):
             self.reader.refuse_tag(node)
         self.state_names(document)
         given = self.reader.fields(GRAPH, document, document.head)
-        self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits") or {}
-        self.exits: dict[str, Name] = given.get("loop_exits") or {}
+        self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits", {})
+        self.exits: dict[str, Name] = given.get("loop_exits", {})
         declared = self.declared(given.get("state"))
         config = {"recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
         tools = read_tools(self.reader, given.get("tools"))
@@ -87,14 +86,12 @@ class _Loader:
         edges = read.read(items) if isinstance(items, Items) else ()
         self.check_start(given, edges)
         self.check_targets(built)
+        exports = tuple(self.exports(given.get("exports")))
         if self.reader.error_count:
             return None
         keys = Keys(_with_written(declared, built))
         walk = self.walk(given, built, edges, keys, config)
-        exports = tuple(self.exports(given.get("exports")))
-        if self.reader.error_count:
-            return None
-        initial: tuple[tuple[Name, Expr], ...] = given.get("variables") or ()
+        initial: tuple[tuple[Name, Expr], ...] = given.get("variables", ())
         named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         return Flow(
@@ -126,9 +123,9 @@ class _Loader:
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
-        (label, span), place = named(given, "name", Name("graph")), given.get("config")
+        label, span = named(given, "name", Name("graph"))
         exits = {a: b.text for a, b in self.exits.items()}
-        limit = place.keys.get("recursion_limit") if isinstance(place, Fields) else None
+        limit = given.get("config", NOTHING).keys.get("recursion_limit")
         endless = limit.span if limit is not None else span or given["edges"].span
         return Walk(
             id="nodes",
@@ -150,7 +147,7 @@ class _Loader:
             width=config.get("max_concurrency", CONCURRENT),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(
-                built, edges, exits, keys, {key.text for key, _ in given.get("variables") or ()}
+                built, edges, exits, keys, {key.text for key, _ in given.get("variables", ())}
             ),
         )
 
@@ -174,7 +171,7 @@ class _Loader:
             name = key.text
             if isinstance(value, Fields):
                 given = self.reader.fields(STATE_KEY, value, key.span)
-                kind, reducer = given.get("type"), given.get("reducer")
+                kind, reducer = named(given, "type", Name("any")), given.get("reducer")
             elif is_text(value):
                 kind, reducer = Name(value.text, value.span), None
             else:
@@ -185,8 +182,8 @@ class _Loader:
             found[name] = Declared(name, self.type(kind), self.reducer(reducer), key.span)
         return found
 
-    def type(self, kind: Name | None) -> str:
-        if kind is not None and kind.text not in TYPES:
+    def type(self, kind: Name) -> str:
+        if kind.text not in TYPES:
             hint = suggest(kind.text, TYPES, "types")
             self.reader.warn(
                 "graph.state-type",
@@ -194,23 +191,25 @@ class _Loader:
                 kind.span,
                 hint,
             )
-        return kind.text if kind is not None and kind.text in TYPES else "any"
+            return "any"
+        return kind.text
 
     def reducer(self, name: Name | None) -> str | None:
-        if name is not None and name.text not in REDUCERS:
+        if name is None:
+            return None
+        if name.text not in REDUCERS:
             hint = suggest(name.text, REDUCERS, "reducers")
             self.reader.error(
                 "graph.reducer-name", f"unknown reducer {name.text!r}", name.span, hint
             )
-        return name.text if name is not None else None
+        return name.text
 
     def nodes(
         self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
     ) -> dict[str, Built]:
         defaults = self.section(DEFAULTS, given.get("defaults"))
         prompts = {**defaults, **given}
-        folder: Name | None = prompts.get("prompts_dir")
-        folders = Folders(folder and folder.text, bool(prompts.get("prompts_relative")))
+        folders = Folders(said(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
         written: Fields | None = given.get("nodes")
         if written is not None and not written.fields:
             hint = "nodes: {first: {type: passthrough}}"
@@ -218,7 +217,7 @@ class _Loader:
         found: dict[str, Built] = {}
         self.named: list[str] = []
         for name, value in self.reader.entries(written):
-            if not name.text.strip() or name.text in ("START", "END"):
+            if name.text.strip() in ("", "START", "END"):
                 hint = "START and END are the beginning and the end of a graph"
                 self.reader.error(
                     "graph.node-name", f"a node cannot be named {name.text!r}", name.span, hint
@@ -277,9 +276,7 @@ class _Loader:
         """The nodes that limits, exits and routes name."""
         named = [Name(name, span) for name, (span, _) in self.limits.items()]
         named += [place for place in self.exits.values() if place.text != "END"]
-        named += [
-            Name(name, place.span) for name, place in self.exits.items() if name not in self.named
-        ]
+        named += [Name(name, place.span) for name, place in self.exits.items()]
         named += [place for each in built.values() for place in each.routes]
         for place in dict.fromkeys(named):
             if place.text not in self.named:
@@ -288,7 +285,7 @@ class _Loader:
                     "graph.unknown-node", f"there is no node {place.text!r}", place.span, hint
                 )
         for name, place in self.exits.items():
-            if name in self.named and name not in self.limits:
+            if name not in self.limits:
                 message = f"{name!r} has an exit but no limit, so the exit is never used"
                 self.reader.warn(
                     "graph.exit-unused", message, place.span, f"loop_limits: {{{name}: 10}}"

@@ -132,8 +132,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
         )
         return on_error(given, here, Built(step, write, (key,)))
     args = command.call(values)
-    known = [variable.text for variable, _ in values or ()]
-    check_slots(reader, "graph.command-variable", args.slots, None if values is None else known)
+    check_slots(reader, "graph.command-variable", args.slots, values)
     step = Invoke(
         **common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args
     )
@@ -165,26 +164,26 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     name: Name = given["graph"]
-    direct = given.get("mode") == "direct"
     into, out = given.get("input_mapping"), given.get("output_mapping")
-    if not direct and not into and not out:
+    if given.get("mode") == "direct":
+        into = out = "auto"
+    if not into and not out:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
         reader.warn(
             "graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint
         )
-    everything = direct or into == "auto"
     is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
     step = Invoke(
         **common(here, given, name.text),
         kind="flow",
         name=name,
-        args=passed(here.span, None if everything else into or ()),
+        args=passed(here.span, None if into == "auto" else into or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
             wants=True, while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ())
         ),
     )
-    if direct or out == "auto":
+    if out == "auto":
         write = write_changed if here.inside else write_as_subgraph
         return on_error(given, here, Built(step, write, collects=here.inside))
     mapping: tuple[tuple[Name, Name], ...] = out or ()
@@ -256,17 +255,13 @@ def repeated(given: Given, built: Built) -> Built:
     return built._replace(step=again)
 
 
-def check_slots(
-    reader: Reader, code: str, slots: tuple[Slot, ...], variables: list[str] | None
-) -> None:
+def check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], values: Values | None) -> None:
     """Warn about a slot that names no variable; None: every key of the state is one."""
+    if values is None:
+        return
+    variables = [name.text for name, _ in values]
     for slot in slots:
-        if (
-            variables is not None
-            and slot.certain
-            and not slot.in_state
-            and slot.names[0] not in variables
-        ):
+        if slot.certain and not slot.in_state and slot.names[0] not in variables:
             hint = (
                 suggest(slot.names[0], variables, "variables")
                 or f"write {{state.{'.'.join(slot.names)}}}"

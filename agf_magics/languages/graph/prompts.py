@@ -217,7 +217,7 @@ Filled = Prompt | JinjaPrompt
 class Folders(NamedTuple):
     """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
 
-    prompts_dir: str | None = None
+    prompts_dir: str = ""
     relative: bool = False
 
 
@@ -334,10 +334,10 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
     ``own``: the folder of the graph; ``working``: the current folder.
     """
     bases = [own, working] if folders.relative else [working]
-    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir is not None]
+    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
     searched += [*bases[:-1], working / "prompts", own / "prompts"]
     if name.endswith(_ENDINGS):
-        return [folder / name for folder in (own, *searched)]
+        return [own / name, *(folder / name for folder in searched if _NAME.fullmatch(name))]
     head, _, tail = name.rpartition("/")
     stems = [*(folder / name for folder in searched), working / head / "prompts" / tail]
     return [Path(f"{stem}{ending}") for stem in stems for ending in (".yaml", ".yml")]

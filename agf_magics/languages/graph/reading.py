@@ -28,8 +28,16 @@ from ...text.diagnostics import (
 from ...text.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
 from .. import documents
 from ..documents import MISSING, Key, Refusal, is_nothing, parse_at
-from .value import CANNOT, Expression, describe, find, format_value, value_failed
-from .value_grammar import Arithmetic, Bare, Sentence, Unfilled, atoms, parse_template
+from .value import CANNOT, describe, find, format_value, value_failed
+from .value_grammar import (
+    Arithmetic,
+    Bare,
+    Expression,
+    Sentence,
+    Unfilled,
+    atoms,
+    parse_template,
+)
 
 _BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -38,7 +46,7 @@ _CHOICE = re.compile(r"\bif\b.*\belse\b")
 _BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
 _COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
 _NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
-_JINJA = re.compile(r"\{\{-?\s*+(?>([A-Za-z_][\w.]*+)?)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
+_JINJA = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.]*+)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
 
 _SUM = re.compile(
     r"\s*\{\s*state\.[\w.]+\s*\}\s*(?:[+*]\s*(?:\{[^{}]*\}|[\w.]+)|[-/]\s*[0-9.]+)\s*"
@@ -160,16 +168,13 @@ class Reader(documents.Reader):
                     self.check_text(node, part, at)
                 at += len(part if isinstance(part, str) else part.text)
         elif isinstance(parsed, Arithmetic):
-            for bare in (one for one in atoms(parsed.right) if isinstance(one, Bare)):
-                name, place = bare.text, node.locate(bare.start, bare.end)
-                hint = (
-                    f"write state.{name}"
-                    if name.split(".")[0] in self.known
-                    else f"quote it: '{shorten(name)}'"
-                )
-                self.warn(
-                    "graph.unquoted-text", f"{shorten(name)!r} is text here, not a key", place, hint
-                )
+            for atom in atoms(parsed.right):
+                if isinstance(atom, Bare):
+                    name, place = atom.text, node.locate(atom.start, atom.end)
+                    is_key = name.split(".")[0] in self.known
+                    hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
+                    message = f"{shorten(name)!r} is text here, not a key"
+                    self.warn("graph.unquoted-text", message, place, hint)
         return Expression(node, parsed, ROOT)
 
     def unfilled(self, node: Scalar, found: Unfilled) -> None:
@@ -223,15 +228,12 @@ class Reader(documents.Reader):
 
     def check_jinja(self, text: Text, source: str) -> str:
         """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
-        for found in _JINJA.finditer(source):
-            if found[0].startswith("{{") and found[1] is None:
-                continue
+        if found := _JINJA.search(source):
             message = f"{shorten(found[0])!r} stays text: Jinja2 is only supported in a prompt"
             hint = "compute the text in a node before this one, and write {key}"
-            if found[1] is not None and found[0].strip("{}- ") == found[1]:
+            if found[0].strip("{}- ") == found[1]:
                 hint = f"write {{{found[1]}}}"
             self.warn("graph.jinja", message, text.locate(found.start(), found.end()), hint)
-            break
         return _JINJA.sub(lambda found: " " * len(found[0]), source)
 
     def value(self, node: Node) -> Expr:

@@ -25,14 +25,15 @@ from ...flow.steps import (
 )
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Span
-from ...text.nodes import shorten
+from ...text.nodes import Fields, shorten
 from ..documents import named, said
 from .calls import Values, Wanted, check_required, question_args, read_message, state_ref
 from .nodes import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 from .prompts import Prompts, read_output_schema, read_prompt
 from .reading import ROOT, Reader
 from .state import Failed, State, Write
-from .value import format_value, resolve_node_variables
+from .value import format_value
+from .value_grammar import resolve_node_variables
 from .words import FALLBACK
 
 CALLED = Ref(("called",))
@@ -44,16 +45,6 @@ keep = Stored(lambda frame, value: {**frame, "called": value}, (CALLED,))
 
 ROUTE_FIELDS = ("route", "tone", "intent")
 """The field of a router's answer that has the label, unless the node names one."""
-
-_DEFAULTS = (
-    "on_error",
-    "identity",
-    "provider",
-    "model",
-    "temperature",
-    "max_tokens",
-    "max_iterations",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +89,7 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built:
     inner = here._replace(id=f"{here.id}.ask") if skips else here
     asked = inner._replace(id=f"{inner.id}.answer") if given.get("parse_json") else inner
     step = build_request(reader, given, asked)
-    given = {**{name: here.defaults[name] for name in _DEFAULTS if name in here.defaults}, **given}
+    given = {**here.defaults, **given}
     write, key = state_key(given, here)
     results: Name | None = given.get("tool_results_key")
     keys: tuple[Written, ...] = (key,)
@@ -109,10 +100,8 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built:
             (key, Written(results.text, results.span, type="list")),
             _with_calls(write, results.text),
         )
-    built = _around(
-        reader, given, inner, Built(step, write, keys, collects=here.inside and results is not None)
-    )
-    built = built._replace(note=note)
+    whole, collects = _around(reader, given, inner, step), here.inside and results is not None
+    built = on_error(given, inner, Built(whole, write, keys, collects=collects, note=note))
     return _skipping(here, key.name, built) if skips else built
 
 
@@ -122,36 +111,35 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke:
     asking = read_asking(reader, {**here.defaults, **prompts.model, **given})
     given = {**here.defaults, **given}
     values: Values | None = given.get("variables")
-    known = None if values is None else [name.text for name, _ in values]
-    check_slots(reader, "graph.prompt-variable", prompts.slots, known)
+    check_slots(reader, "graph.prompt-variable", prompts.slots, values)
     identity: Name | None = given.get("identity")
     tools: tuple[Name, ...] | None = given.get("tools")
     own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
     here.tools.used.update(own)
     label = identity.text if identity else prompts.span.text.strip("\"'")
-    schema = None if "schema" in given else prompts.schema
+    named_schema: Name | None = given.get("schema")
+    schema = prompts.schema if named_schema is None else None
     if "output_schema" in given:
         schema = read_output_schema(reader, given["output_schema"])
-        if "schema" in given:
+        if named_schema is not None:
             hint = "keep one of them: schema names a registered schema, output_schema is one"
             message = "a node cannot have both schema and output_schema"
             reader.error("graph.same-key", message, given["output_schema"].span, hint)
+    if given.get("parse_json"):
+        named_schema = schema = None
     return Invoke(
         **common(here, given, label),
         kind="agent",
         name=identity or Name(""),
         args=Prompted(prompts, values, given.get("requires") or ()),
-        gives=None if given.get("parse_json") else given.get("schema"),
-        asking=asking._replace(
-            schema=None if given.get("parse_json") else schema, no_tools=here.kind != "agent"
-        ),
+        gives=named_schema,
+        asking=asking._replace(schema=schema, no_tools=here.kind != "agent"),
         tools=tools,
         lookup=Lookup(
-            files={name: here.tools.files[name] for name in own if name in here.tools.files},
+            files={name: here.tools.files[name] for name in own & here.tools.files.keys()},
             derived=tuple(
                 here.tools.commands[name].derived()
-                for name in sorted(own)
-                if name in here.tools.commands
+                for name in sorted(own & here.tools.commands.keys())
             ),
         ),
     )
@@ -161,9 +149,9 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
     """The model and the settings that a node, its prompt or the defaults name."""
     provider, model = given.get("provider"), given.get("model")
     name = said(given, "model")
-    if provider is not None and model is not None and not name.startswith(f"{provider.text}:"):
-        name = f"{provider.text}:{name}"
-    if provider is not None and model is None and provider.span not in reader.warned:
+    if provider is not None and model is not None:
+        name = f"{provider.text}:{name.removeprefix(f'{provider.text}:')}"
+    elif provider is not None and provider.span not in reader.warned:
         reader.warned.add(provider.span)
         hint = (
             f"write model: NAME too, or configure one: %config AgfMagics.model = "
@@ -179,50 +167,44 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
         model=name,
         settings={key: value for key, value in settings.items() if value is not None},
         steps=given.get("max_iterations"),
-        span=next((held.span for held in (model, provider) if held is not None), None),
+        span=named(given, "model", provider or Name("")).span,
     )
 
 
-def _around(reader: Reader, given: Given, here: Here, built: Built) -> Built:
-    """``on_error`` and ``parse_json``."""
-    step, fallback = built.step, given.get("fallback")
-    if fallback is None and given.get("on_error") == "fallback":
-        hint = "fallback: {provider: openai, model: gpt-4o}"
-        reader.error("graph.missing-key", "on_error: fallback needs 'fallback'", here.span, hint)
-    if fallback is not None and given.get("on_error") != "fallback":
-        message, hint = (
-            "'fallback' is not used without on_error: fallback",
-            "add on_error: fallback",
-        )
-        reader.warn("graph.fallback", message, fallback.span, hint)
-    elif fallback is not None:
+def _around(reader: Reader, given: Given, here: Here, request: Invoke) -> Step:
+    """``on_error: fallback`` and ``parse_json``."""
+    step: Step = request
+    fallback: Fields | None = given.get("fallback")
+    falls_back = given.get("on_error") == "fallback"
+    if fallback is None:
+        if falls_back:
+            message = "on_error: fallback needs 'fallback'"
+            hint = "fallback: {provider: openai, model: gpt-4o}"
+            reader.refuse("graph.missing-key", message, here.span, hint)
+    elif falls_back:
         other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
-        step = _with_fallback(here, step, other)
-    if given.get("parse_json"):
-        step = _parsed(here, step)
-    return on_error(given, here, built._replace(step=step))
+        step = _with_fallback(here, request, other)
+    else:
+        message = "'fallback' is not used without on_error: fallback"
+        reader.warn("graph.fallback", message, fallback.span, "add on_error: fallback")
+    return _parsed(here, step) if given.get("parse_json") else step
 
 
-def _with_fallback(here: Here, step: Step, other: Asking) -> Step:
+def _with_fallback(here: Here, step: Invoke, other: Asking) -> Step:
     """``on_error: fallback``: the same request to another model if the first one fails."""
-    assert isinstance(step, Invoke)
+    label = shorten(other.model or "once more")
     first = replace(step, id=f"{step.id}.call", rescue=Failed, target=keep)
     asking = step.asking._replace(
         model=other.model or step.asking.model,
         settings={**step.asking.settings, **other.settings},
         span=other.span,
     )
-    again = replace(
-        step,
-        id=f"{step.id}.fallback.call",
-        label=shorten(other.model or "once more"),
-        asking=asking,
-    )
+    again = replace(step, id=f"{step.id}.fallback.call", label=label, asking=asking)
     called = Computed(here.span, lambda frame: frame["called"], (CALLED,))
     chosen = Choose(
         id=f"{step.id}.fallback",
         word="fallback",
-        label=shorten(other.model or "once more"),
+        label=label,
         span=here.span,
         pick=Computed(here.span, lambda frame: isinstance(frame["called"], Failed), (CALLED,)),
         labels=lambda failed: ("failed",) if failed else ("answered",),
@@ -327,6 +309,7 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
     fields = ROUTE_FIELDS if field is None else (field.text,)
     default: Name = given.get("default_route") or next(iter(routes.values()))
     inner, answer = built.write, f"{built.keys[0].name}_answer"
+    by_label = {word.lower(): word for word in reversed(routes)}
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         if isinstance(value, Failed):
@@ -335,7 +318,7 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
         if isinstance(value, dict):
             label = next((value[name] for name in fields if name in value), None)
         said = format_value(label).strip() if label is not None else ""
-        label = next((word for word in routes if word.lower() == said.lower()), said or None)
+        label = by_label.get(said.lower(), said or None)
         chosen = {"_route": routes.get(label or "", default).text}
         if here.inside:
             return {**(value if isinstance(value, dict) else {"value": value}), **chosen}
@@ -360,29 +343,26 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     answered = named(given, "resume_key", Name("user_input"))
     question, answer = asked.text, answered.text
     keys = (Written(question, asked.span), Written(answer, answered.span))
-    if ("message" in given) == ("prompt" in given):
-        problem = (
-            "an interrupt needs 'message'"
-            if "message" not in given
-            else "an interrupt has message or prompt"
-        )
-        code = "graph.missing-key" if "message" not in given else "graph.same-key"
-        hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
-        reader.refuse(code, problem, here.span, hint)
+    hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
     if "prompt" in given:
+        if "message" in given:
+            message = "an interrupt has message or prompt"
+            reader.refuse("graph.same-key", message, here.span, hint)
         return _build_written_question(reader, given, here, keys)
-    message = read_message(reader, given["message"])
+    if "message" not in given:
+        reader.refuse("graph.missing-key", "an interrupt needs 'message'", here.span, hint)
+    text = read_message(reader, given["message"])
     if given.get("idempotent"):
-        message = held_or(question, message)
+        text = held_or(question, text)
     step = Invoke(
-        **common(here, given, message.text),
+        **common(here, given, text.text),
         kind="question",
         name=Name(here.name, here.span),
-        args=question_args(message, given.get("choices")),
+        args=question_args(text, given.get("choices")),
     )
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
-        return {question: message.evaluate({"state": state}), answer: value}
+        return {question: text.evaluate({"state": state}), answer: value}
 
     return Built(step, write, keys)
 

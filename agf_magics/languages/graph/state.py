@@ -82,9 +82,9 @@ class Keys:
     def put(self, state: dict[str, Value], name: str, value: Value) -> None:
         """Set a key of ``state``; one with a reducer combines its old and new value."""
         reducer = self.reducers.get(name)
-        if reducer is None or name not in state:
+        if reducer is None or reducer == "last_value" or name not in state:
             state[name] = value
-        elif value is not None or reducer == "last_value":  # else there is nothing to add
+        elif value is not None:  # else there is nothing to add
             state[name] = self.added(reducer, name, state[name], value)
 
     def after(
@@ -163,8 +163,6 @@ class Joining:
 
 
 def _reduced(reducer: str, before: Value, value: Value) -> Value:
-    if reducer == "last_value":
-        return value
     if type(before) is list and type(value) is not list:
         raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)

@@ -29,8 +29,7 @@ from ..documents import (
 )
 from ..documents import TEXT as TEXT
 from .reading import Reader
-from .value import Expression
-from .value_grammar import Sentence
+from .value_grammar import Expression, Sentence
 
 
 def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
@@ -87,19 +86,19 @@ def _counts(reader: Reader, node: Node, key: Key) -> dict[str, tuple[Span | None
     return {name.text: (name.span, count) for name, count in reader.read_entries(node, key, COUNT)}
 
 
-def _codes(reader: Reader, node: Node, key: Key) -> tuple[int, ...] | None:
+def _codes(reader: Reader, node: Node, key: Key) -> list[int] | None:
     """Exit codes."""
-    codes = [item.value for item in reader.elements(node, key)]
-    if isinstance(node, Items) and {type(code) for code in codes} != {int}:
-        reader.wrong_type(node, key)
-        return None
-    return tuple(codes) or None
+    codes = [item.value for item in node.items] if isinstance(node, Items) else []
+    if set(map(type, codes)) == {int}:
+        return codes
+    reader.wrong_type(node, key)
+    return None
 
 
-def _command(reader: Reader, node: Node, key: Key) -> Any:
+def _command(reader: Reader, node: Node, key: Key) -> list[str] | None:
     """The words of a command, split when the graph is loaded (decision P8)."""
     text = reader.text(node, key)
-    return tuple((text and reader.words(text, key.example)) or ()) or None
+    return None if text is None else reader.words(text, key.example)
 
 
 def _targets(reader: Reader, node: Node, key: Key) -> list[Scalar]:

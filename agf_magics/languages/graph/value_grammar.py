@@ -10,19 +10,30 @@ The whole text is parsed first, and what the grammar does not allow is refused w
 write instead (decision Y3). A text that is exactly one placeholder keeps the type of its value; in
 any other text each placeholder is replaced (decision Y10). Braces that do not begin with ``state.``
 are text: that is the seed's rule. So are doubled braces (decision Y13).
+
+Each node computes its value from the state with `of`, which raises one of value.py's CANNOT for
+what cannot be computed.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar
 from typing import Literal as OneOf
 
-from ..documents import Refusal, Scanner
+from ...flow.step import Ref
+from ...flow.steps import Computed
+from ...text.diagnostics import Text
+from ..documents import MISSING, Refusal, Scanner, parse_at
+from .value import CANNOT, combine, find, format_value, value_failed
 
 LONGEST = 10_000
 """Characters of an expression; a text around placeholders may be longer."""
+LONGEST_TEXT = 1_000 * LONGEST
+"""Characters of a text with its placeholders filled."""
 
 KEY_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
 """A key that an expression can name without looking like something else."""
@@ -42,12 +53,20 @@ class Path:
     prefixed: bool = field(default=False, compare=False)
     """Whether it is written with ``state.``."""
 
+    def of(self, state: Any) -> Any:
+        """The value in the state; None if there is none."""
+        value = find(state, self.names)
+        return None if value is MISSING else value
+
 
 @dataclass(frozen=True, slots=True)
 class Literal:
     """A number, true, false, null, or a quoted text."""
 
     value: Any
+
+    def of(self, state: Any) -> Any:
+        return self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +77,9 @@ class Bare:
     text: str
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
+
+    def of(self, state: Any) -> str:
+        return self.text
 
 
 def quoted_end(source: str, start: int, end: int) -> int:
@@ -117,12 +139,18 @@ class One:
 
     item: Atom
 
+    def of(self, state: Any) -> list[Any]:
+        return [self.item.of(state)]
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
     """``{'key': value, …}``"""
 
     pairs: tuple[tuple[str, Atom], ...]
+
+    def of(self, state: Any) -> dict[str, Any]:
+        return {key: value.of(state) for key, value in self.pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +160,10 @@ class Arithmetic:
     left: Path
     operator: str
     right: Operand
+
+    def of(self, state: Any) -> Any:
+        left = self.left.of(state)
+        return None if left is None else combine(self.operator, left, self.right.of(state))
 
 
 Atom = Path | Literal | Bare
@@ -145,6 +177,11 @@ class Placeholder:
 
     text: str
     path: Path
+
+    def of(self, state: Any) -> str:
+        """The text of the value; the placeholder itself, if there is none."""
+        value = self.path.of(state)
+        return self.text if value is None else format_value(value)
 
 
 class Unfilled(NamedTuple):
@@ -162,6 +199,12 @@ class Sentence:
 
     parts: tuple[str | Placeholder, ...]
     unfilled: tuple[Unfilled, ...] = ()
+
+    def of(self, state: Any) -> str:
+        parts = [part if isinstance(part, str) else part.of(state) for part in self.parts]
+        if sum(map(len, parts)) > LONGEST_TEXT:
+            raise ValueError(f"the text has more than {LONGEST_TEXT:,} characters")
+        return "".join(parts)
 
 
 Template = Value | Sentence
@@ -418,3 +461,106 @@ class _Operand(Scanner):
             raise Refusal(
                 "graph.trailing", "unexpected text after the expression", self.at, self.end, hint
             )
+
+
+Node = TypeVar("Node")
+
+
+@lru_cache(maxsize=512)
+def parsed(parse: Callable[[str], Node], text: str) -> Node:
+    """What ``parse`` makes of a text of the public functions. Raises ValueError."""
+    try:
+        return parse(text)
+    except Refusal as refusal:
+        hint = f" ({refusal.hint})" if refusal.hint else ""
+        raise ValueError(f"{refusal.message}: {text!r}{hint}") from None
+
+
+class Evaluated(Computed):
+    """A parsed text and what it computes from the state. ``root``: where in a frame the state
+    is."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, text: Text, get: Callable[[Any], Any], paths: tuple[Path, ...], root: tuple[str, ...]
+    ) -> None:
+        span = text.locate(0, len(text.text))
+        reads = tuple(
+            Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths
+        )
+
+        def evaluate(frame: Any) -> Any:
+            try:
+                return get(frame[key] if key else frame)
+            except CANNOT as error:
+                raise value_failed(self.text, span, error) from error
+
+        key = root[0] if root else ""
+        super().__init__(span, evaluate, reads, text.text)
+
+
+class Expression(Evaluated):
+    """A template, with its parsed node."""
+
+    __slots__ = ("node",)
+
+    def __init__(self, text: Text, node: Template, root: tuple[str, ...] = ()) -> None:
+        super().__init__(text, node.of, template_paths(node), root)
+        self.node = node
+
+
+def resolve_template(template: Any, state: Mapping[str, Any]) -> Any:
+    """The value of a template; anything but a text with ``{state.…}`` is its own value.
+
+    >>> resolve_template("{state.n + 1}", {"n": 4}), resolve_template("n is {state.n}", {"n": 4})
+    (5, 'n is 4')
+
+    Raises AnyError for an invalid expression. A missing path is None.
+    """
+    if not isinstance(template, str) or "{" not in template:
+        return template
+    return parsed(parse_template, template).of(state)
+
+
+def resolve_state_expression(expr: Any, state: Mapping[str, Any]) -> Any:
+    """The value at the path in braces; anything else is its own value. Raises KeyError for a
+    missing path.
+
+    >>> resolve_state_expression("{state.rows}", {"rows": [1, 2]}), resolve_state_expression("{rows}", {"rows": [3]})
+    ([1, 2], [3])
+    """
+    if not isinstance(expr, str) or not (expr.startswith("{") and expr.endswith("}")):
+        return expr
+    path = expr[1:-1].strip().removeprefix("state.")
+    found = find(state, tuple(path.split(".")))
+    if found is MISSING:
+        raise KeyError(
+            f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}"
+        )
+    return found
+
+
+def resolve_node_variables(
+    templates: Mapping[str, Any] | None, state: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The value of each template; without templates the whole state except names that begin with
+    ``_`` and None.
+
+    >>> resolve_node_variables({"t": "{state.topic}"}, {"topic": "tea"})
+    {'t': 'tea'}
+    >>> resolve_node_variables(None, {"a": 0, "_b": 1, "c": None})
+    {'a': 0}
+    """
+    if templates:
+        return {name: resolve_template(template, state) for name, template in templates.items()}
+    return {
+        name: value
+        for name, value in state.items()
+        if not str(name).startswith("_") and value is not None
+    }
+
+
+def parse_value(text: Text) -> Expression:
+    """The expression of a text that is used alone: its frame is the state."""
+    return Expression(text, parse_at(text, parse_template))
