@@ -117,10 +117,6 @@ class Key(NamedTuple):
     ``pipe``."""
 
     @property
-    def says(self) -> str:
-        return self.takes.says
-
-    @property
     def example(self) -> str:
         return f"{self.name}: {self.takes.example}"
 
@@ -540,7 +536,7 @@ def _key_schema(key: Key) -> Json:
     shape = key.takes.schema
     if key.null:
         shape = {"anyOf": [shape, {"type": "null"}]}
-    return {**shape, "description": f"{key.doc} Takes {key.says}.".strip()}
+    return {**shape, "description": f"{key.doc} Takes {key.takes.says}.".strip()}
 
 
 T = TypeVar("T")

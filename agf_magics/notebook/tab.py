@@ -170,7 +170,7 @@ def _help(language: Language, before: str, word: str) -> Iterator[str]:
         owners = owners or [*words.documents.values(), *words.steps.values(), words.target]
         for kind in owners:
             if (key := kind.keys.get(word)) is not None:
-                yield f"{word}: {key.doc} Takes {key.says}, as in {key.example}"
+                yield f"{word}: {key.doc} Takes {key.takes.says}, as in {key.example}"
         if word in words.functions:
             yield words.functions[word]
     elif language.schema is not None and (

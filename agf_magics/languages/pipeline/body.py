@@ -261,7 +261,7 @@ class Reader(documents.Reader):
         hint = (
             "it is an expression already"
             if key.takes.word == "expression"
-            else f"it must be {key.says}"
+            else f"it must be {key.takes.says}"
         )
         self.error(
             "pipeline.misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint
@@ -400,6 +400,9 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Policy | None:
     if _RETRY.fullmatch(timed):
         hint = f"write: '{timed}'"
     reader.error(
-        "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
+        "pipeline.on-error",
+        f"{key.name!r} must be {key.takes.says}, got {shown(node)}",
+        node.span,
+        hint,
     )
     return None
