@@ -171,7 +171,7 @@ class _Reading:
 
     def __init__(self, source: Source, problems: Diagnostics, bounds: Bounds) -> None:
         self.source, self.problems, self.bounds = source, problems, bounds
-        self.base = 1 if source.text.startswith("\ufeff") else 0
+        self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
         self.open = [_Open(0, True, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
