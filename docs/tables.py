@@ -50,7 +50,8 @@ def fill(page: str) -> str:
 
 def _keys(kind: Kind) -> str:
     rows = [
-        (f"`{key.name}`", "yes" if key.required else "no", _code(key.says), _meaning(key)) for key in kind.keys.values()
+        (f"`{key.name}`", "yes" if key.required else "no", _code(key.takes.says), _meaning(key))
+        for key in kind.keys.values()
     ]
     return _table(("key", "required", "type", "meaning"), rows)
 
@@ -297,7 +298,7 @@ def command_line() -> str:
 def plan_keys(which: str) -> str:
     keys = {"document": plan_words.PLAN, "call": plan_words.CALL}[which].keys
     required = {"document": ("calls",), "call": ("_tool",)}[which]
-    rows = ((f"`{name}`", "yes" if name in required else "no", key.says, key.doc) for name, key in keys.items())
+    rows = ((f"`{name}`", "yes" if name in required else "no", key.takes.says, key.doc) for name, key in keys.items())
     return _table(("key", "required", "type", "meaning"), rows)
 
 

@@ -105,10 +105,6 @@ class Key(NamedTuple):
     ``pipe``."""
 
     @property
-    def says(self) -> str:
-        return self.takes.says
-
-    @property
     def example(self) -> str:
         return f"{self.name}: {self.takes.example}"
 
@@ -220,7 +216,7 @@ class Reader(ABC):
             if value is None:
                 if key.required and name not in slips:
                     self.missing(kind, key, span)
-            elif type(value) is Scalar and value.value is None and not key.takes.null:
+            elif value.value is None and not key.takes.null:
                 if not key.null or (key.explicit and is_nothing(value)):
                     self.empty(key, value, node.keys[name])
             else:
@@ -257,7 +253,7 @@ class Reader(ABC):
             f"{self.layer}.missing-key", f"{kind.name} needs {key.name!r}", span, key.example
         )
 
-    def empty(self, key: Key, value: Scalar, written: Scalar) -> None:
+    def empty(self, key: Key, value: Node, written: Scalar) -> None:
         """Report that the key ``written`` has no value, or null."""
         place = value.span if value.text else written.span
         message = f"{key.name!r} is empty: it must be {key.takes.says}"
@@ -528,7 +524,7 @@ def _key_schema(key: Key) -> Json:
     shape = key.takes.schema
     if key.null:
         shape = {"anyOf": [shape, {"type": "null"}]}
-    return {**shape, "description": f"{key.doc} Takes {key.says}.".strip()}
+    return {**shape, "description": f"{key.doc} Takes {key.takes.says}.".strip()}
 
 
 T = TypeVar("T")

@@ -87,7 +87,8 @@ def reread(raw: str, tamed: str, style: str, expected: str) -> str:
 
 def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     """The characters of a scalar before its lines are folded, with their places."""
-    begin, end = (1, len(raw) - 1) if style in _PIECES else (0, len(raw))
+    begin = int(style in _PIECES)
+    end = len(raw) - begin
     if style in ("|", ">"):  # its header is no text
         header = re.search(r"\r\n?|\n", raw)
         begin = header.end() if header else end
@@ -134,7 +135,7 @@ class Scalar(NamedTuple):
     def locate(self, start: int, end: int) -> Span:
         """The place of the characters ``start`` to ``end`` of ``text`` in the source."""
         source, first, last = self.span
-        lead = 1 if self.style in ("'", '"') else 0
+        lead = int(self.style in _PIECES)
         # Escapes, folds and indentation make a text shorter: one of equal length is the source
         # character by character.
         if len(self.text) == last - first - 2 * lead:

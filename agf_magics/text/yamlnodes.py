@@ -171,7 +171,7 @@ class _Reading:
 
     def __init__(self, source: Source, problems: Diagnostics, bounds: Bounds) -> None:
         self.source, self.problems, self.bounds = source, problems, bounds
-        self.base = 1 if source.text.startswith("\ufeff") else 0
+        self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
         self.open = [_Open(0, True, 0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
@@ -292,8 +292,8 @@ class _Reading:
         written = _TAG.search(self.tamed, span.start)
         place = Span(self.source, *written.span()) if written else span
         if tag != EXPR:
-            near = suggest(place.text, [EXPR]) or ""
-            hint = f"{near} the only tag is !expr; quote a text that begins with '!'".strip()
+            only = "the only tag is !expr; quote a text that begins with '!'"
+            hint = " ".join(filter(None, (suggest(place.text, [EXPR]), only)))
             self.problems.error("yaml.tag", f"unknown tag {place.text!r}", place, hint)
         elif where is None:
             return tag

@@ -13,7 +13,18 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...flow.steps import Constant, Failing, Name, Step
 from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, every_node, flow_text, plain, shorten, shown
+from ...text.nodes import (
+    Fields,
+    Items,
+    Node,
+    Scalar,
+    every_node,
+    flow_text,
+    is_text,
+    plain,
+    shorten,
+    shown,
+)
 from .. import documents
 from ..documents import Key, Kind, advised
 from . import texts
@@ -140,10 +151,10 @@ class Reader(documents.Reader):
             message = f"a step must be a mapping with one key, its kind, got {shown(node)}"
             self.error("pipeline.step-shape", message, node.span, hint)
             return None
-        key = self._kind(node)
-        body = node.fields[key.text] if key else None
-        if not key or not isinstance(body, Fields):
+        chosen = self._kind(node)
+        if chosen is None:
             return None
+        key, body = chosen
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
         reader.fields(kind, body, key.span, reader.given)
@@ -155,8 +166,8 @@ class Reader(documents.Reader):
             reader.error("pipeline.over-and-items", message, span, hint)
         return None if reader.error_count else self.grammar.build(reader, key.text, body)
 
-    def _kind(self, node: Fields) -> Scalar | None:
-        """The key with the kind of a step; None after an error."""
+    def _kind(self, node: Fields) -> tuple[Scalar, Fields] | None:
+        """The kind of a step and its keys; None after an error."""
         words = [key for name, key in node.keys.items() if name != TITLE.name]
         if len(words) != 1:
             self._not_one(node, words)
@@ -172,9 +183,11 @@ class Reader(documents.Reader):
             )
             self.error("pipeline.step-kind", f"no step kind {key.text!r}", key.span, hint)
             return None
-        if not isinstance(node.fields[key.text], Fields):
-            self._no_keys(key, node.fields[key.text])
-        return key
+        body = node.fields[key.text]
+        if isinstance(body, Fields):
+            return key, body
+        self._no_keys(key, body)
+        return None
 
     def _no_keys(self, word: Scalar, body: Node) -> None:
         """Report a kind whose value is not a mapping of its keys."""
@@ -239,7 +252,7 @@ class Reader(documents.Reader):
         hint = (
             "it is an expression already"
             if key.takes.word == "expression"
-            else f"it must be {key.says}"
+            else f"it must be {key.takes.says}"
         )
         self.error(
             "pipeline.misplaced-expr", f"!expr does not belong in {key.name!r}", node.span, hint
@@ -283,8 +296,6 @@ class Reader(documents.Reader):
     def literal(self, node: Node, key: Key) -> Constant:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
         for part in every_node(node):
-            if not isinstance(part, Scalar):
-                continue
             if part.is_expr:
                 hint = (
                     "only a whole argument can be an !expr; build the value there: !expr "
@@ -294,7 +305,7 @@ class Reader(documents.Reader):
                     "pipeline.nested-expr", "!expr inside a list or mapping", part.span, hint
                 )
             elif (
-                type(part.value) is str
+                is_text(part)
                 and not self.grammar.is_broken
                 and (found := texts.lookalike(part.text, self.scope))
             ):
@@ -380,6 +391,9 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Failing | None:
     if _RETRY.fullmatch(timed):
         hint = f"write: '{timed}'"
     reader.error(
-        "pipeline.on-error", f"{key.name!r} must be {key.says}, got {shown(node)}", node.span, hint
+        "pipeline.on-error",
+        f"{key.name!r} must be {key.takes.says}, got {shown(node)}",
+        node.span,
+        hint,
     )
     return None

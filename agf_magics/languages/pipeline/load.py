@@ -44,7 +44,6 @@ from ...flow.steps import (
 from ...flow.values import equal
 from ...text.diagnostics import Diagnostic, Diagnostics, Source, suggest
 from ...text.nodes import Fields as nodes_Fields
-from ...text.nodes import Items as nodes_Items
 from ...text.nodes import Node as nodes_Node
 from ...text.nodes import shown
 from ...text.yamlnodes import Bounds, documents
@@ -119,7 +118,7 @@ DIALECT = Dialect(stores=STORES, infer=infer, reads_are_complete=True)
 
 def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
     """The shape of an attachment; a number, an object, null or true is certainly none."""
-    if shape is not None and shape.kinds.isdisjoint(("text", "list")):
+    if _kinds(shape).isdisjoint(("text", "list")):
         hint = "give the path of a file as text"
         found.append(
             Diagnostic(
@@ -160,7 +159,7 @@ class _Inference:
         self, kind: str, shape: Shape | None, what: str, at: int, width: int, certain: bool
     ) -> None:
         """Report a value that is certainly not of the kind that ``what`` says is needed."""
-        if shape is not None and kind not in shape.kinds:
+        if kind not in _kinds(shape):
             self.error(f"{what}, not {shape}", at, width, certain)
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
@@ -283,7 +282,7 @@ class _Inference:
             return None
         element = self.elements(self.shape(node.args[0], certain), node, certain)
         result, wanted = RETURNS[node.name]
-        if element is not None and wanted and wanted not in element.kinds:
+        if wanted and wanted not in _kinds(element):
             # An empty list is fine, so this is never certain.
             message = f"{node.name} needs a list of {wanted}s, not of {element}"
             self.error(message, node.at, len(node.name), False)
@@ -430,12 +429,9 @@ class _Loading:
             if name in node.keys:
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
-        fields = {name: value for name, value in node.fields.items() if name not in PLANNED}
-        known = nodes_Fields(fields, {name: node.keys[name] for name in fields}, node.span)
-        steps = fields.get("steps")
-        stores = [written(step) for step in steps.items] if isinstance(steps, nodes_Items) else []
-        scope = outermost(frozenset().union(*stores))
-        span = known.keys["pipeline"].span
+        keys = {name: key for name, key in node.keys.items() if name not in PLANNED}
+        scope = outermost(frozenset().union(*map(written, node.entries("steps"))))
+        span = keys["pipeline"].span
         return Reader(self.problems, self.grammar, "", span, scope).fields(
-            DOCUMENTS["pipeline"], known, span
+            DOCUMENTS["pipeline"], node._replace(keys=keys), span
         )

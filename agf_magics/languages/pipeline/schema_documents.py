@@ -79,7 +79,7 @@ class _Reader(documents.Reader):
         return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
-        self.error(key.code, f"{key.name!r} must be {key.says}, got {shown(node)}", node.span)
+        self.error(key.code, f"{key.name!r} must be {key.takes.says}, got {shown(node)}", node.span)
 
     def field(
         self, node: Node, key: Scalar, what: str, kinds: Mapping[FieldKind, Kind]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...flow.step import Expr, Name, Step
 from ...flow.steps import Constant, NamedArguments, part
 from ...text.diagnostics import Span
-from ...text.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
+from ...text.nodes import Fields, Items, Node, is_expression, is_text, shown
 from ..documents import COUNT as COUNT
 from ..documents import NAME as NAME
 from ..documents import (
@@ -206,7 +206,7 @@ def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
     cases = {}
     for label, value in reader.filled(node, key):
         case = Key(label.text, TARGET_OF_CASE)
-        if isinstance(value, Scalar) and value.value is None:
+        if value.value is None:
             reader.empty(case, value, label)
         elif target := _target(reader, value, case):
             cases[label.text] = target._replace(span=label.span or target.span)

@@ -201,7 +201,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
                 message = (
                     f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
                 )
-                place, hint = inner.locate(0, len(first)), f"{near} {given}" if near else given
+                place, hint = inner.locate(0, len(first)), " ".join(filter(None, (near, given)))
                 warnings.append(
                     Diagnostic("pipeline.template-name", message, place, hint, "warning")
                 )
@@ -333,10 +333,12 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
             case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
                 value, scope
             ):
-                reason = "only a prompt replaces braces" if "{" in value else "it is in quotes"
+                reason, meant = "it is in quotes", value
+                if "{" in value:
+                    reason, meant = "only a prompt replaces braces", concatenation(value)
                 place = text.locate(at, at + len(value) + 2)
-                hint = f"write: {concatenation(value) if '{' in value else value}"
-                yield Diagnostic(CODE, f"{value!r} is text: {reason}", place, hint, "warning")
+                message = f"{value!r} is text: {reason}"
+                yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
             case Arithmetic():
                 yield from _hyphenated(part, text, scope)
 
@@ -508,7 +510,7 @@ def labels(value: Any) -> tuple[str, ...]:
     kind = type(value)
     if kind is str:
         return (value,)
-    if kind not in ATOMS and kind is not list and kind is not dict:
+    if kind not in (*ATOMS, list, dict):
         return (type_name(value),)  # opaque
     text = str(value)
     if not is_json(value):

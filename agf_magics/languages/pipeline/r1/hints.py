@@ -63,7 +63,8 @@ _CHOICES = {
     "then": "there is no 'then'",
     "else": "there is no 'else'",
 }
-_WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in"}
+_CAPITALS = ("AND", "And", "OR", "Or", "NOT", "Not")
+_WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in", *_CAPITALS}
 
 FUNCTIONS = {
     "len": "write: count(list)",
@@ -151,7 +152,7 @@ def lambda_expected(name: str, first: str, found: str, after: str) -> tuple[str,
 def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
     word = tokens[index - 1][1]
-    if word in _WORDS or _is_keyword_in_capitals(word):
+    if word in _WORDS:
         index -= 1  # ``import os`` fails at ``os``, NOT x at x
     before, (_, text, at) = tokens[index - 1], tokens[index]
     glued = before[1] + text if before[2] + len(before[1]) == at else ""
@@ -172,10 +173,6 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
         _shape(text, before[1]),
     )
     return Finding(code, message, hint, at, at + len(text))
-
-
-def _is_keyword_in_capitals(word: str) -> bool:
-    return word.lower() in ("and", "or", "not") and word != word.lower()
 
 
 def _unexpected(
@@ -214,7 +211,7 @@ def _unexpected(
         return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
     if text == ".":
         return _dot(before, source[at + 1 : at + 2])
-    if _is_keyword_in_capitals(text):
+    if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
     return None
 
@@ -285,7 +282,7 @@ def _items_before(tokens: Sequence[Token], index: int, source: str) -> str | Non
 
 
 def _index(base: str, key: str) -> tuple[str, str]:
-    name = key[1:-1] if key[:1] in "'\"" else key
+    name = key.strip("'\"")
     if base == "steps":
         return "steps cannot be indexed", "name the step's result with output: NAME, and write NAME"
     if base == "ctx" or key[:1] in ("'", '"'):
@@ -343,7 +340,7 @@ def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failu
 
 
 def _about(op: str, kinds: set[type]) -> str | None:
-    if kinds == {str, int} or kinds == {str, float}:
+    if kinds in ({str, int}, {str, float}):
         return FUNCTIONS["str" if op == "+" else "number"]
     return next((hint for kind, hint in _OPERANDS.items() if kind in kinds), None)
 
@@ -364,7 +361,7 @@ def list_needed(name: str, value: Value, at: int) -> Failure:
     hint = None
     if hasattr(type(value), "to_dict"):  # a data frame, of which list(…) has the column names
         hint = "let the tool return its rows: return frame.to_dict('records')"
-    elif type(value) not in ATOMS and type(value) is not dict:
+    elif type(value) not in (*ATOMS, dict):
         hint = "let the tool return a list: return list(…)"
     message = f"{name} needs a list, not {type_name(value)}"
     return Failure("r1.type", message, at, len(name), hint)
