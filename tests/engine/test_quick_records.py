@@ -37,15 +37,6 @@ def finished(path: Path) -> int:
     return int(count)
 
 
-def test_all_calls_have_records(tmp_path: Path) -> None:
-    with kept.journal_in(tmp_path) as path:
-        made = run(lambda x: x + 1)
-        assert made.output == list(range(1, ELEMENTS + 1))
-        kept.flush(path)
-        assert finished(path) == ELEMENTS
-        assert sorted(call["output"] for call in agf.runs(made.run_id).calls) == made.output
-
-
 def test_records_are_durable_while_a_call_takes_long(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
 
@@ -113,20 +104,6 @@ def _fixed(calls: list[int]) -> agf.Registry:
         return x
 
     return registry
-
-
-@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
-def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path) -> None:
-    with kept.journal_in(tmp_path) as path:
-
-        def work(x: int) -> int:
-            if x == 50:
-                path.unlink()
-            return x
-
-        made = run(work)
-        assert (made.status, made.output) == ("ok", list(range(ELEMENTS)))
-        assert [found.code for found in made.warnings] == ["journal.unwritable"]
 
 
 KILLED = """
