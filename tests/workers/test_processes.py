@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from agf_magics.workers.processes import Processes
 from tests.workers.fans import FAN, ask_from_a_worker, run_fan, run_reporting
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
 
 
 def double(x: int) -> int:
