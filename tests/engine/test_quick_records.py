@@ -127,7 +127,7 @@ agf.run("main", {"xs": list(range(100))}, registry=registry)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-@pytest.mark.parametrize("at", [0, 3, 17, 60, 99])
+@pytest.mark.parametrize("at", [0, 17, 99])
 def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
     path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at), text], check=False, capture_output=True)

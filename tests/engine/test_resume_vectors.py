@@ -26,7 +26,7 @@ from tests.languages.graph_case import registry_of as graph_registry
 from tests.languages.test_plan_runs import Case, undated
 
 VECTORS = Path(__file__).parents[1] / "vectors"
-CUTS = 4
+CUTS = 2
 """Places at which a journal is cut, at most; `make laws` cuts after each line."""
 
 OUTSIDE = ("state[", "state.", "meet(", "global ", "__defaults__", "next(", "pop(", "append(", "setdefault(")

@@ -275,7 +275,7 @@ class Block:
 
 class Blocks:
     def __len__(self) -> int:
-        return 2000
+        return 1000
 
     def __getitem__(self, number: int) -> Block:
         return Block(number)
@@ -293,9 +293,9 @@ def test_memory_does_not_grow_with_the_number_of_elements(do: str, journal: bool
     Block.most = 0
     if journal:
         with kept.journal_in(tmp_path):
-            assert played(each(do), Blocks(), registry).output == [1] * 2000
+            assert played(each(do), Blocks(), registry).output == [1] * 1000
     else:
-        assert played(each(do), Blocks(), registry).output == [1] * 2000
+        assert played(each(do), Blocks(), registry).output == [1] * 1000
     assert Block.most <= 200, "those that are open, those that wait for a thread and those that were read ahead"
     assert not Block.alive
 

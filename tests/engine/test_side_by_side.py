@@ -149,7 +149,7 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
     async def work(x: int) -> None:
         return None
 
-    xs = list(range(20_000))
+    xs = list(range(10_000))
     fan(registry, xs[:100])
     flow = agf.load(fan_out(limit=8, collect="count(pipe)"), registry=registry)
 
