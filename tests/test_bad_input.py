@@ -151,9 +151,7 @@ def test_whatever_a_tool_raises_is_a_failed_step_at_its_name(
 
     agf.tool(worse if asynchronous else bad, name="bad", registry=registry)
     error = played(registry, "- tool: {name: bad}").error
-    assert error is not None
     assert (error.code, len(str(error)) < 2_000) == (code, True)
-    assert error.diagnostic.span is not None
     assert error.diagnostic.span.text == "bad"
     assert played(registry, each("items: [1, 2], on_error: continue", "{tool: {name: bad}}")).output == []
 
@@ -198,7 +196,6 @@ def test_a_result_that_contains_itself_fails_its_step(registry: agf.Registry) ->
     value.append(value)
     agf.tool(lambda: value, name="bad", registry=registry)
     error = played(registry, "- tool: {name: bad}").error
-    assert error is not None
     assert error.code == "step.too-deep"
 
 
@@ -237,7 +234,6 @@ def test_a_run_that_fails_inside_a_tool_is_a_failure_of_that_tools_step(registry
         )
 
     run = played(registry, "- tool: {name: inner}")
-    assert run.error is not None
     assert (run.error.code, run.error.path) == ("r1.division-by-zero", ("steps[0]",))
     run = played(registry, each(f"items: [1, 2], on_error: {on_error}", "{tool: {name: inner}}"))
     assert (run.status == "ok") == (on_error == "continue")
@@ -273,7 +269,6 @@ def test_a_flow_as_identity_is_limited_as_an_agent_is(registry: agf.Registry) ->
     agf.define("pipeline: evil\nsteps:\n- tool: {name: danger}", registry=registry)
     assert played(registry, "- call: {pipeline: evil}").output == "danger"
     error = played(registry, "- agent: {prompt: hi, identity: evil, capabilities: {tools: [same]}}").error
-    assert error is not None
     assert error.code == "step.not-allowed"
 
 
@@ -294,7 +289,6 @@ def test_garbage_from_an_agent_under_a_schema_fails_its_step(registry: agf.Regis
     agf.agent(lambda prompt: reply, name="bot", registry=registry)
     agf.define("schema: S\nfields: {a: {type: number, required: true}}", registry=registry)
     error = played(registry, "- agent: {prompt: hi, schema: S}").error
-    assert error is not None
     assert error.code == code
 
 
@@ -344,7 +338,6 @@ def test_no_path_leaves_the_folder(
     monkeypatch.chdir(inside)
     content = "" if tool == "file__read" else ", content: x"
     run = played(registry, f"- tool: {{name: {tool}, args: {{path: !expr ctx.path{content}}}}}", {"path": path})
-    assert run.error is not None
     assert run.error.code.startswith("tool.file-")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["inside"]
 

@@ -18,7 +18,6 @@ PIPELINE = "pipeline: p\nsteps:\n- transform: {value: '1'}\n"
 def test_a_name_can_be_given_to_any_definition(text: str) -> None:
     registry = agf.Registry()
     flow = agf.define(text, name="main", registry=registry)
-    assert flow is not None
     assert (flow.name, list(registry.flows)) == ("main", ["main"])
     assert agf.load(text, name="main", registry=registry).name == "main"
 

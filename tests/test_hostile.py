@@ -23,10 +23,10 @@ from agf_magics.lifecycle.define import define, register
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.options import read
 from agf_magics.text import nodes
-from agf_magics.text.diagnostics import COMPARED, Diagnostic, Diagnostics, Source
-from agf_magics.text.yamlnodes import Bounds
+from agf_magics.text.diagnostics import COMPARED, Diagnostic
 from tests.counting import work
 from tests.engine import kept
+from tests.languages.loading import load as load_text
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -117,9 +117,8 @@ def test_a_text_cut_short_anywhere_is_a_definition_or_is_told_what_is_wrong(lang
     whole = texts(language)
     for text in whole[:: max(1, len(whole) // 30)]:
         for end in range(len(text)):
-            problems = Diagnostics()
-            found = LANGUAGES[language].load(Source("test", text[:end]), problems, Bounds())
-            assert found.flow or found.schemas or list(problems)
+            found, problems = load_text(language, text[:end])
+            assert found.flow or found.schemas or problems
 
 
 @given(st.text(max_size=60))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -432,7 +432,7 @@ def check_known(
     what: str,
     message: str,
     word: Token,
-    known: Iterable[str],
+    known: Collection[str],
     among: str,
     otherwise: str | None = None,
 ) -> None:

@@ -531,7 +531,7 @@ ANY = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.sampled_from([("runs", name) for name in RUN_COLUMNS] + [("records", one) for one in COLUMNS.split(", ")[1:]]),
     ANY,

@@ -68,7 +68,6 @@ def test_a_journal_that_another_process_holds_answers_an_interrupt(what: str, tm
         waiting = subprocess.Popen(
             [sys.executable, "-c", WAITS, what, text], cwd=tmp_path, stdout=subprocess.PIPE, text=True
         )
-        assert waiting.stdout is not None
         assert waiting.stdout.readline() == "waits\n"
         waiting.send_signal(signal.SIGINT)
         assert waiting.stdout.read() == "interrupted\n"

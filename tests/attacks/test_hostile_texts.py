@@ -127,7 +127,6 @@ def test_hints_of_one_text_share_a_bound() -> None:
     with share_suggestion_budget():
         found = [suggest("Name7", known, "names") for _ in range(5)]
     assert [one is not None and "did you mean name7" in one for one in found] == [True, True, False, False, False]
-    assert found[4] is not None
     assert found[4].startswith("names are name0, ")
     assert found[4].endswith(f"and {len(known) - 20} more")
 

@@ -37,17 +37,6 @@ def _raise(kind: type[BaseException]) -> None:
     raise kind
 
 
-def nested(depth: int) -> Any:
-    value: Any = 1
-    for _ in range(depth):
-        value = [value]
-    return value
-
-
-async def never() -> None:
-    """An awaitable cannot be a value."""
-
-
 def replaced(at: int, value: Any) -> Callable[[Any], Any]:
     return lambda outcome: (*outcome[:at], value, *outcome[at + 1 :])
 

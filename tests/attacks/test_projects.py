@@ -57,7 +57,6 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def own(text: str) -> None:
     path = user_file()
-    assert path is not None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -155,7 +154,6 @@ def test_the_users_own_file_sets_everything_and_a_project_what_it_may() -> None:
 def test_a_wrong_file_of_the_users_is_told(text: str) -> None:
     own("")
     path = user_file()
-    assert path is not None
     path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(DefinitionError) as caught:
         read(Path.cwd())
@@ -276,14 +274,12 @@ def test_the_users_own_files_are_protected_where_the_notebook_is_in_the_home_fol
     monkeypatch.chdir(tmp_path / "home")
     own("timeout = 3\n")
     path = user_file()
-    assert path is not None
     below = path.relative_to(Path.cwd()).as_posix()  # here no dot protects it
     assert not below.startswith(".")
     for name in (below, below.upper(), below.replace("config.toml", "signing.key")):
         run = agf.run(
             f"pipeline: p\nsteps:\n- tool: {{name: file__write, args: {{path: {name}, content: x}}}}\n", raises=False
         )
-        assert run.error is not None
         assert run.error.code == "tool.file-path"
     assert path.read_text() == "timeout = 3\n"
 

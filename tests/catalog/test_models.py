@@ -247,7 +247,6 @@ def test_a_server_of_the_users_own_is_never_sent_the_key_of_openai(monkeypatch: 
 )
 def test_what_is_wrong_with_a_name_is_known_before_anybody_is_asked(name: str, code: str) -> None:
     problem = model_of(name).problem()
-    assert problem is not None
     assert problem.code == code
     assert problem.hint
 
@@ -279,7 +278,6 @@ def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch, loop: 
 def test_without_its_package_a_model_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     problem = model_of("anthropic:claude-sonnet-4-5").problem()
-    assert problem is not None
     assert (problem.code, problem.hint) == ("model.not-installed", 'pip install "agf-magics[llm]"')
 
 
@@ -293,7 +291,6 @@ def test_a_base_url_is_for_openai_and_for_names_without_a_provider() -> None:
     assert model_of("openai:m", "http://localhost:1/v1").problem() is None
     assert model_of("m1", "http://localhost:1/v1").problem() is None
     problem = model_of("anthropic:m", "http://localhost:1/v1").problem()
-    assert problem is not None
     assert problem.code == "model.no-key"
 
 

@@ -145,5 +145,4 @@ def test_a_resumed_run_is_limited_as_it_was(tmp_path: Any, monkeypatch: pytest.M
     run = agf.run("d", registry=house.registry, raises=False)
     assert run.error is not None
     again = agf.resume(run.run_id, registry=house.registry, raises=False)
-    assert again.error is not None
     assert (again.error.code, house.called) == ("step.not-allowed", [])

@@ -68,7 +68,6 @@ def test_a_call_that_nobody_approved_is_taken_up_with_an_answer(tmp_path: Path, 
     world.broken = False
     with kept.journal_in(tmp_path):
         denied = agf.run("p", registry=world.registry, raises=False)
-        assert denied.error is not None
         assert denied.error.code == "step.denied"
         run = agf.resume(denied.run_id, registry=world.registry, answer=answer)
     assert (run.output, world.paid) == (paid[0], paid)
@@ -83,7 +82,6 @@ def test_an_answer_that_does_not_do_calls_nothing(tmp_path: Path, answer: Any, c
     with kept.journal_in(tmp_path):
         denied = agf.run("p", registry=world.registry, raises=False)
         run = agf.resume(denied.run_id, registry=world.registry, answer=answer, raises=False)
-    assert run.error is not None
     assert (run.error.code, world.paid) == (code, [])
 
 
@@ -122,8 +120,7 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
             fails[0] = True
             failed = agf.run(name, {"token": "t0ken-of-bob"} if name == "p" else None, registry=registry, ask=ask,
                              raises=False)  # fmt: skip
-            kept.flush(path)
-            disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+            disk = kept.on_disk(path)
             assert b"t0ken" not in disk
             fails[0] = False
             again = {"token": "t0ken-of-bob"} if name == "p" else None

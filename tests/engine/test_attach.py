@@ -228,5 +228,4 @@ def test_a_function_gets_no_attachments(server: ScriptedServer, registry: agf.Re
         agf.run(text, registry=registry)
     (found,) = (one for one in caught.value.diagnostics if one.severity == "error")
     assert found.code == "flow.agent-model"
-    assert found.span is not None
     assert found.span.text == "'figure.png'"

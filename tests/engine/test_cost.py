@@ -209,7 +209,6 @@ def test_a_past_run_and_a_resumed_run_have_the_cost_of_all_requests(
         assert "≈ $0.00015" in repr(agf.runs())
         past = find_past_run(first.run_id)
         assert past.cost == 2 * REPLY
-        assert past.steps["steps[0]"].usage is not None
         assert past.steps["steps[0]"].usage.cost == 2 * REPLY
         past.export(tmp_path / "run.json")
         assert '"cost":"0.000150"' in (tmp_path / "run.json").read_text().replace(" ", "")
@@ -233,7 +232,6 @@ def test_a_run_ends_when_its_models_have_cost_more_than_max_cost(registry: agf.R
     openai[:] = [calls(("price", {"fruit": "fig"}))]
     done = run(registry, limits=agf.Limits(max_cost=0.0001))
     assert codes(done) == ["limit.cost"]
-    assert done.error is not None
     assert done.error.diagnostic.span is not None
     assert "$0.000150 of the $0.0001" in done.error.diagnostic.message
     assert done.usage.requests == 2
@@ -261,7 +259,6 @@ def test_a_model_of_unknown_price_is_refused_before_its_first_request(registry: 
         registry.choose("openai:m", base_url=server.url)
         done = run(registry, limits=agf.Limits(max_cost=1))
         assert codes(done) == ["limit.unknown-price"]
-        assert done.error is not None
         assert done.error.diagnostic.span is not None
         assert server.requests == []
         assert run(registry, limits=agf.Limits(max_cost=1), dry=True).error is None
@@ -284,7 +281,6 @@ def test_a_graph_limits_its_own_cost(registry: agf.Registry, openai: list[Answer
     assert run(registry, GRAPH % 0.0001).output["answer"] == "seven"
     done = run(registry, GRAPH % 0.00001)
     assert codes(done) == ["limit.cost"]
-    assert done.error is not None
     assert "'g' has cost" in done.error.diagnostic.message
     registry.choose(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart("7")])))
     assert codes(run(registry, GRAPH % 5)) == ["limit.unknown-price"]

@@ -11,7 +11,7 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.journal.store import Store
-from agf_magics.journal.writer import Writer
 from agf_magics.lifecycle.settings import current
 from tests.fans import fan_out
 
@@ -144,27 +143,3 @@ def test_a_failure_is_durable_before_the_next_call_starts(look: Look, limit: int
 def test_functions_that_wait_run_concurrently(look: Look) -> None:
     assert run(look, "sleeping", 8).output == ELEMENTS
     assert 2 <= look.together <= 8
-
-
-@pytest.mark.parametrize("tool", ["plain", "sleeping", "coroutine"])
-@pytest.mark.parametrize("limit", LIMITS)
-def test_a_writer_that_reports_rows_before_they_are_durable_is_caught(
-    look: Look, monkeypatch: pytest.MonkeyPatch, tool: str, limit: int
-) -> None:
-    """The proof that the tests above can fail."""
-    held: list[Any] = []
-
-    def write_all(self: Writer, rows: Sequence[tuple[str, Any]], *_: Any) -> asyncio.Future[None]:
-        held.extend(rows)
-        if len(held) > 40 or not rows[-1][0].startswith("INSERT INTO records"):
-            while held:
-                statement, row, *_ = held.pop(0)
-                self.later(statement, [row], lambda error: None)
-        done = asyncio.get_running_loop().create_future()
-        done.set_result(None)
-        return done
-
-    monkeypatch.setattr(Writer, "write_all", write_all)
-    monkeypatch.setattr(Writer, "write", lambda self, *row: write_all(self, [row]))
-    assert run(look, tool, limit).output == ELEMENTS
-    assert look.worst > limit

@@ -189,7 +189,7 @@ class Folder:
         return json.loads((self.path / "end.json").read_text())
 
 
-SAMPLE = 3
+SAMPLE = 5
 """One call of so many is killed in `make test`."""
 
 

@@ -53,7 +53,6 @@ def call(registry: agf.Registry, name: str, *given: Any, identity: str = "user",
 
 def later(registry: agf.Registry, started: dict[str, Any]) -> dict[str, Any]:
     run = live.find(started["data"]["run_id"])
-    assert run is not None
     run.wait()
     return call(registry, "run_result", run.run_id)
 
@@ -83,7 +82,6 @@ def test_a_run_that_goes_on_is_started_and_one_that_was_cancelled_says_so(regist
     run_id = started["data"]["run_id"]
     assert call(registry, "run_result", run_id) == started
     run = live.find(run_id)
-    assert run is not None
     run.cancel("enough")
     found = later(registry, started)
     assert found["status"] == "cancelled"
@@ -302,7 +300,6 @@ def test_the_public_functions_use_the_registry_of_the_process() -> None:
         assert agf.agent_tools.run_pipeline("add_in_public", {"n": 1})["data"]["output"] == 2
         started = agf.agent_tools.run_pipeline_async("add_in_public", {"n": 2})
         run = live.find(started["data"]["run_id"])
-        assert run is not None
         run.wait()
         assert agf.agent_tools.run_result(run.run_id)["data"]["output"] == 3
         assert agf.agent_tools.run_pipeline_inline(INLINE, {"n": 3})["data"]["output"] == 4

@@ -315,7 +315,6 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
         with kept.journal_in(short.parent):
             (one,) = agf.runs()
             again, found = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
-            assert again.journal is not None
             assert claim(again.journal.store, found)
             run_virtual(run_here(again))
             assert told(again) == wanted

@@ -4,7 +4,6 @@ limit that it does not reach."""
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -83,87 +82,27 @@ TOOLS = [
 ]  # fmt: skip
 
 FLOWS = {
-    "linear": "steps:\n  - tool: {name: work, args: {x: !expr ctx.n}}\n  - transform: {value: pipe}",
-    "each": """steps:
-  - for_each:
-      over: ctx.xs
-      max_parallel: LIMIT
-      on_error: ERRORS
-      do: {tool: {name: work, args: {x: !expr item}}}
-      collect: {transform: {value: pipe}}""",
-    "fold": """steps:
-  - fold:
-      over: ctx.xs
-      init: "0"
-      output: total
-      do: {tool: {name: work, args: {x: !expr item}}}""",
+    "linear": "tool: {name: work, args: {x: !expr ctx.n}}",
+    "each": "for_each: {over: ctx.xs, max_parallel: LIMIT, on_error: ERRORS, "
+    "do: {tool: {name: work, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}",
+    "agents": "for_each: {over: ctx.xs, max_parallel: LIMIT, on_error: ERRORS, "
+    "do: {agent: {identity: asked, prompt: '{item}'}}, collect: {transform: {value: pipe}}}",
 }
+ERRORS = ("abort", "continue", "retry(1)")
+CASES = [("linear", "abort"), *((flow, errors) for flow in ("each", "agents") for errors in ERRORS)]
 
 
-FLOWS["plan"] = json.dumps(
-    {
-        "name": "p",
-        "calls": [
-            {"_tool": "work", "x": "†input.n", "_outputPath": "†state.a"},
-            {"_tool": "work", "x": "†state.a", "_outputPath": "†state.b"},
-        ],
-    }
-)
-FLOWS["policy"] = json.dumps(
-    {
-        "schema_version": "1.0.0",
-        "metadata": {"id": "p", "name": "P", "version": "1.0.0", "description": "d"},
-        "interface": {"input": {}, "output": {}},
-        "execution_policy": {
-            "id": "agf.sequential",
-            "config": {
-                "steps": [
-                    {"agent": "work", "input_mapping": {"x": "parent.input.n"}},
-                    {"agent": "wrapped", "input_mapping": {"x": "parent.input.n", "before": "work.input.x"}},
-                ]
-            },
-        },
-    }
-)
-FLOWS["agent"] = """steps:
-  - agent: {identity: asked, prompt: "{ctx.n}"}
-  - for_each:
-      over: ctx.xs
-      max_parallel: LIMIT
-      on_error: ERRORS
-      do: {agent: {identity: asked, prompt: "{item}"}}
-      collect: {transform: {value: pipe}}"""
-FLOWS["graph"] = json.dumps(
-    {
-        "version": "1.0",
-        "name": "g",
-        "state": {"n": "any", "a": "any", "b": "any"},
-        "nodes": {
-            "one": {"type": "tool", "tool": "work", "variables": {"x": "{state.n}"}, "state_key": "a"},
-            "two": {"type": "tool", "tool": "work", "variables": {"x": "{state.a}"}, "state_key": "b"},
-        },
-        "edges": [{"from": "START", "to": "one"}, {"from": "one", "to": "two"}, {"from": "two", "to": "END"}],
-    }
-)
-
-
-def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -> Any:
+def outcome(tool: Callable[..., Any], text: str, **limits: Any) -> Any:
     """Everything that a person can see of a run, without times."""
     registry = agf.Registry()
     agf.tool(tool, name="work", where="loop", registry=registry, **limits)
-    agf.agent(tool, name="work", where="loop", registry=registry, **limits)
-
-    @agf.agent(where="loop", registry=registry, **limits)
-    def wrapped(x: Any, before: Any, identity: str) -> Any:
-        return {"x": x, "before": before, "identity": identity}
 
     @agf.agent(where="loop", tools=(), registry=registry, **limits)
     def asked(prompt: str) -> Any:
         return tool(prompt)
 
     values: list[Any] = [[1], [2], [3]] if tool is changes_its_argument else [1, 2, 3]
-    flow = agf.load(text, language, registry=registry)
-    run = agf.run(flow, {"n": values[1], "xs": values}, registry=registry, raises=False)
+    run = agf.run(text, {"n": values[1], "xs": values}, registry=registry, raises=False)
     rows = [
         (row.id, row.state, row.started, row.finished, row.failed, row.dropped, row.retried, row.value)
         for row in run.steps.values()
@@ -176,17 +115,13 @@ def outcome(tool: Callable[..., Any], text: str, language: str, **limits: Any) -
     return run.status, run.output, run.calls, error, rows, warnings
 
 
-@pytest.mark.parametrize("errors", ["abort", "continue", "retry(1)"])
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize(("flow", "errors"), CASES)
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.__name__)
 def test_a_time_limit_changes_no_outcome(tool: Callable[..., Any], flow: str, errors: str) -> None:
-    language = flow if flow in ("plan", "graph", "policy") else "pipeline"
     # A failure that ends the fan-out stops the elements next to it wherever they are: that depends on the time.
-    limit = "2" if errors == "continue" else "1"
-    text = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", limit)
-    if language == "pipeline":
-        text = f"pipeline: p\n{text}"
-    assert outcome(tool, text, language) == outcome(tool, text, language, timeout=1_000.0)
+    step = FLOWS[flow].replace("ERRORS", errors).replace("LIMIT", "2" if errors == "continue" else "1")
+    text = f"pipeline: p\nsteps: [{{{step}}}]"
+    assert outcome(tool, text) == outcome(tool, text, timeout=1_000.0)
 
 
 def test_a_call_on_the_loop_needs_the_grant_of_its_step() -> None:

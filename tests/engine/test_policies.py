@@ -104,12 +104,6 @@ def test_a_transform_may_be_async_and_cannot_change_what_it_is_given() -> None:
     assert dict(made.stores) == {"a": [1]}
 
 
-def test_no_route_and_no_default_is_an_error() -> None:
-    text = "id: agf.conditional\nconfig: {routes: [{when: {args_match: {parent.input.n: 1}}, agent: a}]}\n"
-    error = failure(text, {"n": 2}, registry=registry_of(a=echo))
-    assert (error.code, error.diagnostic.span and error.diagnostic.span.text) == ("policy.no-route", "routes")
-
-
 # --- batches ---
 
 
@@ -140,21 +134,6 @@ def test_at_most_eight_items_of_a_batch_run_at_once() -> None:
 
 
 # --- agents ---
-
-
-def test_an_agent_is_given_its_fields_by_name_and_its_signature_is_its_schema() -> None:
-    def greet(name: str, loud: bool = False) -> str:
-        return name.upper() if loud else name
-
-    registry = agf.Registry()
-    agf.agent(greet, registry=registry)
-    mapping = "{name: parent.input.n, loud: parent.input.l}"
-    text = f"id: agf.sequential\nconfig: {{steps: [{{agent: greet, input_mapping: {mapping}}}]}}\n"
-    assert run(text, {"n": "ann"}, registry=registry).output == "ann"
-    assert run(text, {"n": "ann", "l": True}, registry=registry).output == "ANN"
-    error = failure(text, {"n": 3}, registry=registry)
-    assert error.code == "policy.type-mismatch"
-    assert error.diagnostic.message == "'name' of agent 'greet' needs text, not the number 3"
 
 
 def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:

@@ -145,8 +145,7 @@ def test_a_condition_on_a_secret_sees_the_real_one_and_shows_none(tmp_path: Path
     told: list[Any] = []
     with kept.journal_in(tmp_path) as path:
         run(react(space=space), registry=registry, ask=yes, on_event=told.append)
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
     assert used == ["user-of-ann", "root-of-bob"]
     assert questions == ['as •••? (tool \'login\' with {"token":"•••"})']
     assert "root-of-bob" not in repr(told)

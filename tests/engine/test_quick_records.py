@@ -37,15 +37,6 @@ def finished(path: Path) -> int:
     return int(count)
 
 
-def test_all_calls_have_records(tmp_path: Path) -> None:
-    with kept.journal_in(tmp_path) as path:
-        made = run(lambda x: x + 1)
-        assert made.output == list(range(1, ELEMENTS + 1))
-        kept.flush(path)
-        assert finished(path) == ELEMENTS
-        assert sorted(call["output"] for call in agf.runs(made.run_id).calls) == made.output
-
-
 def test_records_are_durable_while_a_call_takes_long(tmp_path: Path) -> None:
     with kept.journal_in(tmp_path) as path:
 
@@ -115,20 +106,6 @@ def _fixed(calls: list[int]) -> agf.Registry:
     return registry
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a file that is open cannot be removed elsewhere")
-def test_a_run_continues_without_its_journal_when_that_is_removed(tmp_path: Path) -> None:
-    with kept.journal_in(tmp_path) as path:
-
-        def work(x: int) -> int:
-            if x == 50:
-                path.unlink()
-            return x
-
-        made = run(work)
-        assert (made.status, made.output) == ("ok", list(range(ELEMENTS)))
-        assert [found.code for found in made.warnings] == ["journal.unwritable"]
-
-
 KILLED = """
 import os, signal, sys
 import agf_magics as agf
@@ -150,7 +127,7 @@ agf.run("main", {"xs": list(range(100))}, registry=registry)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-@pytest.mark.parametrize("at", [0, 3, 17, 60, 99])
+@pytest.mark.parametrize("at", [0, 17, 99])
 def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
     path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
     done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at), text], check=False, capture_output=True)

@@ -220,7 +220,7 @@ def steps(draw: st.DrawFn, depth: int = 2) -> str:
     return f"{{fold: {{items: [u, v], init: \"''\", do: {draw(inner)}, output: folded}}}}"
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(parts=st.lists(steps(), min_size=1, max_size=3), where=st.floats(0, 1))
 def test_any_pipeline_cut_anywhere_comes_to_the_same_end(parts: list[str], where: float) -> None:
     texts = ["pipeline: main\nsteps:\n" + "".join(f"- {part}\n" for part in parts)]
@@ -319,7 +319,6 @@ def test_caps_go_on_counting(tmp_path: Path) -> None:
     with kept.journal_in(cut.parent):
         calls.clear()
         run = resume("main", registry=world(calls, [text]), raises=False)
-        assert run.error is not None
         assert run.error.code == "limit.spawns"
         assert len(calls) == 1
         calls.clear()
@@ -464,12 +463,9 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
     with kept.journal_in(short.parent):
         (one,) = agf.runs()
         again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
-        assert again.journal is not None
         assert claim(again.journal.store, head)
         run_virtual(run_here(again))
     assert sorted(called) == ["note", "wrong"]
-    assert first.error is not None
-    assert again.error is not None
     assert again.error.diagnostic.message == first.error.diagnostic.message
 
 

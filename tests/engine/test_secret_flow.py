@@ -65,8 +65,7 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
         past = agf.runs(run.run_id)
         assert past.stores["doc_"] == "pears and figs"
         past.export(tmp_path / "run.json")
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
     assert b"pears and figs" in disk
     assert SECRET.encode() not in disk
 
@@ -79,6 +78,9 @@ NODES = {
         "a: {type: passthrough, output: {n: 1}}\n"
         '  b: {type: map, over: "{state.key}", as: word, collect: done, '
         'node: {type: tool_call, tool: fetch, args: {token: "{state.word}"}}}', [SECRET]),
+    "a variable of a tool": (
+        "a: {type: passthrough, output: {n: 1}}\n"
+        '  b: {type: tool, tool: fetch, variables: {token: "{state.key}"}, state_key: done}', SECRET),
     "all arguments at once": (
         "a: {type: passthrough, output: {n: 1}}\n"
         '  b: {type: tool_call, tool: fetch, args: "{state.key}", state_key: done}', {"token": SECRET}),
@@ -99,8 +101,7 @@ def test_what_feeds_a_secret_argument_of_a_node_is_not_written_down(way: str, tm
     with kept.journal_in(tmp_path) as path:
         run = agf.run("main", {"key": key, "doc": "pears and figs"}, registry=registry)
         assert "key" in json.loads(run.work)["secret"]
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
     assert b"pears and figs" in disk
     assert SECRET.encode() not in disk
 
@@ -150,8 +151,7 @@ def test_what_a_step_gives_to_a_secret_argument_is_not_shown_at_the_end_of_its_r
         run = agf.run(text, registry=registry, raises=False)
         again = agf.resume(run.run_id, registry=registry, raises=False)
         assert (run.status, again.status, again.stores["key"]) == ("error", "error", SECRET)
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
     assert SECRET.encode() not in disk
 
 
@@ -164,8 +164,7 @@ def test_the_end_of_a_run_whose_steps_gave_many_secrets_shows_no_values(tmp_path
         run = agf.run(text, registry=registry, raises=False)
         past = agf.runs(run.run_id)
         assert (past.status, past.steps["steps[0]"].state, len(past.stores)) == ("error", "ok", 1)
-        kept.flush(path)
-        disk = b"".join(file.read_bytes() for file in path.parent.iterdir() if file.is_file())
+        disk = kept.on_disk(path)
     assert SECRET.encode() not in disk
 
 

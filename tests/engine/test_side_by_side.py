@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
@@ -51,7 +51,6 @@ def test_after_a_failure_no_further_element_starts_and_running_ones_are_cancelle
         1,
     ]  # of four workers, the two that had not started an element when the failure came start none
     assert sorted([*cancelled, 1]) == sorted(started)
-    assert run.error is not None
     assert run.error.path == ("steps[0].do", 1)
     assert isinstance(run.error.__cause__, ValueError)
 
@@ -99,7 +98,6 @@ steps:
         assert run.error.code == "limit.spawns"
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.sampled_from(["ok", "fail", "slow"]), max_size=20),
     st.integers(1, 5),
@@ -151,7 +149,7 @@ def test_an_element_costs_little_memory_beyond_its_result() -> None:
     async def work(x: int) -> None:
         return None
 
-    xs = list(range(20_000))
+    xs = list(range(10_000))
     fan(registry, xs[:100])
     flow = agf.load(fan_out(limit=8, collect="count(pipe)"), registry=registry)
 
@@ -269,7 +267,6 @@ steps:
 """
     flow = agf.load(text, registry=registry)
     run = run_virtual(agf.arun(flow, {"xs": list(range(40))}, registry=registry, raises=False))
-    assert run.error is not None
     assert run.error.code == "step.too-deep"
     assert "20,000 parts" in run.error.diagnostic.message
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
@@ -358,7 +355,6 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
         run = agf.run(flow, {"xs": [1]}, registry=registry, on_event=seen.append, limits=limits, raises=False)
     finally:
         gate.set()
-    assert run.error is not None
     assert run.error.code == "limit.timeout"
     assert [event.at[0] for event in seen if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
     assert [event.at[0] for event in seen if isinstance(event, ev.StepCancelled)] == ["steps[0]"]

@@ -197,7 +197,7 @@ edits = st.lists(st.sampled_from(["literal", "removed", "inserted"]), max_size=2
 
 
 @pytest.mark.parametrize("language", TEXTS)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(versions=versions, edits=edits)
 @example(versions={"t0": "v2"}, edits=[])
 @example(versions={"t1": "v2"}, edits=[])
@@ -222,7 +222,7 @@ def test_the_marked_steps_are_those_that_reuse_runs_again(
 
 
 @pytest.mark.parametrize("language", slow_but(["graph"], TEXTS))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=6)
 @given(versions=versions)
 @example(versions={"t0": "v2", "t1": "v2"})
 def test_if_the_edited_functions_have_the_same_results_only_their_calls_run_again(
@@ -314,7 +314,7 @@ SHAPES = [("pipeline", CHOOSES), ("graph", FORKS), ("plan", INSTANCES), ("policy
 
 
 @pytest.mark.parametrize(("language", "text"), slow_but([SHAPES[0]], SHAPES), ids=[language for language, _ in SHAPES])
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=8)
 @given(versions=versions, constant=st.booleans())
 @example(versions={"t0": "v2"}, constant=False)
 @example(versions={"t3": "v2"}, constant=False)

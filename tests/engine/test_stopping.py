@@ -492,7 +492,6 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         from agf_magics.engine.interrupts import waiters
 
         waiter: Waiter = waiters.stack[-1]
-        assert waiter.inside is not None
         other = Call(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
         waiter.owed = other
         signal.raise_signal(signal.SIGINT)

@@ -176,7 +176,6 @@ def test_a_cancelled_run_shows_what_had_arrived() -> None:
     registry.choose(FunctionModel(stream_function=deltas))
     limits = agf.Limits(timeout=10)
     done = run_virtual(agf.arun(ASK, registry=registry, on_event=seen.append, stream=True, limits=limits, raises=False))
-    assert done.error is not None
     assert done.error.code == "limit.timeout"
     assert parts(seen) == ["half a reply"]
     assert "half a reply" in progress_text(done.progress, now=0)
@@ -212,7 +211,6 @@ def test_a_reply_that_ends_without_the_mark_of_its_end_has_a_warning(registry: a
 
 
 def check_broken_off(done: agf.Run, seen: list[ev.Event]) -> None:
-    assert done.error is not None
     found = done.error.diagnostic
     assert found.code == "model.broken-off"
     assert found.span is not None
@@ -235,7 +233,6 @@ def test_a_server_that_sends_no_reply_has_the_same_errors_as_without_a_stream(
     registry: agf.Registry, answer: Answer, code: str
 ) -> None:
     done, seen, _ = run(registry, answer)
-    assert done.error is not None
     assert done.error.code == code
     assert parts(seen) == []
 
@@ -292,7 +289,6 @@ def test_a_row_has_the_parts_of_the_reply_that_arrives_and_none_of_a_complete_on
     row = progress.row(AT)
     for event in (text("hm ", "thinking"), text("A kilo"), text(" is seven")):
         progress.apply(event)
-    assert row.arriving is not None
     assert row.arriving.parts == {"thinking": "hm ", "text": "A kilo is seven"}
     shown = progress_html(progress, now=0)
     assert "thinking: hm" in shown
@@ -307,7 +303,6 @@ def test_a_row_keeps_the_end_of_a_long_reply_and_one_of_several_concurrent_ones(
     progress.apply(text("a" * 3_000))
     progress.apply(text("b" * 3_000))
     progress.apply(text("another", index=1))
-    assert row.arriving is not None
     assert row.arriving.parts == {"text": "a" * 1_000 + "b" * 3_000}
     progress.apply(ev.StepFailed(AT, 0.0, ValueError("no")))
     progress.apply(text("another", index=1))

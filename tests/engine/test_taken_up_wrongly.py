@@ -129,7 +129,6 @@ def test_what_is_none_of_the_choices_is_refused_and_asked_again(registry: agf.Re
     agf.define(ASKS, "graph", registry=registry)
     agf.start("asks", registry=registry).wait()
     refused = agf.resume("asks", registry=registry, answer=answer, raises=False)
-    assert refused.error is not None
     assert (refused.error.code, refused.output) == ("run.answer", None)
     assert agf.resume("asks", registry=registry, answer="red").output["said"] == "red"
 

@@ -172,7 +172,7 @@ def numbered(xs: list[Any]) -> list[Any]:
 TOOLS = st.sampled_from(["work", "timed", "once_only", "sealed", "on_worker"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from(ELEMENTS), max_size=12),
     st.integers(1, 5),
@@ -200,7 +200,7 @@ def test_both_ways_give_the_same_events_records_and_results(
         assert by_place(threaded) == by_place(steps)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.sampled_from(["ok"] * 40 + ELEMENTS), max_size=60),
     st.integers(1, 5),
@@ -231,7 +231,7 @@ def test_an_element_is_tried_again_before_the_next_ones_start(journaled: bool, m
     assert threaded == steps
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(
     st.lists(st.sampled_from([one for one in ELEMENTS if one != "once"]), min_size=1, max_size=8),
     st.data(),
@@ -316,7 +316,6 @@ def test_after_a_failure_no_further_call_starts(limit: int) -> None:
         return x
 
     run = fan(registry, 1000, limit, on_event=seen.append)
-    assert run.error is not None
     assert run.error.path == ("steps[0].do", 200)
     assert len(calls) < 201 + limit
     started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
@@ -336,7 +335,6 @@ def test_arguments_that_cannot_be_built_fail_in_their_turn() -> None:
     flow = agf.load(fan_out(limit=2), registry=registry)
     xs: list[Any] = [*range(300), "text", *range(300)]
     run = asyncio.run(agf.arun(flow, {"xs": xs}, registry=registry, raises=False))
-    assert run.error is not None
     assert run.error.path == ("steps[0].do", 300)
     assert len(calls) in (299, 300)
 

@@ -253,7 +253,7 @@ steps:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-@pytest.mark.parametrize("started", [1, 17, 18, 100, 523])
+@pytest.mark.parametrize("started", [1, 18, 523])
 def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started: int, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(started)], cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL

@@ -63,7 +63,6 @@ def test_an_input_points_at_the_first_place_that_surely_reads_it() -> None:
 def test_an_overwritten_store_shows_both_places() -> None:
     steps = "- transform: {value: '1', output: a}\n- transform: {value: '2', output: a}\n"
     (finding,) = check(flow_of(f"pipeline: p\nsteps:\n{steps}"))[1]
-    assert finding.span is not None
     assert finding.span.place == (3, 35)
     assert [(what, span.place) for what, span in finding.related] == [("overwritten here", (4, 35))]
 

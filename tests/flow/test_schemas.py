@@ -210,7 +210,6 @@ def values_like(schema: Any, schemas: Mapping[str, Schema]) -> st.SearchStrategy
     return wild
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_conformance_is_that_of_the_json_schema(data: st.DataObject) -> None:
     schemas = data.draw(schema_sets())

@@ -14,7 +14,6 @@ import yaml
 import agf_magics as agf
 from agf_magics.flow.events import EdgeTaken, StepStarted
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Each, Invoke, Sequence, Step, Walk
-from agf_magics.languages import LANGUAGES
 from agf_magics.languages.graph.state import Joining
 from agf_magics.languages.graph.value_grammar import (
     Atom,
@@ -27,9 +26,8 @@ from agf_magics.languages.graph.value_grammar import (
     format_literal,
 )
 from agf_magics.languages.graph.value_grammar import Path as StatePath
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
-from agf_magics.text.yamlnodes import Bounds
 from tests.engine.virtual_time import run_virtual
+from tests.languages.loading import load, told
 
 
 def decoded(value: Any) -> Any:
@@ -48,19 +46,8 @@ def decoded(value: Any) -> Any:
     return {name: decoded(inner) for name, inner in value.items()}
 
 
-def told(found: Diagnostic) -> dict[str, Any]:
-    return {"code": found.code, "at": found.span.text if found.span else None}
-
-
-def load(text: str) -> tuple[agf.Flow | None, list[Diagnostic]]:
-    """What loading makes of a graph's text and says of it."""
-    problems = Diagnostics()
-    definition = LANGUAGES["graph"].load(Source("test", text), problems, Bounds())
-    return definition.flow, list(problems)
-
-
 def found_in(text: str) -> list[dict[str, Any]]:
-    return [told(found) for found in load(text)[1]]
+    return [told(found) for found in load("graph", text)[1]]
 
 
 def edge_with(condition: str, state: Mapping[str, Any]) -> str:

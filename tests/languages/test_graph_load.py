@@ -28,7 +28,8 @@ from agf_magics.languages.graph.words import (
 )
 from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import documents, plain
-from tests.languages.graph_case import load, normal, told
+from tests.languages.graph_case import normal
+from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 ROWS = json.loads((VECTORS / "graph_documents.json").read_text("utf-8"))["rows"]
@@ -38,14 +39,10 @@ KINDS = (*NODES.values(), EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])
 def test_documents(row: dict[str, Any]) -> None:
-    flow, problems = load(row["text"])
-    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
-    for severity in ("error", "warning"):
-        if said := [told(problem) for problem in problems if problem.severity == severity]:
-            found[f"{severity}s"] = said
+    definition, problems = load("graph", row["text"])
+    found: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
     if "errors" not in found:
-        assert flow is not None
-        found["ok"] = normal(flow)
+        found["ok"] = normal(definition.flow)
     assert found == row
 
 
@@ -73,14 +70,14 @@ def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
 def test_every_key_stands_in_a_document_that_is_accepted(kind: Kind) -> None:
     used: set[str] = set()
     for row in [row for row in (*ROWS, *RUNS) if "ok" in row]:
-        used |= _keys_of(kind, plain(documents(Source("test", row["text"]), Diagnostics())[0]))
+        used |= _keys_of(kind, plain(nodes(row["text"])[0][0]))
     assert set(kind.keys) - used <= {"module"} if kind is TOOL else set(kind.keys) - used == set(), "no row has it"
 
 
 def _keys_of(kind: Kind, document: dict[str, Any]) -> set[str]:
     """The keys that mappings of this kind have in a document."""
-    nodes = [*document["nodes"].values()]
-    nodes += [node["node"] for node in nodes if "node" in node]
+    inside = [*document["nodes"].values()]
+    inside += [node["node"] for node in inside if "node" in node]
     sessions = {"llm", "agent", "router"}
     held: dict[str, list[Any]] = {
         "edge": document["edges"],
@@ -88,14 +85,14 @@ def _keys_of(kind: Kind, document: dict[str, Any]) -> set[str]:
         "state key": [key for key in (document.get("state") or {}).values() if isinstance(key, dict)],
         "config": [document.get("config", {})],
         "defaults": [document.get("defaults", {})],
-        "prompt": [node["prompt"] for node in nodes if isinstance(node.get("prompt"), dict)],
-        "fallback": [node["fallback"] for node in nodes if "fallback" in node],
+        "prompt": [node["prompt"] for node in inside if isinstance(node.get("prompt"), dict)],
+        "fallback": [node["fallback"] for node in inside if "fallback" in node],
         "export": [*(document.get("exports") or {}).values()],
         "graph": [document],
     }
     for name in NODES:  # the three that ask an agent have most of their keys in common
         alike = sessions if name in sessions else {name}
-        held[name] = [node for node in nodes if node.get("type", "llm") in alike]
+        held[name] = [node for node in inside if node.get("type", "llm") in alike]
     return {name for mapping in held[kind.name] for name in mapping}
 
 
@@ -107,15 +104,14 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     beyond = {"python-without-tool", "tool-call-without-tool", "no-nodes", "shell-without-command"}
     beyond |= {"neither-message-nor-prompt", "fallback-missing"}
     for row in [*ROWS, *RUNS]:
-        problems = Diagnostics()
-        nodes = documents(Source("test", row["text"]), problems)
-        if problems.errors or len(nodes) != 1:
+        found, problems = nodes(row["text"])
+        if problems.errors or len(found) != 1:
             continue
         codes = {error["code"] for error in row.get("errors", ())}
         if "ok" in row:
-            assert accepts(plain(nodes[0])), row["id"]
+            assert accepts(plain(found[0])), row["id"]
         elif codes & shape and row["id"] not in beyond:
-            assert not accepts(plain(nodes[0])), row["id"]
+            assert not accepts(plain(found[0])), row["id"]
 
 
 # --- as a language of the house ---

@@ -32,34 +32,26 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.texts import Command, Named, Template, labels
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError
-from agf_magics.text.yamlnodes import Bounds, documents, plain
+from agf_magics.text.diagnostics import StepError
+from agf_magics.text.yamlnodes import plain
+from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 SCHEMA = Path(__file__).parents[2] / "docs" / "pipeline.schema.json"
 
 
-def load(text: str) -> tuple[Definition, list[Diagnostic]]:
-    problems = Diagnostics()
-    return LANGUAGES["pipeline"].load(Source("test", text), problems, Bounds()), list(problems)
-
-
 def loaded(*steps: str) -> Flow:
     """The flow of a pipeline with these steps."""
-    definition, problems = load("pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
+    definition, problems = load("pipeline", "pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
     assert definition.flow is not None, problems
     return definition.flow
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
-    definition, problems = load(row["text"])
-    found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
-    for severity in ("error", "warning"):
-        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
-        if told:
-            found[f"{severity}s"] = told
+    definition, problems = load("pipeline", row["text"])
+    found: dict[str, Any] = {"id": row["id"], "text": row["text"], **said(problems, "error", "warning")}
     if "errors" not in found:
         found["ok"] = normal(definition)
     assert found == row
@@ -183,16 +175,15 @@ def test_the_json_schema_and_the_loader_agree() -> None:
     jsonschema.Draft202012Validator.check_schema(document_schema())
     accepts = jsonschema.Draft202012Validator(document_schema()).is_valid
     for row in ROWS:
-        problems = Diagnostics()
-        nodes = documents(Source("test", row["text"]), problems)
+        found, problems = nodes(row["text"])
         if problems.errors:
             continue
         codes = {error["code"] for error in row.get("errors", ())}
         if not codes:
-            assert all(accepts(plain(node)) for node in nodes), row["id"]
+            assert all(accepts(plain(node)) for node in found), row["id"]
         # To JSON Schema 2.0 is an integer, and no value is null.
         elif codes & SHAPE and row["id"] not in ("max-parallel-float", "over-without-a-value"):
-            assert not all(accepts(plain(node)) for node in nodes), row["id"]
+            assert not all(accepts(plain(node)) for node in found), row["id"]
 
 
 def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
@@ -293,6 +284,6 @@ def test_a_step_points_at_its_own_word() -> None:
 
 def test_nothing_wrong_ever_hides_what_else_is_wrong() -> None:
     steps = [f"  - transform: {{value: 'ctx.a +', outputs: s{n}}}\n" for n in range(50)]
-    definition, problems = load("pipeline: p\nsteps:\n" + "".join(steps))
+    definition, problems = load("pipeline", "pipeline: p\nsteps:\n" + "".join(steps))
     assert definition.flow is None
     assert [d.code for d in problems] == ["r1.syntax", "pipeline.unknown-key"] * 50

@@ -13,26 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.steps import Dag, Definition, Flow, Invoke
-from agf_magics.languages import LANGUAGES, detect_language
+from agf_magics.flow.steps import Dag, Flow, Invoke
+from agf_magics.languages import detect_language
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.document import CALL, PLAN
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
-from agf_magics.text.yamlnodes import Bounds, documents, plain
+from agf_magics.text.yamlnodes import plain
+from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def load(text: str) -> tuple[Definition, list[Diagnostic]]:
-    problems = Diagnostics()
-    return LANGUAGES["plan"].load(Source("test", text), problems, Bounds()), list(problems)
-
-
 def loaded(text: str) -> Flow:
-    definition, problems = load(text)
+    definition, problems = load("plan", text)
     assert definition.flow is not None, problems
     return definition.flow
 
@@ -50,12 +45,8 @@ def calls(text: str) -> list[Call]:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["title"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
-    definition, problems = load(row["text"])
-    found: dict[str, Any] = {"title": row["title"], "text": row["text"]}
-    for severity in ("error", "warning", "note"):
-        said = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
-        if said:
-            found[f"{severity}s"] = said
+    definition, problems = load("plan", row["text"])
+    found: dict[str, Any] = {"title": row["title"], "text": row["text"], **said(problems, "error", "warning", "note")}
     assert ("errors" in found) == (definition.flow is None)
     if definition.flow is not None:
         body = dag(definition.flow)
@@ -66,7 +57,7 @@ def test_documents(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", [row for row in ROWS if "ok" in row], ids=lambda row: row["title"])
 def test_what_loads_conforms_to_the_schema(row: dict[str, Any]) -> None:
-    (node,) = documents(Source("test", row["text"]), Diagnostics(), Bounds())
+    ((node,), _) = nodes(row["text"])
     jsonschema.Draft202012Validator(SCHEMA).validate(plain(node))
 
 
@@ -75,7 +66,7 @@ def test_what_loads_conforms_to_the_schema(row: dict[str, Any]) -> None:
 )
 def test_what_does_not_load_does_not_conform(title: str) -> None:
     (row,) = [row for row in ROWS if row["title"] == title]
-    (node,) = documents(Source("test", row["text"]), Diagnostics(), Bounds())
+    ((node,), _) = nodes(row["text"])
     assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(plain(node))
 
 
@@ -111,13 +102,13 @@ def test_or_is_distributed_over_and() -> None:
 
 def test_a_path_of_too_many_destinations_is_refused() -> None:
     pairs = " && ".join(f"(†a{i} || †b{i})" for i in range(30))
-    _, problems = load(f"- {{_tool: a, _outputPath: '{pairs}'}}\n")
+    _, problems = load("plan", f"- {{_tool: a, _outputPath: '{pairs}'}}\n")
     assert [found.code for found in problems] == ["plan.bad-output-path"]
 
 
 def test_an_error_is_told_at_its_line_in_yaml_and_in_json() -> None:
     for text in ("- _tool: a\n  v: †state.\n", '[{"_tool": "a",\n  "v": "†state."}]'):
-        (problem,) = load(text)[1]
+        (problem,) = load("plan", text)[1]
         assert problem.span.place[0] == 2
 
 
@@ -163,7 +154,7 @@ def test_a_kind_that_a_call_writes_may_have_a_dollar_too() -> None:
 
 
 def test_a_sentence_that_begins_with_a_dagger_is_told_how_to_be_one() -> None:
-    (problem,) = load("- {_tool: a, v: † see below}\n")[1]
+    (problem,) = load("plan", "- {_tool: a, v: † see below}\n")[1]
     assert "††" in str(problem.hint)
 
 
@@ -199,7 +190,7 @@ PLANS = st.fixed_dictionaries(
 
 @given(st.one_of(DOCUMENTS, PLANS))
 def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: Any) -> None:
-    definition, problems = load(json.dumps(document, ensure_ascii=False))
+    definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is not None for found in problems)
 
@@ -224,12 +215,12 @@ def test_a_plan_is_known_by_its_own_lines(text: str, language: str) -> None:
 def test_text_that_looks_like_a_reference_is_refused_under_strict() -> None:
     for text, code in (("state.x", "plan.no-dagger"), ("see {state.x}", "plan.literal-reference")):
         plan = f"name: p\nstate: {{x: 1}}\ncalls:\n- {{_tool: a, v: '{text}', _outputPath: †state.y}}\n"
-        assert code in [found.code for found in load(plan)[1]]
+        assert code in [found.code for found in load("plan", plan)[1]]
         with pytest.raises(agf.DefinitionError, match=re.escape(code)):
             agf.define(plan, "plan", registry=agf.Registry(), strict=True)
 
 
 def test_hints_have_the_sign_of_the_document() -> None:
     for sign in "†$":
-        (found,) = load(f"- {{_tool: a, v: {sign}input.x, _outputPath: state.y}}\n")[1]
+        (found,) = load("plan", f"- {{_tool: a, v: {sign}input.x, _outputPath: state.y}}\n")[1]
         assert found.hint == f"write {sign}state.y"

@@ -13,32 +13,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.json_schema import judge
-from agf_magics.flow.steps import Definition, Invoke, every
+from agf_magics.flow.steps import Invoke, every
 from agf_magics.languages.policy.document import document, schema
-from agf_magics.languages.policy.load import load
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.nodes import Fields, plain
-from agf_magics.text.yamlnodes import Bounds, documents
+from agf_magics.text.yamlnodes import Bounds
+from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 BARE = "id: agf.sequential\nconfig: {steps: [{agent: one}]}\n"
 
 
-def loaded(text: str) -> tuple[Definition, list[Diagnostic]]:
-    problems = Diagnostics()
-    return load(Source("test", text), problems), list(problems)
-
-
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_documents(row: dict[str, Any]) -> None:
-    definition, problems = loaded(row["text"])
+    definition, problems = load("policy", row["text"])
     found: dict[str, Any] = {"id": row["id"], "text": row["text"]}
-    for severity in ("error", "warning"):
-        told = [{"code": d.code, "at": d.span.text if d.span else None} for d in problems if d.severity == severity]
-        if told:
-            found[f"{severity}s"] = told
+    found |= said(problems, "error", "warning")
     if definition.flow is not None:
         found["ok"] = {"name": definition.flow.name, "policy": definition.flow.body.word}
     assert found == row
@@ -46,12 +39,12 @@ def test_documents(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
 def test_whatever_the_schema_refuses_is_told_and_whatever_it_accepts_is_not(row: dict[str, Any]) -> None:
-    nodes = documents(Source("test", row["text"]), Diagnostics(), Bounds())
-    if not nodes or not isinstance(nodes[0], Fields) or "schema_version" not in nodes[0].fields:
+    found, _ = nodes(row["text"])
+    if not found or not isinstance(found[0], Fields) or "schema_version" not in found[0].fields:
         return  # another form, or none
     # In Python, with which the library searches, `$` is also before a final newline; in JSON Schema it is not.
     python = json.loads(json.dumps(schema()).replace('$"', '\\\\Z"'))
-    valid = jsonschema.Draft202012Validator(python).is_valid(plain(nodes[0]))
+    valid = jsonschema.Draft202012Validator(python).is_valid(plain(found[0]))
     codes = {error["code"] for error in row.get("errors", ())}
     assert valid == (not codes & {"policy.schema", "yaml.number"} or row["id"] == "yaml-expr")
 
@@ -114,9 +107,7 @@ def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
 
 # --- whatever stands in a document ---
 
-DOCUMENTS = [
-    plain(node) for row in ROWS for node in documents(Source("test", row["text"]), Diagnostics(), Bounds())[:1]
-]
+DOCUMENTS = [plain(node) for row in ROWS for node in nodes(row["text"])[0][:1]]
 JUNK: list[Any] = [
     None, True, 0, -1, 1.5, 10**30, "", "x", "a\n", "parent.input.a", "one.output.a", "parent.input.a.[]", "last",
     "parent", "agf.loop", "agf.react", [], {}, [None], [[]], {"a": 1}, {"": ""}, {"agent": "one"}, [{"agent": "one"}],
@@ -141,7 +132,7 @@ def test_whatever_stands_somewhere_in_a_document_is_told_and_nothing_is_raised(d
             within, key = found[data.draw(st.integers(0, len(found) - 1))]
             within[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
     text = json.dumps(changed)
-    definition, problems = loaded(text)
+    definition, problems = load("policy", text)
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is None or 0 <= found.span.start <= found.span.end <= len(text) for found in problems)
     assert all(str(found) for found in problems)
@@ -154,10 +145,8 @@ def test_a_whole_number_written_with_a_point_is_a_whole_number() -> None:
     whole = 'schema_version: "1.0.0"\nmetadata: {id: t, name: T, version: "1", description: d}\n'
     whole += "interface: {input: {}, output: {}}\nconstraints: {limits: {max_llm_calls: 7.0}}\n"
     config = "{instructions: i, model: m, max_output_tokens: 9.0, temperature: 1.0}"
-    definition, problems = loaded(f"{whole}execution_policy: {{id: agf.react, config: {config}}}\n")
-    assert problems == []
-    assert definition.flow is not None
-    caps, (session,) = definition.flow.declared.caps, definition.flow.body.steps
+    flow = agf.load(f"{whole}execution_policy: {{id: agf.react, config: {config}}}\n", "policy")
+    caps, (session,) = flow.declared.caps, flow.body.steps
     request = next(step for step in every(session) if isinstance(step, Invoke) and step.kind == "model")
     numbers = (caps and caps.model_calls, request.asking.config["settings"]["max_output_tokens"])
     assert numbers == (7, 9)
@@ -169,13 +158,11 @@ def test_the_three_forms_of_a_policy_are_the_same_policy() -> None:
     whole = 'schema_version: "1.0.0"\nmetadata: {id: t, name: T, version: "1", description: d}\n'
     whole += "interface: {input: {}, output: {}}\naction_space: {local_agents: [{alias: one, source: one}]}\n"
     forms = (BARE, f"execution_policy:\n  {indented}\n", f"{whole}execution_policy:\n  {indented}\n")
-    flows = [loaded(text)[0].flow for text in forms]
+    flows = [load("policy", text)[0].flow for text in forms]
     assert [flow and [step.word for step in flow.body.steps] for flow in flows] == [["agent", "output_from"]] * 3
 
 
 def test_unknown_fields_refuse_under_strict_alone() -> None:
-    problems = Diagnostics()
-    load(Source("test", f"{BARE}note: hello\n"), problems)
-    problems.refuse()
-    with pytest.raises(Exception, match=r"policy\.unknown-field"):
-        problems.refuse(strict=True)
+    agf.load(f"{BARE}note: hello\n", "policy")
+    with pytest.raises(agf.DefinitionError, match=r"policy\.unknown-field"):
+        agf.load(f"{BARE}note: hello\n", "policy", strict=True)

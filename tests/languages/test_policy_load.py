@@ -10,24 +10,19 @@ import agf_magics as agf
 from agf_magics.flow.step import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Flow, Invoke, Repeat, Sequence, Step, every
 from agf_magics.flow.wiring import Wire, wires
-from agf_magics.languages import LANGUAGES, detect_language
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError
-from agf_magics.text.yamlnodes import Bounds
+from agf_magics.languages import detect_language
+from agf_magics.text.diagnostics import StepError
+from tests.languages.loading import load
 
 HEAD = """schema_version: "1.0.0"
 metadata: {id: t, name: T, version: "1.0.0", description: a test}
 """
 
 
-def load(text: str) -> tuple[Flow | None, list[Diagnostic]]:
-    problems = Diagnostics()
-    return LANGUAGES["policy"].load(Source("test", text), problems, Bounds()).flow, list(problems)
-
-
 def loaded(text: str) -> Flow:
-    flow, problems = load(text)
-    assert flow is not None, problems
-    return flow
+    definition, problems = load("policy", text)
+    assert definition.flow is not None, problems
+    return definition.flow
 
 
 def document(policy: str, agents: str = "a b c", head: str = "", interface: str = "{input: {}, output: {}}") -> str:
@@ -42,7 +37,7 @@ def sequential(*steps: str, more: str = "") -> str:
 
 
 def codes(text: str) -> list[tuple[str, str | None]]:
-    return [(found.code, found.span.text if found.span else None) for found in load(text)[1]]
+    return [(found.code, found.span.text if found.span else None) for found in load("policy", text)[1]]
 
 
 def only(flow: Flow, kind: type[Step]) -> Any:
@@ -153,7 +148,7 @@ def test_which_language_a_text_is_in_is_told_from_its_own_lines() -> None:
 
 def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
     steps = "{agent: a, input_mapping: {n: b.output.n}}, {agent: b}"
-    (found,) = load(document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
+    (found,) = load("policy", document(f"{{id: agf.loop, config: {{steps: [{steps}]}}}}"))[1]
     assert found.code == "policy.dependency-order"
     assert found.hint is not None
     assert "fold" in found.hint
@@ -165,8 +160,8 @@ def test_a_loop_says_how_a_value_is_carried_to_the_next_round() -> None:
 def test_what_nobody_can_give_refuses_the_run() -> None:
     governance = "[{policy_ref: acme.pii}, {policy_ref: acme.log, required: false}]"
     head = f"memory: {{required: true}}\nconstraints: {{governance_policies: {governance}}}\n"
-    flow, found = load(document(sequential("{agent: a}"), head=head))
-    assert [(d.code, d.span and d.span.text) for d in flow.declared.refuses] == [
+    definition, found = load("policy", document(sequential("{agent: a}"), head=head))
+    assert [(d.code, d.span and d.span.text) for d in definition.flow.declared.refuses] == [
         ("policy.memory", "true"),
         ("policy.governance", "acme.pii"),
     ]

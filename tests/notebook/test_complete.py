@@ -78,7 +78,6 @@ def test_completion(row: dict[str, Any], known: Known) -> None:
     if row.get("offers", ()) is None:
         assert found is None
         return
-    assert found is not None
     offered = [choice.text for choice in found.choices]
     assert found.fragment == row.get("fragment", found.fragment)
     assert before.endswith(found.fragment)
@@ -143,7 +142,6 @@ def test_where_the_cursor_is_does_not_change_what_is_there(before: str, after: s
 def test_any_body_can_be_completed(before: str, after: str) -> None:
     cell = "%%pipeline\n" + before
     found = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Known(Registry(), {}, {}))
-    assert found is not None
     assert cell.endswith(found.fragment)
 
 
@@ -155,7 +153,6 @@ def test_completion_does_not_wait_for_jsonschema() -> None:
 def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Known) -> None:
     names = {"In": [], "exit": 1, "sys": sys, "measure": len, "words": ["pear"], "_hidden": 1, "figs": 3}
     found = complete("%run_pipeline p --set x=$", 0, 25, known._replace(names=names))
-    assert found is not None
     assert [choice.text for choice in found.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
 
 

@@ -83,10 +83,6 @@ def test_what_is_wrong_is_told_at_its_word(told: Shell, line: str, what: str) ->
     assert code(told.run(line)) == what
 
 
-def test_without_any_plan_there_is_no_context(shell: Shell) -> None:
-    assert code(shell.run("%context")) == "magic.unknown-context"
-
-
 def test_clearing_begins_anew_and_leaves_the_old_log_to_who_has_it(told: Shell) -> None:
     told.good("from agf_magics import registry\nold = registry.contexts['report'].log")
     assert told.good("%context report --clear").out == "context report: empty\n"

@@ -16,7 +16,6 @@ from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
 
-WIDGET = "application/vnd.jupyter.widget-view+json"
 GATED = """\
 %%pipeline --run
 pipeline: gated

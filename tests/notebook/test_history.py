@@ -116,7 +116,6 @@ def test_the_newest_runs_are_completed_and_those_that_fit_come_first() -> None:
 
     def offered(line: str) -> list[str]:
         found = complete(line, 0, len(line), known)
-        assert found is not None
         return [choice.text for choice in found.choices]
 
     assert offered("%runs p-") == [f"p-{n}" for n in range(20)]
@@ -233,7 +232,6 @@ def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
     line = "%rerun two --from st"
     known = Known(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
     found = complete(line, 0, len(line), known)
-    assert found is not None
     assert [choice.text for choice in found.choices] == ["steps[0]", "steps[1]"]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics import DefinitionError, Flow, Run, RunCancelled, StepError, load
+from agf_magics import Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import start_run
@@ -57,19 +57,6 @@ def test_schemas_alone_are_registered(shell: Shell) -> None:
 def test_schemas_alone_cannot_be_run_or_drawn(shell: Shell, option: str) -> None:
     shown = shell.run(f"%%pipeline {option}\nschema: A\nfields: {{a: {{type: bool}}}}\n")
     assert code(shown) == "magic.no-flow"
-
-
-def test_an_error_counts_the_magic_as_line_one(shell: Shell) -> None:
-    shown = shell.run("%%pipeline\npipeline: p\nsteps:\n- transfrom: {value: '1'}\n")
-    assert isinstance(shown.error, DefinitionError)
-    assert shown.out.splitlines()[:4] == [
-        "DefinitionError: no step kind 'transfrom' [pipeline.step-kind]",
-        "  --> In[1] %%pipeline, line 4, column 3",
-        "   4 | - transfrom: {value: '1'}",
-        "     |   ^^^^^^^^^",
-    ]
-    assert "Traceback" not in shown.out
-    assert not default().flows
 
 
 def test_what_is_unknown_yet_is_warned_about_with_a_caret(shell: Shell) -> None:
@@ -236,12 +223,6 @@ def test_an_error_at_the_end_of_a_cell_is_told_as_where_it_is_raised(ready: Shel
     )
 
 
-def test_an_error_outside_a_magic_is_short_as_well(ready: Shell) -> None:
-    shown = ready.run("import agf_magics\nagf_magics.run('longst')")
-    assert shown.out.startswith("DefinitionError: no flow 'longst' is registered")
-    assert "Traceback" not in shown.out
-
-
 def test_python_tracebacks_can_be_had(ready: Shell) -> None:
     ready.good("%config AgfMagics.traceback = 'full'")
     shown = ready.run("%run_pipeline longst")
@@ -254,12 +235,6 @@ def test_a_tool_that_raises_a_group_is_told_in_our_words(shell: Shell) -> None:
     shown = shell.run("%%pipeline --run\npipeline: p\nsteps: [{tool: {name: many}}]")
     assert "StepError: tool 'many' failed" in shown.out
     assert shown.error.__context__ is None
-
-
-def test_names_are_suggested(ready: Shell) -> None:
-    shown = ready.run("%run_pipeline longst")
-    assert code(shown) == "magic.unknown-flow"
-    assert "did you mean longest?" in shown.out
 
 
 def test_colours_and_escapes_of_a_name_do_not_reach_the_screen(shell: Shell) -> None:

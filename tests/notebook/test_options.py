@@ -34,7 +34,6 @@ def test_magic_lines(row: dict[str, Any]) -> None:
             said(row)
         wrong = caught.value.diagnostic
         assert wrong.code == row["error"]
-        assert wrong.span is not None
         assert wrong.span.source.name.startswith("In[3] %")
         assert wrong.span.text.strip() == row.get("at", wrong.span.text.strip())
         assert row.get("hint", "") in (wrong.hint or "")

@@ -68,7 +68,6 @@ def test_a_score_that_fails_or_mixes_kinds_is_told_with_its_row_and_the_others_c
     assert [(row, why.code) for _, row, why in scores.faults][::2] == [
         (1, "score.failed"), (2, "score.mixed"), (4, "score.mixed"),
     ]  # fmt: skip
-    assert scores["odd"].mean is not None
     assert scores["odd"].mean.mean == 1.5
     assert "odd, row 1: the score failed: KeyError: 'k'" in repr(scores)
 

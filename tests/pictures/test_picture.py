@@ -307,7 +307,6 @@ def test_the_svg_stands_alone() -> None:
     assert root.get("role") == "img"
     assert root.find(SVG + "title") is not None
     described = root.find(SVG + "desc")
-    assert described is not None
     assert "for_each" in (described.text or "")
     for item in root.iter():
         assert item.tag.removeprefix(SVG) in SHAPES
@@ -359,12 +358,10 @@ def test_the_bundle_has_a_picture_for_every_host() -> None:
     bundle = Diagram(load(REVIEW))._repr_mimebundle_()
     assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
     data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
-    assert data is not None
     assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
     assert 'alt="review_and_report: agent review, then transform' in bundle["text/html"]
     width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
     style = re.search(r"max-width:(\d+)px;min-width:(\d+)px", bundle["text/html"])
-    assert style is not None
     assert float(style[1]) == width
     assert float(style[2]) >= SMALLEST * width, "a wide picture is scrolled, not made unreadable"
     assert f"overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px" in bundle["text/html"]

@@ -101,7 +101,7 @@ def test_a_graph_is_its_nodes_and_edges_with_conditions_limits_and_ways_back() -
     assert not tags(drawn)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20)
 @given(said=HOSTILE)
 def test_nobodys_condition_wire_or_node_is_markup(said: str) -> None:
     (walk,) = shapes.GRAPH.body.steps

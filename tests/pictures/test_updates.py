@@ -123,7 +123,6 @@ edges:
     for event in events:
         progress.apply(event)
     sent = updates.changes(0.0)
-    assert sent is not None
     assert sorted(sent["edges"].values()) == ["1", "2, 3", "4"]
     assert updates.changes(0.0) is None
 

@@ -253,18 +253,15 @@ def test_a_hostile_model_is_asked_twice_more_and_then_refused(
     planner = Planner(turn)
     with kept.journal_in(tmp_path):
         done = run(planner, registry, raises=False)
-        assert done.error is not None
         assert done.error.code == "planner.reply"
         assert message in str(done.error)
         found = done.error.diagnostic
-        assert found.span is not None
         assert found.span.source.name == "tick 1"
         assert found.span.text.startswith(caret)
         assert (len(planner.asked), made, done.runs) == (3, [], ())
         assert message in planner.prompts[1] or "deep" in planner.prompts[1]
         journaled = find_past_run(done.asked[0].run_id)
         assert (journaled.status, journaled.usage.requests) == ("error", 3)
-        assert journaled.error is not None
         assert journaled.error.code == "planner.reply"
 
 
@@ -394,7 +391,6 @@ def test_a_resumed_planner_does_not_repeat_completed_ticks(
 ) -> None:
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE), ConnectionError("no line")), registry, raises=False)
-        assert first.error is not None
         assert first.error.code == "model.failed"
         registry.contexts.remove("planner")  # another kernel
         later = Planner(plan(TOTAL, output="†state.total"))

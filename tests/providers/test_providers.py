@@ -178,7 +178,6 @@ def test_the_run_does_what_the_page_says(
         run, server = ask(provider, [answer], registry, monkeypatch)
         asked = {"fails at once": 1, "asks again, up to three times": 4}[does]
         assert len(server.received) == asked
-    assert run.error is not None
     assert run.error.code == code
     assert not provider.key or KEY not in str(run.error)
     if answer == "401":  # the key of OpenAI is never sent to a server of one's own
@@ -217,7 +216,6 @@ def test_a_run_has_a_price(provider: Provider, registry: agf.Registry, monkeypat
     assert run.cost == price
     assert "`run.cost`" in provider.text
     costly, server = ask(provider, ["call"], registry, monkeypatch, max_cost=0.000001)
-    assert costly.error is not None
     assert (costly.error.code, len(server.received)) == ("limit.cost", 1)
 
 
@@ -237,6 +235,5 @@ def test_a_server_that_is_not_there_is_reported_as_the_page_of_ollama_says(
         monkeypatch.setenv("OLLAMA_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
         registry.choose(PROVIDERS[3].model)
         run = agf.run(ASK, registry=registry, raises=False)
-    assert run.error is not None
     assert run.error.code == "model.no-server"
     assert "`model.no-server`" in PROVIDERS[3].text

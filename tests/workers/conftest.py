@@ -8,6 +8,8 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
+from agf_magics.workers.processes import Processes
+
 
 @pytest.fixture(scope="module", params=["threads", "processes"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
@@ -16,3 +18,10 @@ def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
         found = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
     with found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    found = Processes(2)
+    yield found
+    found.close()

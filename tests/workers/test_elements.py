@@ -582,7 +582,7 @@ def test_a_resumed_run_sends_only_elements_without_a_record(after: int, tmp_path
 
 
 @pytest.mark.law
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     xs=st.lists(st.integers(-3, 30), max_size=40),
     on_error=st.sampled_from(["continue", "finish", "abort"]),

@@ -7,7 +7,6 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,13 +80,6 @@ def ends_always(x: int, folder: str) -> int:
 def waits(x: int, folder: str) -> int:
     time.sleep(60)
     return x
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
 
 
 def run(

@@ -92,7 +92,6 @@ def test_the_traceback_of_the_worker_has_the_frames_of_the_tool_alone(text: str)
     causes = [failure.error.__cause__ for failure in run.progress.failures]
     assert causes
     for cause in causes:
-        assert cause is not None
         there = str(cause.__cause__)
         assert "in raised" in there
         assert there.count('File "') == 1

@@ -77,7 +77,7 @@ def records(folder: Path) -> Counter[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.law
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(
     shape=st.sampled_from(sorted(kernel.SHAPES)),
     way=st.sampled_from(kernel.WAYS),

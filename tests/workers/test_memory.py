@@ -34,7 +34,6 @@ def failure(run: agf.Run) -> agf.Diagnostic:
     (found,) = run.progress.failures
     assert found.at[-1] == 3
     diagnostic: agf.Diagnostic = found.error.diagnostic
-    assert diagnostic.span is not None
     assert diagnostic.span.text == "work"
     return diagnostic
 
@@ -106,11 +105,7 @@ def grow(x: int) -> int:
 def test_a_worker_that_its_nanny_restarts_is_named_with_its_memory(way: str, client: Any) -> None:
     options: dict[str, Any] = {"calls": {"where": "worker"}, "whole elements": {}, "effect": {"reuse": False}}[way]
     run = run_fan(grow, XS, client, "continue", **options)
-    if way == "effect":
-        assert run.error is not None
-        found = run.error.diagnostic
-    else:
-        found = failure(run)
+    found = run.error.diagnostic if way == "effect" else failure(run)
     assert found.code == ("step.unknown-outcome" if way == "effect" else "step.worker-lost")
     assert ": worker tcp://127.0.0.1:" in found.message
     assert " was out of memory at " in found.message

@@ -66,7 +66,6 @@ def refusal(on: object, names: dict[str, Any] | None = None) -> agf.Diagnostic:
 )  # fmt: skip
 def test_a_word_or_an_address_is_read(text: str, kind: str, number: int | None) -> None:
     found = read_word(text)
-    assert found is not None
     assert (found.kind, found.number) == (kind, number)
 
 

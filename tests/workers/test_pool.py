@@ -33,7 +33,6 @@ def test_a_run_on_an_executor_gives_what_a_run_on_threads_gives(executor: Execut
 
 def test_a_failure_ends_the_fan_out_and_has_the_traceback_of_the_worker(executor: Executor) -> None:
     run = run_fan(double, [1, -7, 3], executor)
-    assert run.error is not None
     assert str(run.error.diagnostic.message) == "tool 'work' failed: KeyError: 'negative: -7'"
     assert isinstance(run.error.__cause__, KeyError)
     assert "in double" in str(run.error.__cause__.__cause__)

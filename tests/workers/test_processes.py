@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,6 @@ from agf_magics.workers.processes import Processes
 from tests.workers.fans import FAN, ask_from_a_worker, run_fan, run_reporting
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-
-
-@pytest.fixture(scope="module")
-def processes() -> Iterator[Processes]:
-    found = Processes(2)
-    yield found
-    found.close()
 
 
 def double(x: int) -> int:
@@ -158,7 +150,6 @@ def test_a_process_ends_after_a_time_without_work_and_when_it_is_closed(end: str
         workers.close()
     else:
         run = run_fan(double, [1], workers)
-        assert run.error is not None
         assert run.error.diagnostic.code == "step.worker-lost"
 
 
@@ -173,7 +164,6 @@ def test_a_run_says_that_its_workers_were_closed_while_it_ran(reuse: bool, tmp_p
         assert file.readline() == "begun\n"
         workers.close()
     error = run.wait().error
-    assert error is not None
     found, why = error.diagnostic, "its workers were closed (%workers --close)"
     if reuse:
         assert (found.code, found.message) == ("step.worker-lost", f"no worker can run 'work': {why}")
@@ -227,7 +217,6 @@ def test_files_of_large_functions_are_removed_when_runs_no_longer_use_them(proce
     for number in range(5):
         processes.look()
         assert run_fan(reads(bytes([number]) * 1_500_000), [0, 1], processes).output == [number] * 2
-    assert processes._folder is not None
     assert 1 <= len(os.listdir(processes._folder.name)) <= 3
 
 
@@ -371,7 +360,6 @@ def test_a_call_on_a_process_reports_once_a_second(processes: Processes, tmp_pat
 
 def test_a_call_on_a_process_has_no_user(processes: Processes) -> None:
     error = ask_from_a_worker(processes).error
-    assert error is not None
     assert error.code == "step.no-user"
     assert "where='thread'" in str(error)
 

@@ -153,7 +153,6 @@ def test_a_second_outcome_of_a_chunk_is_ignored() -> None:
 def test_an_abort_ends_its_chunk_and_nothing_more_is_sent() -> None:
     fake = Fake(lanes=1, seconds=0.01)
     run = run_on(fake, FAN.format(on_error="abort"), list(range(100)), fails_at_3)
-    assert run.error is not None
     assert run.error.diagnostic.code == "step.tool-failed"
     (failed,) = [i for i, chunk in enumerate(fake.chunks) if 3 in chunk]
     assert len(fake.chunks) <= failed + 2, "the next chunk was in flight already"
@@ -222,14 +221,12 @@ def test_a_call_with_an_effect_is_sent_once() -> None:
     assert {len(chunk) for chunk in fake.chunks} == {1}
     assert sum(5 in chunk for chunk in fake.chunks) == 1
     assert run.status == "waiting"
-    assert run.error is not None
     assert run.error.code == "step.unknown-outcome"
 
 
 def test_a_backend_that_fails_fails_the_calls() -> None:
     fake = Fake(script=lambda n, xs: RuntimeError("no scheduler"))
     run = run_on(fake, FAN.format(on_error="abort"), [1, 2], double)
-    assert run.error is not None
     assert run.error.diagnostic.message == "fakes could not run 'double': RuntimeError: no scheduler"
 
 
@@ -253,7 +250,7 @@ def test_a_result_that_the_kernel_cannot_read_fails_alone() -> None:
 
 @pytest.mark.slow
 @pytest.mark.law
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     lanes=st.integers(1, 4),
     count=st.integers(0, 300),
@@ -283,7 +280,6 @@ def test_losses_do_not_change_the_outcome(
     text = FAN.format(on_error=on_error) if limit is None else LIMITED.format(on_error=on_error, limit=limit)
     run = run_on(fake, text, list(range(count)), work)
     if on_error == "abort" and any(x < count for x in bad):
-        assert run.error is not None
         assert run.error.diagnostic.code == "step.tool-failed"
     else:
         assert run.error is None

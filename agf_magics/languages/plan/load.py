@@ -115,7 +115,7 @@ def _unwritten(
         if not any(exists(ref, needs.log, reader) for reader in (None, *needs.log.instances))
     ]
     for number, ref in enumerate(unwritten):
-        similar = (".".join(place.path) for place in written if place.kind == ref.kind)
+        similar = [".".join(place.path) for place in written if place.kind == ref.kind]
         near = suggest(".".join(ref.path), similar) if number < _SUGGESTED else None
         message = f"no call writes {as_written(ref)}"
         if near:
