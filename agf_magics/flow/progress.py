@@ -326,18 +326,8 @@ def _excuse(p: Progress, body: Row) -> None:
 def _within(p: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
-        *before, step = outer.key
-        outer.within = frozenset(
-            row
-            for row in p.rows.values()
-            if row.key[: len(before)] == tuple(before) and _is_in(row.key[len(before) :], step)
-        )
+        outer.within = frozenset(row for row in p.rows.values() if ev.is_within(row.key, outer.key))
     return outer.within
-
-
-def _is_in(key: Key, step: str) -> bool:
-    # The key is empty for the call around the step. A branch `a` is not part of a branch `ab`.
-    return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
 
 
 AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)

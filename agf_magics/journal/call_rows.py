@@ -467,10 +467,11 @@ _Stored = str | tuple[Record, str]
 
 def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
     """The digest of a call and its result, if that can be reused."""
-    if record.what != "finished" or record.form == "again":
+    form, data, *_ = record.result
+    if record.what != "finished" or form == "again":
         return None, None
-    is_text = record.form == "json" and type(record.value) is str
-    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+    is_text = form == "json" and isinstance(data, str)
+    return record.digest, data if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
 
 
 class Reuse:

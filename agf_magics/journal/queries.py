@@ -488,14 +488,14 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 
 def _cells(record: Record) -> list[Any]:
-    given, whole, form, value = record.given, record.whole, record.form, record.value
+    (given, whole, _), (form, value, shown, *_) = record.given, record.result
     if whole == 2:
         given, whole = encode(record.given_shown), 1
     if form == "pickle":
         form, value = "again", None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),
-        *(record.started, record.ended, given, whole, form, value, record.shown, record.error),
+        *(record.started, record.ended, given, whole, form, value, shown, record.error),
     ]
 
 

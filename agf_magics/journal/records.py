@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..flow import events as ev
+from ..flow.events import is_within
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, StepError
 from ..text.source import Source, Span
@@ -79,6 +80,37 @@ class CallKey(NamedTuple):
     one of element 3."""
 
 
+class RecordedArguments(NamedTuple):
+    """The arguments of a call."""
+
+    text: str | None = None
+    """As JSON; secrets are `MASK`."""
+    whole: int = 0
+    """0: ``text`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
+    parts between them."""
+    large: Mapping[str, str] = {}
+    """The large parts as JSON, by their digests, where a person may look at them."""
+
+
+class StoredValue(NamedTuple):
+    """The value of a call."""
+
+    form: str | None = None
+    """One of `FORMS`."""
+    data: str | bytes | None = None
+    shown: str | None = None
+    """A preview as JSON, if the form is not JSON."""
+    sign: bytes | None = None
+    """The signature of a pickle."""
+    unpickled: tuple[Value] | None = None
+    """The value, once it was read for a resumed run."""
+
+    @property
+    def text(self) -> str | bytes | None:
+        """What is shown of it, as JSON; nothing is unpickled."""
+        return self.data if self.form == "json" else self.shown
+
+
 class Record(NamedTuple):
     line: int
     """Its number in the file, which grows."""
@@ -94,22 +126,11 @@ class Record(NamedTuple):
     started: float | None = None
     """Seconds since 1970, as is ``ended``."""
     ended: float | None = None
-    given: str | None = None
-    """The arguments as JSON; secrets are `MASK`."""
-    whole: int = 0
-    """0: ``given`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
-    parts between them."""
-    form: str | None = None
-    value: str | bytes | None = None
-    shown: str | None = None
+    given: RecordedArguments = RecordedArguments()
+    result: StoredValue = StoredValue()
     error: str | None = None
-    sign: bytes | None = None
     digest: bytes | None = None
     """A digest of the call, for a later run that makes an identical one: see `CallDigest`."""
-    unpickled: tuple[Value] | None = None
-    """The value, once it was read for a resumed run."""
-    large: Mapping[str, str] = {}
-    """The large parts of ``given`` as JSON, by their digests, where a person may look at them."""
 
     @property
     def key(self) -> CallKey:
@@ -133,25 +154,28 @@ class Record(NamedTuple):
 
     @property
     def value_shown(self) -> Value:
-        """Its value for display; nothing is unpickled. Raises JournalError."""
-        return decoded(self.value if self.form == "json" else self.shown)
+        """Its value for display. Raises JournalError."""
+        return decoded(self.result.text)
 
     @property
     def given_shown(self) -> Value:
-        if self.whole < 2:
-            return decoded(self.given)
-        pieces = decoded(self.given)
-        pieces[1::2] = [self.large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
+        """Its arguments for display. Raises JournalError."""
+        text, whole, large = self.given
+        if whole < 2:
+            return decoded(text)
+        pieces = decoded(text)
+        pieces[1::2] = [large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
         return decoded("".join(pieces))
 
     def read_value(self, run_id: str, trust: bool) -> Value:
         """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
         of another user unless ``trust``."""
-        if self.form == "pickle" and not trust:
-            signed = (run_id, encode(self.at), self.tries, self.value or b"")
-            if not is_signed(user_key(), self.sign, *signed):
+        form, data, _, signature, _ = self.result
+        if form == "pickle" and not trust:
+            signed = (run_id, encode(self.at), self.tries, data or b"")
+            if not is_signed(user_key(), signature, *signed):
                 raise SignatureError
-        return decode_value(self.form or "again", self.value)
+        return decode_value(form or "again", data)
 
 
 class SequenceRow(NamedTuple):
@@ -170,7 +194,7 @@ class SequenceRow(NamedTuple):
 
 def sequence_row(record: Record) -> SequenceRow:
     """Raises JournalError for a damaged one."""
-    stored = decoded(record.shown)
+    stored = decoded(record.result.shown)
     if not _is_sequence(stored):
         raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
     return SequenceRow(record.name, *stored)
@@ -194,27 +218,6 @@ def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
         for cut in cuts:
             for end in range(place + 1, until + 1):
                 yield (*at[:place], bit[:cut], *at[place + 1 : end])
-
-
-def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
-    """Whether the path ``inner`` is ``outer`` or inside it.
-
-    >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
-    (True, False)
-    """
-    place = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
-    step, index = outer[place], outer[place + 1 :]
-    if inner[:place] != outer[:place] or len(inner) <= place:
-        return False
-    inside = inner[place]
-    assert isinstance(step, str)
-    if (
-        not isinstance(inside, str)
-        or not inside.startswith(step)
-        or inside[len(step) :][:1] not in ("", ".", "[")
-    ):
-        return False
-    return inner[place + 1 : place + 1 + len(index)] == index
 
 
 def check_tries(tries: str) -> None:
@@ -245,9 +248,8 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    if record.unpickled is not None:
-        return record.unpickled[0]
-    return decode_value(record.form or "again", record.value)
+    form, data, _, _, unpickled = record.result
+    return unpickled[0] if unpickled is not None else decode_value(form or "again", data)
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
@@ -361,12 +363,13 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
     try:
         for row in rows:
             record = _read(row)
-            if record.whole == 2 and is_shown:
+            text, whole, _ = record.given
+            if whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
                 num = record.line - record.line % ROOM
-                large = large_parts(rows.connection, num, record.given, large)
-                record = record._replace(large=large)
+                large = large_parts(rows.connection, num, text, large)
+                record = record._replace(given=RecordedArguments(text, whole, large))
             yield record
     except (*UNREADABLE, sqlite3.OperationalError) as error:
         raise _damage(row, error) from None
@@ -442,19 +445,20 @@ def _read(row: Row) -> Record:
     parts = row[:-1]
     if row_crc(parts) != row[-1] or not _is_row(parts):
         raise ValueError
-    at = tuple(json.loads(parts[2]))
-    record = Record._make((*parts[:2], at, *parts[3:], None, {}))
+    line, what, place, tries, kind, name, started, ended, given, whole, *rest = parts
+    form, value, shown, error, signature, digest = rest
+    at = tuple(json.loads(place))
     # A failed call has an error, a dropped element too; nothing else has.
-    has_error = record.what in ("failed", "dropped")
-    if not is_at(at) or not is_stored(record.form, record.value):
+    has_error = what in ("failed", "dropped")
+    if not is_at(at) or not is_stored(form, value) or has_error != (error is not None):
         raise ValueError
-    if has_error != (record.error is not None):
-        raise ValueError
-    if record.tries:
-        check_tries(record.tries)
-    if record.error is not None:
-        error_from(record.error, ())
-    return record
+    if tries:
+        check_tries(tries)
+    if has_error:
+        error_from(error, ())
+    arguments, result = RecordedArguments(given, whole), StoredValue(form, value, shown, signature)
+    when = (started, ended)
+    return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)
 
 
 class RecordedOutcome(NamedTuple):
@@ -502,7 +506,7 @@ class ReplayLog:
     def _add(self, record: Record) -> None:
         self.line, what, key = max(self.line, record.line), record.what, record.key
         if what == "answered":
-            if record.form != "again":
+            if record.result.form != "again":
                 self.answers[key] = record
         elif what == "sequence":
             self.sequences[key] = sequence_row(record)
@@ -518,7 +522,7 @@ class ReplayLog:
             elif what == "begun":
                 self.marks[what, key] = record.line
                 self.unknown.add(key)
-            elif record.form != "again":
+            elif record.result.form != "again":
                 self.values[key] = value_of(record)
             # It had an effect, and its result is not stored: only a person can decide.
             elif ("begun", key) in self.marks:

@@ -236,9 +236,8 @@ class PastRun:
             row = self._row
             return self._value("its output", row.form, row.output, row.sign, ("output", ""), trust)
         call = find_call(self, at)
-        return self._value(
-            at, call.form, call.value, call.sign, (encode(call.at), call.tries), trust
-        )
+        form, data, _, signature, _ = call.result
+        return self._value(at, form, data, signature, (encode(call.at), call.tries), trust)
 
     def compare(self, other: PastRun) -> Comparison:
         """Return how the run ``other`` (required) differs: a table with one row per step, with the

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
-from ..flow.events import TokensUsed
+from ..flow.events import TokensUsed, is_within
 from ..flow.progress import FAILURES_KEPT, Failure, Progress
 from ..flow.rows import Row, cost_of, key_of
 from ..flow.values import Value
 from ..journal.codec import checker
 from ..journal.queries import once_each
-from ..journal.records import Count, Record, is_within
+from ..journal.records import Count, Record
 from ..journal.store import Store
 from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import AgfError, StepError
